@@ -1,0 +1,133 @@
+"""The only reader of wall time and randomness, and store time: monotonic, slewed, never backwards.
+
+Lives here: the `Clock` protocol, the system's clock, a clock moved by hand, and `StoreTime`, which
+turns a clock into store time. Must not live here: persistence of the ceiling (engines/), or any rule
+about leases. Nothing else in the package calls `time.*`, `datetime.now`, `uuid4` or `os.urandom`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from typing import Final, Protocol
+
+from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS
+
+_SLEW_DIVISOR: Final = 1000  # at most 0.1 % faster or slower than the boot clock
+
+
+class Clock(Protocol):
+    """Wall time, a clock that no one can set, and randomness."""
+
+    def wall_ticks(self) -> int:
+        """Wall time, in ticks (see values.py); may step in either direction."""
+        ...
+
+    def boot_ticks(self) -> int:
+        """Ticks since an arbitrary start, counting suspended time too; never steps."""
+        ...
+
+    def random_bytes(self, count: int) -> bytes:
+        """`count` unpredictable bytes."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks and random source."""
+
+    def wall_ticks(self) -> int:
+        return time.time_ns() // 100 + UNIX_EPOCH_TICKS
+
+    def boot_ticks(self) -> int:
+        if _BOOTTIME is None:
+            return time.monotonic_ns() // 100
+        return time.clock_gettime_ns(_BOOTTIME) // 100
+
+    def random_bytes(self, count: int) -> bytes:
+        return os.urandom(count)
+
+
+_BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+class ManualClock:
+    """A clock that stands still until it is moved: for tests and simulation.
+
+    Arguments:
+        wall_ticks: where wall time starts.
+        seed: the random bytes are a function of it.
+    """
+
+    def __init__(
+        self, wall_ticks: int = 638_000_000_000_000_000, seed: int = 0
+    ) -> None:
+        self._wall = wall_ticks
+        self._boot = 0
+        self._random_state = seed
+
+    def wall_ticks(self) -> int:
+        return self._wall
+
+    def boot_ticks(self) -> int:
+        return self._boot
+
+    def random_bytes(self, count: int) -> bytes:
+        out = bytearray()
+        while len(out) < count:
+            # A 64-bit linear congruential generator: repeatable, and nothing here needs secrecy.
+            self._random_state = (
+                self._random_state * 6364136223846793005 + 1442695040888963407
+            ) % (1 << 64)
+            out += (self._random_state >> 32).to_bytes(4, "big")
+        return bytes(out[:count])
+
+    def advance(self, seconds: float) -> None:
+        """Let both clocks pass `seconds`."""
+        ticks = round(seconds * TICKS_PER_S)
+        self._wall += ticks
+        self._boot += ticks
+
+    def step_wall(self, seconds: float) -> None:
+        """Set wall time by `seconds` (either way), as an administrator or NTP would."""
+        self._wall += round(seconds * TICKS_PER_S)
+
+
+def guid(clock: Clock) -> str:
+    """A random version 4 GUID as lower-case text with hyphens."""
+    return str(uuid.UUID(bytes=clock.random_bytes(16), version=4))
+
+
+class StoreTime:
+    """Store time: starts at max(wall, floor), runs with the boot clock, slews towards wall time.
+
+    A step of the wall clock therefore neither expires a lease nor keeps one from expiring. `advance`
+    moves it forward by hand (test clock); it can never be moved back.
+
+    Arguments:
+        clock: where time comes from.
+        floor_ticks: no time below it is ever answered (the persisted ceiling of the last run).
+    """
+
+    def __init__(self, clock: Clock, floor_ticks: int = 0) -> None:
+        self._clock = clock
+        self._boot = clock.boot_ticks()
+        self._now = max(clock.wall_ticks(), floor_ticks)
+        self._shift = 0
+
+    def now(self) -> int:
+        """Store time in ticks; never smaller than an earlier answer."""
+        boot = self._clock.boot_ticks()
+        elapsed = max(0, boot - self._boot)
+        if elapsed:
+            self._boot = boot
+            limit = elapsed // _SLEW_DIVISOR
+            behind = self._clock.wall_ticks() - (self._now + elapsed)
+            self._now += elapsed + max(-limit, min(limit, behind))
+        return self._now + self._shift
+
+    def advance(self, seconds: float) -> None:
+        """Move store time forward by `seconds` (>= 0); wall time for signatures does not move."""
+        if seconds < 0:
+            raise ValueError("store time cannot be moved backwards")
+        self._shift += round(seconds * TICKS_PER_S)

@@ -1,0 +1,1 @@
+"""The conditional commit inside a partition, and contents. Nothing about Azure."""

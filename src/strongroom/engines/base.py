@@ -1,0 +1,262 @@
+"""The two contracts every engine keeps: conditional commits inside a partition, and contents.
+
+Lives here: the words of the contracts (keyspace, partition, key, record, decision, content) and their
+protocols. Must not live here: anything about Azure, HTTP, or one particular engine.
+
+    keyspace    an ordered set of partitions; the scope of a scan
+    partition   the unit of atomicity: an ordered map key -> record
+    record      bytes with a version; a face key is returned by scans, a hidden key is not
+    content     a body of any length outside the records, named by an id, owned by one partition
+
+Rules that an engine keeps, whatever it is made of:
+ 1. No answer, success or refusal, leaves before everything that its decision saw is durable.
+ 2. No commit crosses a partition; a commit may carry ordered steps in other partitions, of which a
+    crash may leave any prefix.
+ 3. Stamps are unique in the store and rise; a stamp is never smaller than store time when it was given.
+ 4. A decision may run more than once; it is a pure function of the records and the stamp it is handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from strongroom.values import FileSlice
+
+T = TypeVar("T")
+
+KEYSPACE_BYTES_MAX = 64
+PARTITION_BYTES_MAX = 4096
+KEY_BYTES_MAX = 4096
+RECORD_BYTES_MAX = 64 * 1024
+COMMIT_WRITES_MAX = 512
+COMMIT_BYTES_MAX = 8 * 1024 * 1024
+SCAN_BYTES_MAX = 4 * 1024 * 1024
+
+
+class Partition(NamedTuple):
+    """Where records live together: all of them can change in one commit."""
+
+    keyspace: bytes
+    name: bytes
+
+
+class Key(NamedTuple):
+    """A key inside a partition. Face keys (`hidden` False) are what scans return."""
+
+    hidden: bool
+    name: bytes
+
+
+class Ref(NamedTuple):
+    """A record's full address."""
+
+    partition: Partition
+    key: Key
+
+
+class Record(NamedTuple):
+    """A committed value and the stamp of the commit that wrote it."""
+
+    value: bytes
+    version: int
+
+
+class Write(NamedTuple):
+    """Put `value` under `key`, or delete the key when `value` is None."""
+
+    key: Key
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Writes in one partition, with the contents that the partition starts or ceases to own.
+
+    Adopting an id that this engine has not written, or that is adopted already, is a ValueError;
+    dropping an id that is gone is no error (a sweeper may come twice).
+    """
+
+    partition: Partition
+    writes: tuple[Write, ...] = ()
+    adopt: tuple[int, ...] = ()
+    drop: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Generic[T]):
+    """What a decision wants: a result for the caller, and steps in order (none = nothing changes)."""
+
+    result: T
+    steps: tuple[Step, ...] = ()
+
+
+Decide = Callable[[Sequence[Record | None], int], Commit[T]]
+"""decide(records in the order of the reads, stamp) -> Commit; raising refuses and changes nothing."""
+
+
+class Position(NamedTuple):
+    """A place in a keyspace's order; need not be a record."""
+
+    partition: bytes
+    key: bytes
+
+
+class Face(NamedTuple):
+    """One face record as a scan returns it."""
+
+    partition: bytes
+    key: bytes
+    value: bytes
+    version: int
+
+
+class Page(NamedTuple):
+    """Face records in byte order of (partition, key); `resume` None = nothing is left."""
+
+    faces: list[Face]
+    resume: Position | None
+
+
+class Item(NamedTuple):
+    """One record of a partition as `read_range` returns it."""
+
+    name: bytes
+    value: bytes
+    version: int
+
+
+class Written(NamedTuple):
+    """A durable content that no partition owns yet. `md5` is the raw digest when it was asked for."""
+
+    id: int
+    size_bytes: int
+    crc64: int
+    md5: bytes | None
+
+
+class EngineError(Exception):
+    """The engine broke or cannot serve; never a refusal of a decision."""
+
+
+class CommitUnknown(EngineError):
+    """The commit may or may not have happened. Re-read and look for your own token; never retry blind."""
+
+
+class Unavailable(EngineError):
+    """The engine has stopped or cannot be reached; nothing was changed by this call."""
+
+
+class Full(EngineError):
+    """No space left; nothing was changed by this call. Reads and deletes still work."""
+
+
+class ContentMissing(EngineError):
+    """A content id that no partition owns (dropped, or never adopted)."""
+
+
+class Engine(Protocol):
+    """The records of a store."""
+
+    async def update(
+        self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]
+    ) -> T:
+        """Decide at the serial point and commit durably; returns the commit's result.
+
+        Arguments:
+            partition: the partition whose records guard the commit: among `reads`, those in it must
+                be unchanged when the commit happens (else the engine reads and decides again).
+            reads: the records handed to `decide`, in this order; those of other partitions are inputs.
+            decide: see `Decide`. What it raises is raised here, after everything it saw is durable.
+
+        Raises: Full, CommitUnknown, Unavailable; whatever `decide` raises.
+        """
+        ...
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        """Committed, durable records in the order asked; all those of one partition from one snapshot."""
+        ...
+
+    async def read_range(
+        self,
+        partition: Partition,
+        hidden: bool,
+        first: bytes,
+        until: bytes | None,
+        max_records: int,
+    ) -> list[Item]:
+        """Records of one partition with first <= name < until, ascending, at most `max_records`."""
+        ...
+
+    async def scan(
+        self,
+        keyspace: bytes,
+        first: Position,
+        until: Position | None,
+        max_records: int,
+        max_bytes: int = SCAN_BYTES_MAX,
+    ) -> Page:
+        """Face records with first <= (partition, key) < until, from one committed state not older than
+        the call. A page may be short; only `resume` None says that nothing is left."""
+        ...
+
+    async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
+        """Return when the record's version is no longer `version` (None = absent), durably; or after
+        `timeout_s`; or when waiters are woken because the clock was moved or the engine stops."""
+        ...
+
+    async def now(self) -> int:
+        """Store time in ticks, which no restart will ever go back behind."""
+        ...
+
+    def advance(self, seconds: float) -> None:
+        """Move store time forward and wake every waiter (test clock only)."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted, wake every waiter, and release everything. Idempotent."""
+        ...
+
+
+class Opened(Protocol):
+    """A pinned content: its bytes stay readable until `close`, whatever is dropped meanwhile."""
+
+    size_bytes: int
+
+    def slices(self, offset: int, length: int) -> AsyncIterable[FileSlice | bytes]:
+        """The bytes of [offset, offset + length) in order, as pieces of files or of memory."""
+        ...
+
+    def close(self) -> None:
+        """Release the pin. Idempotent."""
+        ...
+
+
+class Contents(Protocol):
+    """The bodies of a store."""
+
+    async def write(
+        self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
+    ) -> Written:
+        """Stream a body in; durable on return, owned by nobody until a Step adopts it.
+
+        Arguments:
+            size_bytes: its length when known beforehand (chunks that end early or late: ValueError).
+            md5: also compute the MD5.
+
+        Raises: Full, Unavailable; whatever `chunks` raises (the space is then dead and reclaimed).
+        """
+        ...
+
+    async def open(self, content_id: int) -> Opened:
+        """Pin an adopted content and return it. Raises ContentMissing."""
+        ...
+
+    def discard(self, content_id: int) -> None:
+        """Forget a written content that no commit will adopt."""
+        ...
+
+
+class Store(Engine, Contents, Protocol):
+    """Both contracts, as one engine keeps them: adopt and drop happen in the records' own commit."""

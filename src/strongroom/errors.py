@@ -1,0 +1,710 @@
+"""THE error table: every error a client can see, with its code, HTTP status and message.
+
+Lives here: the rows and the one exception that carries a row. Nothing else in the project invents a
+code, a status or a message text. Must not live here: how an error is rendered (wire/errors_xml.py).
+Source: "Status and error codes" and "Blob service error codes" of the Azure Storage REST reference;
+rows marked *ours* name situations that Azure does not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+Extras = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """One row: the `code` of the wire, the HTTP `status`, the `message` text's first line."""
+
+    code: str
+    status: int
+    message: str
+
+
+class StorageError(Exception):
+    """A refusal that the client is told about: a row, and what this occurrence adds to it.
+
+    Arguments:
+        row: the row of the table.
+        message: replaces the row's text where a better one is known (what, where, what to do).
+        extras: elements that follow `<Message>` in the body, in order (limits-and-errors, section 2).
+        headers: response headers that accompany the refusal (for example `Content-Range` of a 416).
+    """
+
+    def __init__(
+        self,
+        row: ErrorCode,
+        message: str | None = None,
+        extras: Extras = (),
+        headers: Extras = (),
+    ) -> None:
+        super().__init__(row.code)
+        self.row = row
+        self.message = row.message if message is None else message
+        self.extras = extras
+        self.headers = headers
+
+
+def invalid_header(name: str, value: str, message: str | None = None) -> StorageError:
+    """400 InvalidHeaderValue that names the header and quotes its value."""
+    return StorageError(
+        INVALID_HEADER_VALUE,
+        message,
+        (("HeaderName", name), ("HeaderValue", value[:1024])),
+    )
+
+
+def missing_header(name: str) -> StorageError:
+    """400 MissingRequiredHeader that names the header."""
+    return StorageError(MISSING_REQUIRED_HEADER, None, (("HeaderName", name),))
+
+
+def invalid_query(name: str, value: str, reason: str = "") -> StorageError:
+    """400 InvalidQueryParameterValue that names the parameter, quotes it and says why."""
+    extras = (("QueryParameterName", name), ("QueryParameterValue", value[:1024]))
+    return StorageError(
+        INVALID_QUERY_PARAMETER_VALUE,
+        None,
+        (*extras, ("Reason", reason)) if reason else extras,
+    )
+
+
+def out_of_range_query(
+    name: str, value: str, minimum: int, maximum: int
+) -> StorageError:
+    """400 OutOfRangeQueryParameterValue with the permitted bounds."""
+    return StorageError(
+        OUT_OF_RANGE_QUERY_PARAMETER_VALUE,
+        None,
+        (
+            ("QueryParameterName", name),
+            ("QueryParameterValue", value[:1024]),
+            ("MinimumAllowed", str(minimum)),
+            ("MaximumAllowed", str(maximum)),
+        ),
+    )
+
+
+_TABLE: Final[list[ErrorCode]] = []
+
+
+def _row(code: str, status: int, message: str) -> ErrorCode:
+    row = ErrorCode(code, status, message)
+    _TABLE.append(row)
+    return row
+
+
+def table() -> tuple[ErrorCode, ...]:
+    """Every row, in the order of the reference."""
+    return tuple(_TABLE)
+
+
+ACCOUNT_ALREADY_EXISTS = _row(
+    "AccountAlreadyExists", 409, "The specified account already exists."
+)
+ACCOUNT_BEING_CREATED = _row(
+    "AccountBeingCreated",
+    409,
+    "The specified account is in the process of being created.",
+)
+ACCOUNT_IS_DISABLED = _row(
+    "AccountIsDisabled", 403, "The specified account is disabled."
+)
+AUTHENTICATION_FAILED = _row(
+    "AuthenticationFailed",
+    403,
+    "Server failed to authenticate the request. Make sure the value of Authorization header "
+    "is formed correctly including the signature.",
+)
+CONDITION_HEADERS_NOT_SUPPORTED = _row(
+    "ConditionHeadersNotSupported",
+    400,
+    "Condition headers are not supported.",
+)
+NOT_MODIFIED = _row(
+    "ConditionNotMet",
+    304,
+    "The condition specified using HTTP conditional header(s) is not met.",
+)
+CONDITION_NOT_MET = _row(
+    "ConditionNotMet",
+    412,
+    "The condition specified using HTTP conditional header(s) is not met.",
+)
+EMPTY_METADATA_KEY = _row(
+    "EmptyMetadataKey",
+    400,
+    "The key for one of the metadata key-value pairs is empty.",
+)
+INSUFFICIENT_ACCOUNT_PERMISSIONS = _row(
+    "InsufficientAccountPermissions",
+    403,
+    "Read operations are currently disabled.",
+)
+INTERNAL_ERROR = _row(
+    "InternalError",
+    500,
+    "The server encountered an internal error. Please retry the request.",
+)
+INVALID_AUTHENTICATION_INFO = _row(
+    "InvalidAuthenticationInfo",
+    400,
+    "The authentication information was not provided in the correct format. Verify the value "
+    "of Authorization header.",
+)
+INVALID_HEADER_VALUE = _row(
+    "InvalidHeaderValue",
+    400,
+    "The value for one of the HTTP headers is not in the correct format.",
+)
+INVALID_HTTP_VERB = _row(
+    "InvalidHttpVerb",
+    400,
+    "The HTTP verb specified was not recognized by the server.",
+)
+INVALID_INPUT = _row("InvalidInput", 400, "One of the request inputs is not valid.")
+INVALID_MD5 = _row(
+    "InvalidMd5",
+    400,
+    "The MD5 value specified in the request is invalid. The MD5 value must be 128 bits and "
+    "Base64-encoded.",
+)
+INVALID_METADATA = _row(
+    "InvalidMetadata",
+    400,
+    "The specified metadata is invalid. It includes characters that are not permitted.",
+)
+INVALID_QUERY_PARAMETER_VALUE = _row(
+    "InvalidQueryParameterValue",
+    400,
+    "Value for one of the query parameters specified in the request URI is invalid.",
+)
+INVALID_RANGE = _row(
+    "InvalidRange",
+    416,
+    "The range specified is invalid for the current size of the resource.",
+)
+INVALID_RESOURCE_NAME = _row(
+    "InvalidResourceName",
+    400,
+    "The specified resource name contains invalid characters.",
+)
+INVALID_URI = _row(
+    "InvalidUri",
+    400,
+    "The requested URI does not represent any resource on the server.",
+)
+INVALID_XML_DOCUMENT = _row(
+    "InvalidXmlDocument", 400, "XML specified is not syntactically valid."
+)
+INVALID_XML_NODE_VALUE = _row(
+    "InvalidXmlNodeValue",
+    400,
+    "The value provided for one of the XML nodes in the request body was not in the correct "
+    "format.",
+)
+MD5_MISMATCH = _row(
+    "Md5Mismatch",
+    400,
+    "The MD5 value specified in the request did not match the MD5 value calculated by the "
+    "server.",
+)
+METADATA_TOO_LARGE = _row(
+    "MetadataTooLarge",
+    400,
+    "The size of the specified metadata exceeds the maximum size permitted.",
+)
+MISSING_CONTENT_LENGTH_HEADER = _row(
+    "MissingContentLengthHeader",
+    411,
+    "The Content-Length header was not specified.",
+)
+MISSING_REQUIRED_QUERY_PARAMETER = _row(
+    "MissingRequiredQueryParameter",
+    400,
+    "A required query parameter was not specified for this request.",
+)
+MISSING_REQUIRED_HEADER = _row(
+    "MissingRequiredHeader",
+    400,
+    "An HTTP header that's mandatory for this request is not specified.",
+)
+MISSING_REQUIRED_XML_NODE = _row(
+    "MissingRequiredXmlNode",
+    400,
+    "A required XML node was not specified in the request body.",
+)
+MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED = _row(
+    "MultipleConditionHeadersNotSupported",
+    400,
+    "Multiple condition headers are not supported.",
+)
+OPERATION_TIMED_OUT = _row(
+    "OperationTimedOut",
+    500,
+    "The operation could not be completed within the permitted time.",
+)
+OUT_OF_RANGE_INPUT = _row(
+    "OutOfRangeInput", 400, "One of the request inputs is out of range."
+)
+OUT_OF_RANGE_QUERY_PARAMETER_VALUE = _row(
+    "OutOfRangeQueryParameterValue",
+    400,
+    "One of the query parameters specified in the request URI is outside the permissible "
+    "range.",
+)
+REQUEST_BODY_TOO_LARGE = _row(
+    "RequestBodyTooLarge",
+    413,
+    "The size of the request body exceeds the maximum size permitted.",
+)
+RESOURCE_TYPE_MISMATCH = _row(
+    "ResourceTypeMismatch",
+    409,
+    "The specified resource type does not match the type of the existing resource.",
+)
+REQUEST_URL_FAILED_TO_PARSE = _row(
+    "RequestUrlFailedToParse",
+    400,
+    "The url in the request could not be parsed.",
+)
+RESOURCE_ALREADY_EXISTS = _row(
+    "ResourceAlreadyExists",
+    409,
+    "The specified resource already exists.",
+)
+RESOURCE_NOT_FOUND = _row(
+    "ResourceNotFound", 404, "The specified resource does not exist."
+)
+SERVER_BUSY = _row(
+    "ServerBusy",
+    503,
+    "The server is currently unable to receive requests. Please retry your request.",
+)
+UNSUPPORTED_HEADER = _row(
+    "UnsupportedHeader",
+    400,
+    "One of the HTTP headers specified in the request is not supported.",
+)
+UNSUPPORTED_XML_NODE = _row(
+    "UnsupportedXmlNode",
+    400,
+    "One of the XML nodes specified in the request body is not supported.",
+)
+UNSUPPORTED_QUERY_PARAMETER = _row(
+    "UnsupportedQueryParameter",
+    400,
+    "One of the query parameters specified in the request URI is not supported.",
+)
+UNSUPPORTED_HTTP_VERB = _row(
+    "UnsupportedHttpVerb",
+    405,
+    "The resource doesn't support the specified HTTP verb.",
+)
+APPEND_POSITION_CONDITION_NOT_MET = _row(
+    "AppendPositionConditionNotMet",
+    412,
+    "The append position condition specified was not met.",
+)
+BLOB_ALREADY_EXISTS = _row(
+    "BlobAlreadyExists", 409, "The specified blob already exists."
+)
+BLOB_NOT_FOUND = _row("BlobNotFound", 404, "The specified blob does not exist.")
+BLOB_OVERWRITTEN = _row(
+    "BlobOverwritten",
+    409,
+    "The blob has been recreated since the previous snapshot was taken.",
+)
+BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH = _row(
+    "BlobTierInadequateForContentLength",
+    409,
+    "The specified blob tier size limit cannot be less than content length.",
+)
+BLOCK_COUNT_EXCEEDS_LIMIT = _row(
+    "BlockCountExceedsLimit",
+    409,
+    "The committed block count cannot exceed the maximum limit of 50,000 blocks.",
+)
+BLOCK_LIST_TOO_LONG = _row(
+    "BlockListTooLong",
+    400,
+    "The block list may not contain more than 50,000 blocks.",
+)
+CANNOT_CHANGE_TO_LOWER_TIER = _row(
+    "CannotChangeToLowerTier",
+    409,
+    "A higher blob tier has already been explicitly set.",
+)
+CANNOT_VERIFY_COPY_SOURCE = _row(
+    "CannotVerifyCopySource", 404, "Could not verify the copy source."
+)
+CONTAINER_ALREADY_EXISTS = _row(
+    "ContainerAlreadyExists",
+    409,
+    "The specified container already exists.",
+)
+CONTAINER_BEING_DELETED = _row(
+    "ContainerBeingDeleted",
+    409,
+    "The specified container is being deleted.",
+)
+CONTAINER_DISABLED = _row(
+    "ContainerDisabled",
+    409,
+    "The specified container has been disabled by the administrator.",
+)
+CONTAINER_NOT_FOUND = _row(
+    "ContainerNotFound", 404, "The specified container does not exist."
+)
+CONTENT_LENGTH_LARGER_THAN_TIER_LIMIT = _row(
+    "ContentLengthLargerThanTierLimit",
+    409,
+    "The blob's content length cannot exceed its tier limit.",
+)
+COPY_ACROSS_ACCOUNTS_NOT_SUPPORTED = _row(
+    "CopyAcrossAccountsNotSupported",
+    400,
+    "The copy source account and destination account must be the same.",
+)
+COPY_ID_MISMATCH = _row(
+    "CopyIdMismatch",
+    409,
+    "The specified copy ID did not match the copy ID for the pending copy operation.",
+)
+FEATURE_VERSION_MISMATCH = _row(
+    "FeatureVersionMismatch",
+    409,
+    "The operation for AppendBlob requires at least version 2015-02-21.",
+)
+INCREMENTAL_COPY_BLOB_MISMATCH = _row(
+    "IncrementalCopyBlobMismatch",
+    409,
+    "The specified source blob is different than the copy source of the existing incremental "
+    "copy blob.",
+)
+INCREMENTAL_COPY_OF_ERALIER_VERSION_SNAPSHOT_NOT_ALLOWED = _row(
+    "IncrementalCopyOfEralierVersionSnapshotNotAllowed",
+    409,
+    "The specified snapshot is earlier than the last snapshot copied into the incremental "
+    "copy blob.",
+)
+INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT = _row(
+    "IncrementalCopySourceMustBeSnapshot",
+    409,
+    "The source for incremental copy request must be a snapshot.",
+)
+INFINITE_LEASE_DURATION_REQUIRED = _row(
+    "InfiniteLeaseDurationRequired",
+    412,
+    "The lease ID matched, but the specified lease must be an infinite-duration lease.",
+)
+INVALID_BLOB_OR_BLOCK = _row(
+    "InvalidBlobOrBlock",
+    400,
+    "The specified blob or block content is invalid.",
+)
+INVALID_BLOB_TIER = _row("InvalidBlobTier", 400, "The specified blob tier is invalid.")
+INVALID_BLOB_TYPE = _row(
+    "InvalidBlobType", 409, "The blob type is invalid for this operation."
+)
+INVALID_BLOCK_ID = _row(
+    "InvalidBlockId",
+    400,
+    "The specified block ID is invalid. The block ID must be Base64-encoded.",
+)
+INVALID_BLOCK_LIST = _row(
+    "InvalidBlockList", 400, "The specified block list is invalid."
+)
+INVALID_OPERATION = _row(
+    "InvalidOperation", 400, "Invalid operation against a blob snapshot."
+)
+INVALID_PAGE_RANGE = _row(
+    "InvalidPageRange", 416, "The page range specified is invalid."
+)
+INVALID_SOURCE_BLOB_TYPE = _row(
+    "InvalidSourceBlobType",
+    409,
+    "The copy source blob type is invalid for this operation.",
+)
+INVALID_SOURCE_BLOB_URL = _row(
+    "InvalidSourceBlobUrl",
+    409,
+    "The source URL for incremental copy request must be valid Azure Storage blob URL.",
+)
+INVALID_VERSION_FOR_PAGE_BLOB_OPERATION = _row(
+    "InvalidVersionForPageBlobOperation",
+    400,
+    "All operations on page blobs require at least version 2009-09-19.",
+)
+LEASE_ALREADY_PRESENT = _row(
+    "LeaseAlreadyPresent", 409, "There is already a lease present."
+)
+LEASE_ALREADY_BROKEN = _row(
+    "LeaseAlreadyBroken",
+    409,
+    "The lease has already been broken and cannot be broken again.",
+)
+LEASE_ID_MISMATCH_WITH_BLOB_OPERATION = _row(
+    "LeaseIdMismatchWithBlobOperation",
+    412,
+    "The lease ID specified did not match the lease ID for the blob.",
+)
+LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION = _row(
+    "LeaseIdMismatchWithContainerOperation",
+    412,
+    "The lease ID specified did not match the lease ID for the container.",
+)
+LEASE_ID_MISMATCH_WITH_LEASE_OPERATION = _row(
+    "LeaseIdMismatchWithLeaseOperation",
+    409,
+    "The lease ID specified did not match the lease ID for the blob/container.",
+)
+LEASE_ID_MISSING = _row(
+    "LeaseIdMissing",
+    412,
+    "There is currently a lease on the blob/container and no lease ID was specified in the "
+    "request.",
+)
+LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED = _row(
+    "LeaseIsBreakingAndCannotBeAcquired",
+    409,
+    "The lease ID matched, but the lease is currently in breaking state and cannot be "
+    "acquired until it is broken.",
+)
+LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED = _row(
+    "LeaseIsBreakingAndCannotBeChanged",
+    409,
+    "The lease ID matched, but the lease is currently in breaking state and cannot be "
+    "changed.",
+)
+LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED = _row(
+    "LeaseIsBrokenAndCannotBeRenewed",
+    409,
+    "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.",
+)
+LEASE_LOST = _row(
+    "LeaseLost",
+    412,
+    "A lease ID was specified, but the lease for the blob/container has expired.",
+)
+LEASE_NOT_PRESENT_WITH_BLOB_OPERATION = _row(
+    "LeaseNotPresentWithBlobOperation",
+    412,
+    "There is currently no lease on the blob.",
+)
+LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION = _row(
+    "LeaseNotPresentWithContainerOperation",
+    412,
+    "There is currently no lease on the container.",
+)
+LEASE_NOT_PRESENT_WITH_LEASE_OPERATION = _row(
+    "LeaseNotPresentWithLeaseOperation",
+    409,
+    "There is currently no lease on the blob/container.",
+)
+MAX_BLOB_SIZE_CONDITION_NOT_MET = _row(
+    "MaxBlobSizeConditionNotMet",
+    412,
+    "The max blob size condition specified was not met.",
+)
+NO_PENDING_COPY_OPERATION = _row(
+    "NoPendingCopyOperation",
+    409,
+    "There is currently no pending copy operation.",
+)
+OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB = _row(
+    "OperationNotAllowedOnIncrementalCopyBlob",
+    409,
+    "The specified operation is not allowed on an incremental copy blob.",
+)
+PENDING_COPY_OPERATION = _row(
+    "PendingCopyOperation",
+    409,
+    "There is currently a pending copy operation.",
+)
+PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER = _row(
+    "PreviousSnapshotCannotBeNewer",
+    400,
+    "The prevsnapshot query parameter value cannot be newer than snapshot query parameter "
+    "value.",
+)
+PREVIOUS_SNAPSHOT_NOT_FOUND = _row(
+    "PreviousSnapshotNotFound",
+    409,
+    "The previous snapshot is not found.",
+)
+PREVIOUS_SNAPSHOT_OPERATION_NOT_SUPPORTED = _row(
+    "PreviousSnapshotOperationNotSupported",
+    409,
+    "Differential Get Page Ranges is not supported on the previous snapshot.",
+)
+SEQUENCE_NUMBER_CONDITION_NOT_MET = _row(
+    "SequenceNumberConditionNotMet",
+    412,
+    "The sequence number condition specified was not met.",
+)
+SEQUENCE_NUMBER_INCREMENT_TOO_LARGE = _row(
+    "SequenceNumberIncrementTooLarge",
+    409,
+    "The sequence number increment cannot be performed because it would result in overflow of"
+    " the sequence number.",
+)
+SNAPSHOT_COUNT_EXCEEDED = _row(
+    "SnapshotCountExceeded",
+    409,
+    "The snapshot count against this blob has been exceeded.",
+)
+SNAPHOT_OPERATION_RATE_EXCEEDED = _row(
+    "SnaphotOperationRateExceeded",
+    409,
+    "The rate of snapshot operations against this blob has been exceeded.",
+)
+SNAPSHOTS_PRESENT = _row(
+    "SnapshotsPresent",
+    409,
+    "This operation is not permitted because the blob has snapshots.",
+)
+SOURCE_CONDITION_NOT_MET = _row(
+    "SourceConditionNotMet",
+    412,
+    "The source condition specified using HTTP conditional header(s) is not met.",
+)
+SYSTEM_IN_USE = _row("SystemInUse", 409, "This blob is in use by the system.")
+TARGET_CONDITION_NOT_MET = _row(
+    "TargetConditionNotMet",
+    412,
+    "The target condition specified using HTTP conditional header(s) is not met.",
+)
+UNAUTHORIZED_BLOB_OVERWRITE = _row(
+    "UnauthorizedBlobOverwrite",
+    403,
+    "This request is not authorized to perform blob overwrites.",
+)
+BLOB_BEING_REHYDRATED = _row(
+    "BlobBeingRehydrated",
+    409,
+    "This operation is not permitted because the blob is being rehydrated.",
+)
+BLOB_ARCHIVED = _row(
+    "BlobArchived", 409, "This operation is not permitted on an archived blob."
+)
+BLOB_NOT_ARCHIVED = _row(
+    "BlobNotArchived",
+    409,
+    "This blob is currently not in the archived state.",
+)
+BLOB_IS_SEALED = _row(
+    "BlobIsSealed",
+    409,
+    "The specified blob is sealed, and its contents can't be modified unless the blob is re-"
+    "created after a delete. [AZ]",
+)
+BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION = _row(
+    "BlobUsesCustomerSpecifiedEncryption",
+    409,
+    "CPK blob read without the key",
+)
+BLOB_OPERATION_NOT_SUPPORTED = _row(
+    "BlobOperationNotSupported",
+    409,
+    "PutBlock on a DFS-created blob",
+)
+AUTHORIZATION_FAILURE = _row(
+    "AuthorizationFailure",
+    403,
+    "This request is not authorized to perform this operation.",
+)
+AUTHORIZATION_PERMISSION_MISMATCH = _row(
+    "AuthorizationPermissionMismatch",
+    403,
+    "This request is not authorized to perform this operation using this permission.",
+)
+AUTHORIZATION_PROTOCOL_MISMATCH = _row(
+    "AuthorizationProtocolMismatch",
+    403,
+    "This request is not authorized to perform this operation using this protocol.",
+)
+AUTHORIZATION_SOURCE_IPMISMATCH = _row(
+    "AuthorizationSourceIPMismatch",
+    403,
+    "This request is not authorized to perform this operation using this source IP {ip}.",
+)
+AUTHORIZATION_SERVICE_MISMATCH = _row(
+    "AuthorizationServiceMismatch",
+    403,
+    "This request is not authorized to perform this operation using this service.",
+)
+AUTHORIZATION_RESOURCE_TYPE_MISMATCH = _row(
+    "AuthorizationResourceTypeMismatch",
+    403,
+    "This request is not authorized to perform this operation using this resource type.",
+)
+NO_AUTHENTICATION_INFORMATION = _row(
+    "NoAuthenticationInformation",
+    401,
+    "Server failed to authenticate the request. Please refer to the information in the www-"
+    "authenticate header.",
+)
+PUBLIC_ACCESS_NOT_PERMITTED = _row(
+    "PublicAccessNotPermitted",
+    409,
+    "Public access is not permitted on this storage account.",
+)
+CORS_PREFLIGHT_FAILURE = _row(
+    "CorsPreflightFailure",
+    403,
+    "CORS not enabled or no matching rule found for this request.",
+)
+INSUFFICIENT_STORAGE = _row(
+    "InsufficientStorage",
+    507,
+    "The disk that holds the data directory is full. Reads and deletes go on; writes work "
+    "again when space returns.",
+)
+NOT_IMPLEMENTED = _row(
+    "NotImplemented",
+    501,
+    "The requested operation is not implemented by this server.",
+)
+REQUEST_TIMEOUT = _row(
+    "RequestTimeout", 408, "The client took too long to send the request."
+)
+REQUEST_HEADER_FIELDS_TOO_LARGE = _row(
+    "RequestHeaderFieldsTooLarge",
+    431,
+    "The request's header fields are too large.",
+)
+CRC64_MISMATCH = _row(
+    "Crc64Mismatch",
+    400,
+    "The CRC64 value specified in the request did not match with the CRC64 value calculated "
+    "by server.",
+)
+INVALID_CRC64 = _row(
+    "InvalidCrc64",
+    400,
+    "The CRC64 value specified in the request is invalid. The CRC64 value must be 64 bits and"
+    " Base64-encoded.",
+)
+BOTH_CRC64_AND_MD5_HEADER_PRESENT = _row(
+    "BothCrc64AndMd5HeaderPresent",
+    400,
+    "Both x-ms-content-crc64 header and Content-MD5 header are present.",
+)
+UNSATISFIABLE_CONDITION = _row(
+    "UnsatisfiableCondition",
+    400,
+    "The request includes an unsatisfiable condition for this operation.",
+)
+BLOB_IMMUTABLE_DUE_TO_POLICY = _row(
+    "BlobImmutableDueToPolicy",
+    409,
+    "This operation is not permitted as the blob is immutable due to a policy.",
+)
+INCOMPLETE_BODY = _row(
+    "IncompleteBody",
+    400,
+    "The request body ended before the number of bytes that Content-Length announced.",
+)

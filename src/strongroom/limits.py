@@ -1,0 +1,56 @@
+"""Every bound of the service in one place, with the page of the reference it comes from.
+
+Must not live here: checks. Source: "Scalability targets for Blob storage", Put Blob, Put Block, Put
+Block List, Set Container ACL, CORS, "Naming and referencing containers, blobs, and metadata".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# Put Blob / Put Block by x-ms-version: (since, Put Block, Put Blob).
+BLOCK_SIZES_BY_VERSION: Final = (
+    ("2019-12-12", 4000 * MIB, 5000 * MIB),
+    ("2016-05-31", 100 * MIB, 256 * MIB),
+    ("", 4 * MIB, 64 * MIB),
+)
+COMMITTED_BLOCKS_MAX: Final = 50_000
+UNCOMMITTED_BLOCKS_MAX: Final = 100_000
+BLOCK_ID_BYTES_MAX: Final = 64
+UNCOMMITTED_LIFETIME_S: Final = 7 * 24 * 3600
+BLOCK_LIST_BODY_BYTES_MAX: Final = 16 * MIB
+XML_BODY_BYTES_MAX: Final = 64 * KIB
+
+METADATA_BYTES_MAX: Final = 8 * KIB
+STORED_POLICIES_MAX: Final = 5
+POLICY_ID_CHARS_MAX: Final = 64
+CORS_RULES_MAX: Final = 5
+CORS_BYTES_MAX: Final = 2 * KIB
+CORS_ORIGIN_CHARS_MAX: Final = 256
+CORS_LITERAL_HEADERS_MAX: Final = 64
+CORS_PREFIX_HEADERS_MAX: Final = 2
+RETENTION_DAYS_MAX: Final = 365
+
+LIST_RESULTS_MAX: Final = 5000
+RANGE_DIGEST_BYTES_MAX: Final = 4 * MIB
+COPY_SOURCE_CHARS_MAX: Final = 2 * KIB
+COPY_FROM_URL_BYTES_MAX: Final = 256 * MIB
+# Copies of this server's own blobs up to this size complete before the answer; larger ones stay pending.
+COPY_AT_ONCE_BYTES_MAX: Final = 16 * MIB
+
+BLOB_NAME_CHARS_MAX: Final = 1024
+BLOB_NAME_SEGMENTS_MAX: Final = 254
+LEASE_DURATION_S: Final = (15, 60)
+LEASE_BREAK_PERIOD_S: Final = (0, 60)
+WAIT_S: Final = (1, 60)
+CLIENT_REQUEST_ID_CHARS_MAX: Final = 1024
+
+# Our own choices (docs/performance.md has the measurements).
+INLINE_BODY_BYTES_MAX: Final = 8 * KIB
+# HTTP server.
+REQUEST_HEAD_BYTES_MAX: Final = 64 * KIB
+REQUEST_HEADERS_MAX: Final = 256
+REQUEST_TARGET_BYTES_MAX: Final = 16 * KIB

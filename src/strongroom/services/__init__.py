@@ -1,0 +1,1 @@
+"""One pure decision per request, and the runner that guards, decides, commits and waits."""

@@ -1,0 +1,1 @@
+"""How values become keys and bytes: the keyspace map, record codecs, bodies."""

@@ -1,0 +1,128 @@
+"""Values that several layers share: times in ticks, ETags, leases, metadata, ranges, file slices.
+
+Lives here: plain frozen data with its text forms. Must not live here: rules (semantics/), parsing of
+whole headers (wire/), IO. Source: the Azure Storage REST reference; ETags and times in
+"Specifying conditional headers for Blob service operations".
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import BinaryIO, Final
+
+import msgspec
+
+# A tick is 100 ns since 0001-01-01T00:00:00Z, the unit in which Azure writes its own times and ETags.
+TICKS_PER_S: Final = 10_000_000
+UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
+_YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+def ticks_of(moment: datetime) -> int:
+    """Ticks of an aware datetime."""
+    delta = moment - _YEAR_ONE
+    return (delta.days * 86_400 + delta.seconds) * TICKS_PER_S + delta.microseconds * 10
+
+
+def datetime_of(ticks: int) -> datetime:
+    """The UTC datetime of `ticks`, cut to microseconds."""
+    return _YEAR_ONE + timedelta(microseconds=ticks // 10)
+
+
+def rfc1123(ticks: int) -> str:
+    """`Fri, 26 Jun 2015 23:39:12 GMT`: the form of Last-Modified and Date; whole seconds."""
+    return _rfc1123_of_second(ticks // TICKS_PER_S)
+
+
+_rfc1123_last: tuple[int, str] = (-1, "")
+
+
+def _rfc1123_of_second(second: int) -> str:
+    global _rfc1123_last
+    last, text = _rfc1123_last
+    if last != second:
+        text = format_datetime(datetime_of(second * TICKS_PER_S), usegmt=True)
+        _rfc1123_last = (second, text)
+    return text
+
+
+def iso7(ticks: int) -> str:
+    """`2011-03-09T01:42:34.9360000Z`: seven digits, the form of snapshots and error times."""
+    moment = datetime_of(ticks)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ticks % TICKS_PER_S:07d}Z"
+
+
+def etag_text(stamp: int) -> str:
+    """The ETag of a stamp as Azure writes it, with quotes: `"0x8D8499394C82CF9"`."""
+    return f'"0x{stamp:X}"'
+
+
+class PublicAccess(enum.Enum):
+    """Anonymous access to a container (Set Container ACL)."""
+
+    NONE = ""
+    BLOB = "blob"
+    CONTAINER = "container"
+
+
+class Lease(msgspec.Struct, frozen=True, array_like=True):
+    """The stored part of a lease; its state at a moment is computed (semantics/lease.py).
+
+    `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60; `expires` is the tick at which
+    a fixed lease ends (0 = never); `breaks` is the tick at which a breaking lease is broken (0 = no
+    break was asked for).
+    """
+
+    id: str
+    duration_s: int
+    expires: int = 0
+    breaks: int = 0
+
+
+class ContentProperties(msgspec.Struct, frozen=True, array_like=True):
+    """The six HTTP properties stored with a blob; `None` = not set. `md5` is the raw 16 bytes."""
+
+    content_type: str | None = None
+    encoding: str | None = None
+    language: str | None = None
+    md5: bytes | None = None
+    cache_control: str | None = None
+    disposition: str | None = None
+
+
+class AccessPolicy(msgspec.Struct, frozen=True, array_like=True):
+    """A stored access policy: times as the ISO 8601 text that was given, `None` = left to the SAS."""
+
+    id: str
+    start: str | None = None
+    expiry: str | None = None
+    permission: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """`bytes=first-last`, both inclusive; `last` None = to the end."""
+
+    first: int
+    last: int | None
+
+    def within(self, size_bytes: int) -> tuple[int, int] | None:
+        """(offset, length) clipped to `size_bytes`, or None when it starts beyond the end."""
+        if self.first >= size_bytes:
+            return None
+        last = size_bytes - 1 if self.last is None else min(self.last, size_bytes - 1)
+        return self.first, last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Bytes that lie in an open file: sent by the kernel without passing through Python."""
+
+    file: BinaryIO
+    offset: int
+    length: int

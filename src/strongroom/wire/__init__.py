@@ -1,0 +1,1 @@
+"""Bytes <-> values: headers, queries, XML bodies. No IO, no storage, no policy."""

@@ -1,0 +1,113 @@
+"""Request and Response: HTTP messages as values, with the bytes exactly as they were sent.
+
+Lives here: header collections that keep case, order and duplicates; the body reader's protocol. Must
+not live here: sockets, parsing of HTTP itself (servers/http.py), or the meaning of any header.
+Source: RFC 9110 sections 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from strongroom.values import FileSlice
+
+
+class Headers:
+    """Header fields in the order and case they were sent; looked up case-insensitively.
+
+    Arguments:
+        fields: (name, value) pairs; values without surrounding white space, decoded as latin-1.
+    """
+
+    __slots__ = ("_first", "_repeated", "fields")
+
+    def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
+        self.fields: tuple[tuple[str, str], ...] = tuple(fields)
+        self._first: dict[str, str] = {}
+        self._repeated: set[str] = set()
+        for name, value in self.fields:
+            lower = name.lower()
+            if lower in self._first:
+                self._repeated.add(lower)
+            else:
+                self._first[lower] = value
+
+    def get(self, name: str) -> str | None:
+        """The first value of the field called `name` (lower case), or None."""
+        return self._first.get(name)
+
+    def repeated(self, name: str) -> bool:
+        """Whether the field called `name` (lower case) was sent more than once."""
+        return name in self._repeated
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._first
+
+    def lowered(self) -> Iterator[tuple[str, str]]:
+        """(lower-case name, first value) of every field name."""
+        return iter(self._first.items())
+
+
+class BodyReader(Protocol):
+    """A request body, read at most once."""
+
+    size_bytes: int | None
+    """Content-Length, or None when the body is chunked."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Chunks as they arrive. Starting to read is what sends `100 Continue`.
+
+        Raises: StorageError (INCOMPLETE_BODY, REQUEST_TIMEOUT) when the client ends early or stalls.
+        """
+        ...
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        """The whole body. Raises StorageError REQUEST_BODY_TOO_LARGE before reading beyond the bound."""
+        ...
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request.
+
+    `target` is the request target exactly as sent (`/acct/c/b%2Fx?comp=list`), latin-1; `path` and
+    `query` are its two parts, still encoded, `query` without the question mark (None when there is no
+    question mark). `peer` is the client's address without port. `tls` tells whether it came encrypted.
+    """
+
+    method: str
+    target: str
+    headers: Headers
+    body: BodyReader
+    peer: str = "127.0.0.1"
+    tls: bool = False
+    path: str = field(init=False)
+    query: str | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        path, mark, query = self.target.partition("?")
+        self.path = path
+        self.query = query if mark else None
+
+
+@dataclass(slots=True)
+class Response:
+    """One HTTP response. `body` pieces are sent in order; `size_bytes` is their total length when it is
+    known (None: chunked). `close` asks for the connection to be closed afterwards. `finished` is called
+    once when the body has been sent or given up, whatever happened (it releases pins)."""
+
+    status: int
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes | AsyncIterable[bytes | FileSlice] = b""
+    size_bytes: int | None = None
+    reason: str | None = None
+    close: bool = False
+    finished: Finished | None = None
+
+
+class Finished(Protocol):
+    """Called when a response has been sent or given up."""
+
+    def __call__(self) -> None: ...
