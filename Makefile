@@ -26,7 +26,7 @@ interop: .venv/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with
 	$(PYTEST) tests/interop $(ARGS)
 
 proof: .venv/.dev ## Run the long proofs (kill -9 loops, power cuts, histories)
-	$(PYTEST) -s tests/proof $(ARGS)
+	$(PYTEST) -s --timeout=3600 tests/proof $(ARGS)
 
 bench: .venv/.dev ## Measure
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,7 +1,8 @@
 """What holds for every test: a skip is a failure, and Hypothesis runs alike on every machine.
 
-A test that cannot run has proved nothing, so a missing tool fails with the reason that the test gave.
-`HYPOTHESIS_PROFILE=deep` looks for more examples, with a new seed each time.
+A test that cannot run has proved nothing, so a missing tool fails with the reason that the test
+gave. `HYPOTHESIS_PROFILE=deep` looks for more examples, with a new seed each
+time.
 """
 
 from __future__ import annotations

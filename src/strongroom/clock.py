@@ -1,8 +1,9 @@
 """The only reader of wall time and randomness, and store time: monotonic, slewed, never backwards.
 
 Lives here: the `Clock` protocol, the system's clock, a clock moved by hand, and `StoreTime`, which
-turns a clock into store time. Must not live here: persistence of the ceiling (engines/), or any rule
-about leases. Nothing else in the package calls `time.*`, `datetime.now`, `uuid4` or `os.urandom`.
+turns a clock into store time. Must not live here: persistence of the ceiling (engines/), or any
+rule about leases. Nothing else in the package calls `time.*`, `datetime.now`, `uuid4` or
+`os.urandom`.
 """
 
 from __future__ import annotations
@@ -59,9 +60,7 @@ class ManualClock:
         seed: the random bytes are a function of it.
     """
 
-    def __init__(
-        self, wall_ticks: int = 638_000_000_000_000_000, seed: int = 0
-    ) -> None:
+    def __init__(self, wall_ticks: int = 638_000_000_000_000_000, seed: int = 0) -> None:
         self._wall = wall_ticks
         self._boot = 0
         self._random_state = seed
@@ -101,8 +100,8 @@ def guid(clock: Clock) -> str:
 class StoreTime:
     """Store time: starts at max(wall, floor), runs with the boot clock, slews towards wall time.
 
-    A step of the wall clock therefore neither expires a lease nor keeps one from expiring. `advance`
-    moves it forward by hand (test clock); it can never be moved back.
+    A step of the wall clock therefore neither expires a lease nor keeps one from expiring.
+    `advance` moves it forward by hand (test clock); it can never be moved back.
 
     Arguments:
         clock: where time comes from.

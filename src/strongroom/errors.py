@@ -29,7 +29,8 @@ class StorageError(Exception):
     Arguments:
         row: the row of the table.
         message: replaces the row's text where a better one is known (what, where, what to do).
-        extras: elements that follow `<Message>` in the body, in order (limits-and-errors, section 2).
+        extras: elements that follow `<Message>` in the body, in order (limits-and-errors, section
+            2).
         headers: response headers that accompany the refusal (for example `Content-Range` of a 416).
     """
 
@@ -71,9 +72,7 @@ def invalid_query(name: str, value: str, reason: str = "") -> StorageError:
     )
 
 
-def out_of_range_query(
-    name: str, value: str, minimum: int, maximum: int
-) -> StorageError:
+def out_of_range_query(name: str, value: str, minimum: int, maximum: int) -> StorageError:
     """400 OutOfRangeQueryParameterValue with the permitted bounds."""
     return StorageError(
         OUT_OF_RANGE_QUERY_PARAMETER_VALUE,
@@ -101,17 +100,13 @@ def table() -> tuple[ErrorCode, ...]:
     return tuple(_TABLE)
 
 
-ACCOUNT_ALREADY_EXISTS = _row(
-    "AccountAlreadyExists", 409, "The specified account already exists."
-)
+ACCOUNT_ALREADY_EXISTS = _row("AccountAlreadyExists", 409, "The specified account already exists.")
 ACCOUNT_BEING_CREATED = _row(
     "AccountBeingCreated",
     409,
     "The specified account is in the process of being created.",
 )
-ACCOUNT_IS_DISABLED = _row(
-    "AccountIsDisabled", 403, "The specified account is disabled."
-)
+ACCOUNT_IS_DISABLED = _row("AccountIsDisabled", 403, "The specified account is disabled.")
 AUTHENTICATION_FAILED = _row(
     "AuthenticationFailed",
     403,
@@ -196,9 +191,7 @@ INVALID_URI = _row(
     400,
     "The requested URI does not represent any resource on the server.",
 )
-INVALID_XML_DOCUMENT = _row(
-    "InvalidXmlDocument", 400, "XML specified is not syntactically valid."
-)
+INVALID_XML_DOCUMENT = _row("InvalidXmlDocument", 400, "XML specified is not syntactically valid.")
 INVALID_XML_NODE_VALUE = _row(
     "InvalidXmlNodeValue",
     400,
@@ -208,8 +201,7 @@ INVALID_XML_NODE_VALUE = _row(
 MD5_MISMATCH = _row(
     "Md5Mismatch",
     400,
-    "The MD5 value specified in the request did not match the MD5 value calculated by the "
-    "server.",
+    "The MD5 value specified in the request did not match the MD5 value calculated by the server.",
 )
 METADATA_TOO_LARGE = _row(
     "MetadataTooLarge",
@@ -246,14 +238,11 @@ OPERATION_TIMED_OUT = _row(
     500,
     "The operation could not be completed within the permitted time.",
 )
-OUT_OF_RANGE_INPUT = _row(
-    "OutOfRangeInput", 400, "One of the request inputs is out of range."
-)
+OUT_OF_RANGE_INPUT = _row("OutOfRangeInput", 400, "One of the request inputs is out of range.")
 OUT_OF_RANGE_QUERY_PARAMETER_VALUE = _row(
     "OutOfRangeQueryParameterValue",
     400,
-    "One of the query parameters specified in the request URI is outside the permissible "
-    "range.",
+    "One of the query parameters specified in the request URI is outside the permissible range.",
 )
 REQUEST_BODY_TOO_LARGE = _row(
     "RequestBodyTooLarge",
@@ -275,9 +264,7 @@ RESOURCE_ALREADY_EXISTS = _row(
     409,
     "The specified resource already exists.",
 )
-RESOURCE_NOT_FOUND = _row(
-    "ResourceNotFound", 404, "The specified resource does not exist."
-)
+RESOURCE_NOT_FOUND = _row("ResourceNotFound", 404, "The specified resource does not exist.")
 SERVER_BUSY = _row(
     "ServerBusy",
     503,
@@ -308,9 +295,7 @@ APPEND_POSITION_CONDITION_NOT_MET = _row(
     412,
     "The append position condition specified was not met.",
 )
-BLOB_ALREADY_EXISTS = _row(
-    "BlobAlreadyExists", 409, "The specified blob already exists."
-)
+BLOB_ALREADY_EXISTS = _row("BlobAlreadyExists", 409, "The specified blob already exists.")
 BLOB_NOT_FOUND = _row("BlobNotFound", 404, "The specified blob does not exist.")
 BLOB_OVERWRITTEN = _row(
     "BlobOverwritten",
@@ -337,9 +322,7 @@ CANNOT_CHANGE_TO_LOWER_TIER = _row(
     409,
     "A higher blob tier has already been explicitly set.",
 )
-CANNOT_VERIFY_COPY_SOURCE = _row(
-    "CannotVerifyCopySource", 404, "Could not verify the copy source."
-)
+CANNOT_VERIFY_COPY_SOURCE = _row("CannotVerifyCopySource", 404, "Could not verify the copy source.")
 CONTAINER_ALREADY_EXISTS = _row(
     "ContainerAlreadyExists",
     409,
@@ -355,9 +338,7 @@ CONTAINER_DISABLED = _row(
     409,
     "The specified container has been disabled by the administrator.",
 )
-CONTAINER_NOT_FOUND = _row(
-    "ContainerNotFound", 404, "The specified container does not exist."
-)
+CONTAINER_NOT_FOUND = _row("ContainerNotFound", 404, "The specified container does not exist.")
 CONTENT_LENGTH_LARGER_THAN_TIER_LIMIT = _row(
     "ContentLengthLargerThanTierLimit",
     409,
@@ -406,23 +387,15 @@ INVALID_BLOB_OR_BLOCK = _row(
     "The specified blob or block content is invalid.",
 )
 INVALID_BLOB_TIER = _row("InvalidBlobTier", 400, "The specified blob tier is invalid.")
-INVALID_BLOB_TYPE = _row(
-    "InvalidBlobType", 409, "The blob type is invalid for this operation."
-)
+INVALID_BLOB_TYPE = _row("InvalidBlobType", 409, "The blob type is invalid for this operation.")
 INVALID_BLOCK_ID = _row(
     "InvalidBlockId",
     400,
     "The specified block ID is invalid. The block ID must be Base64-encoded.",
 )
-INVALID_BLOCK_LIST = _row(
-    "InvalidBlockList", 400, "The specified block list is invalid."
-)
-INVALID_OPERATION = _row(
-    "InvalidOperation", 400, "Invalid operation against a blob snapshot."
-)
-INVALID_PAGE_RANGE = _row(
-    "InvalidPageRange", 416, "The page range specified is invalid."
-)
+INVALID_BLOCK_LIST = _row("InvalidBlockList", 400, "The specified block list is invalid.")
+INVALID_OPERATION = _row("InvalidOperation", 400, "Invalid operation against a blob snapshot.")
+INVALID_PAGE_RANGE = _row("InvalidPageRange", 416, "The page range specified is invalid.")
 INVALID_SOURCE_BLOB_TYPE = _row(
     "InvalidSourceBlobType",
     409,
@@ -438,9 +411,7 @@ INVALID_VERSION_FOR_PAGE_BLOB_OPERATION = _row(
     400,
     "All operations on page blobs require at least version 2009-09-19.",
 )
-LEASE_ALREADY_PRESENT = _row(
-    "LeaseAlreadyPresent", 409, "There is already a lease present."
-)
+LEASE_ALREADY_PRESENT = _row("LeaseAlreadyPresent", 409, "There is already a lease present.")
 LEASE_ALREADY_BROKEN = _row(
     "LeaseAlreadyBroken",
     409,
@@ -476,8 +447,7 @@ LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED = _row(
 LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED = _row(
     "LeaseIsBreakingAndCannotBeChanged",
     409,
-    "The lease ID matched, but the lease is currently in breaking state and cannot be "
-    "changed.",
+    "The lease ID matched, but the lease is currently in breaking state and cannot be changed.",
 )
 LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED = _row(
     "LeaseIsBrokenAndCannotBeRenewed",
@@ -527,8 +497,7 @@ PENDING_COPY_OPERATION = _row(
 PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER = _row(
     "PreviousSnapshotCannotBeNewer",
     400,
-    "The prevsnapshot query parameter value cannot be newer than snapshot query parameter "
-    "value.",
+    "The prevsnapshot query parameter value cannot be newer than snapshot query parameter value.",
 )
 PREVIOUS_SNAPSHOT_NOT_FOUND = _row(
     "PreviousSnapshotNotFound",
@@ -587,9 +556,7 @@ BLOB_BEING_REHYDRATED = _row(
     409,
     "This operation is not permitted because the blob is being rehydrated.",
 )
-BLOB_ARCHIVED = _row(
-    "BlobArchived", 409, "This operation is not permitted on an archived blob."
-)
+BLOB_ARCHIVED = _row("BlobArchived", 409, "This operation is not permitted on an archived blob.")
 BLOB_NOT_ARCHIVED = _row(
     "BlobNotArchived",
     409,
@@ -668,9 +635,8 @@ NOT_IMPLEMENTED = _row(
     501,
     "The requested operation is not implemented by this server.",
 )
-REQUEST_TIMEOUT = _row(
-    "RequestTimeout", 408, "The client took too long to send the request."
-)
+REQUEST_TIMEOUT = _row("RequestTimeout", 408, "The client took too long to send the request.")
+REQUEST_URI_TOO_LONG = _row("RequestUriTooLong", 414, "The request target is too long.")
 REQUEST_HEADER_FIELDS_TOO_LARGE = _row(
     "RequestHeaderFieldsTooLarge",
     431,

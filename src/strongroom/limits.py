@@ -38,7 +38,8 @@ LIST_RESULTS_MAX: Final = 5000
 RANGE_DIGEST_BYTES_MAX: Final = 4 * MIB
 COPY_SOURCE_CHARS_MAX: Final = 2 * KIB
 COPY_FROM_URL_BYTES_MAX: Final = 256 * MIB
-# Copies of this server's own blobs up to this size complete before the answer; larger ones stay pending.
+# Copies of this server's own blobs up to this size complete before the answer; larger ones stay
+# pending.
 COPY_AT_ONCE_BYTES_MAX: Final = 16 * MIB
 
 BLOB_NAME_CHARS_MAX: Final = 1024
@@ -50,6 +51,8 @@ CLIENT_REQUEST_ID_CHARS_MAX: Final = 1024
 
 # Our own choices (docs/performance.md has the measurements).
 INLINE_BODY_BYTES_MAX: Final = 8 * KIB
+# How many records one page of a listing may read; one that has read more ends short, with a marker.
+LIST_SCANNED_RECORDS_MAX: Final = 50_000
 # HTTP server.
 REQUEST_HEAD_BYTES_MAX: Final = 64 * KIB
 REQUEST_HEADERS_MAX: Final = 256

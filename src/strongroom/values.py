@@ -1,7 +1,7 @@
 """Values that several layers share: times in ticks, ETags, leases, metadata, ranges, file slices.
 
-Lives here: plain frozen data with its text forms. Must not live here: rules (semantics/), parsing of
-whole headers (wire/), IO. Source: the Azure Storage REST reference; ETags and times in
+Lives here: plain frozen data with its text forms. Must not live here: rules (semantics/), parsing
+of whole headers (wire/), IO. Source: the Azure Storage REST reference; ETags and times in
 "Specifying conditional headers for Blob service operations".
 """
 
@@ -15,7 +15,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-# A tick is 100 ns since 0001-01-01T00:00:00Z, the unit in which Azure writes its own times and ETags.
+# A tick is 100 ns since 0001-01-01T00:00:00Z, the unit in which Azure writes its own times and
+# ETags.
 TICKS_PER_S: Final = 10_000_000
 UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
 _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
@@ -73,9 +74,9 @@ class PublicAccess(enum.Enum):
 class Lease(msgspec.Struct, frozen=True, array_like=True):
     """The stored part of a lease; its state at a moment is computed (semantics/lease.py).
 
-    `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60; `expires` is the tick at which
-    a fixed lease ends (0 = never); `breaks` is the tick at which a breaking lease is broken (0 = no
-    break was asked for).
+    `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60; `expires` is the tick at
+    which a fixed lease ends (0 = never); `breaks` is the tick at which a breaking lease is broken
+    (0 = no break was asked for).
     """
 
     id: str
@@ -96,7 +97,8 @@ class ContentProperties(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AccessPolicy(msgspec.Struct, frozen=True, array_like=True):
-    """A stored access policy: times as the ISO 8601 text that was given, `None` = left to the SAS."""
+    """A stored access policy: times as the ISO 8601 text that was given, `None` = left to the
+    SAS."""
 
     id: str
     start: str | None = None

@@ -1,4 +1,4 @@
-"""Finding the foreign clients that the interop tests drive. A missing one fails, and says what to do."""
+"""Finding the foreign clients that the interop tests drive; a missing one fails with its remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_tool(name: str) -> str:
 
 
 def require_node_package(name: str) -> Path:
-    """Return the folder in which Node finds the package `name`; fail the test if it is not there."""
+    """Return the folder in which Node finds the package `name`; fail the test if it is missing."""
     require_tool("node")
     if not (NODE_DIR / "node_modules" / name / "package.json").is_file():
         require_tool("npm")

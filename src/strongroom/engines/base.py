@@ -1,7 +1,7 @@
 """The two contracts every engine keeps: conditional commits inside a partition, and contents.
 
-Lives here: the words of the contracts (keyspace, partition, key, record, decision, content) and their
-protocols. Must not live here: anything about Azure, HTTP, or one particular engine.
+Lives here: the words of the contracts (keyspace, partition, key, record, decision, content) and
+their protocols. Must not live here: anything about Azure, HTTP, or one particular engine.
 
     keyspace    an ordered set of partitions; the scope of a scan
     partition   the unit of atomicity: an ordered map key -> record
@@ -12,8 +12,10 @@ Rules that an engine keeps, whatever it is made of:
  1. No answer, success or refusal, leaves before everything that its decision saw is durable.
  2. No commit crosses a partition; a commit may carry ordered steps in other partitions, of which a
     crash may leave any prefix.
- 3. Stamps are unique in the store and rise; a stamp is never smaller than store time when it was given.
- 4. A decision may run more than once; it is a pure function of the records and the stamp it is handed.
+ 3. Stamps are unique in the store and rise; a stamp is never smaller than store time when it was
+ given.
+ 4. A decision may run more than once; it is a pure function of the records and the stamp it is
+ handed.
 """
 
 from __future__ import annotations
@@ -86,14 +88,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Commit(Generic[T]):
-    """What a decision wants: a result for the caller, and steps in order (none = nothing changes)."""
+    """What a decision wants: a result for the caller, and steps in order (none = nothing
+    changes)."""
 
     result: T
     steps: tuple[Step, ...] = ()
 
 
 Decide = Callable[[Sequence[Record | None], int], Commit[T]]
-"""decide(records in the order of the reads, stamp) -> Commit; raising refuses and changes nothing."""
+"""decide(records in the order of the reads, stamp) -> Commit; raising refuses and changes
+nothing."""
 
 
 class Position(NamedTuple):
@@ -128,7 +132,8 @@ class Item(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A durable content that no partition owns yet. `md5` is the raw digest when it was asked for."""
+    """A durable content that no partition owns yet. `md5` is the raw digest when it was asked
+    for."""
 
     id: int
     size_bytes: int
@@ -141,7 +146,8 @@ class EngineError(Exception):
 
 
 class CommitUnknown(EngineError):
-    """The commit may or may not have happened. Re-read and look for your own token; never retry blind."""
+    """The commit may or may not have happened. Re-read and look for your own token; never retry
+    blind."""
 
 
 class Unavailable(EngineError):
@@ -159,15 +165,14 @@ class ContentMissing(EngineError):
 class Engine(Protocol):
     """The records of a store."""
 
-    async def update(
-        self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]
-    ) -> T:
+    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
         """Decide at the serial point and commit durably; returns the commit's result.
 
         Arguments:
             partition: the partition whose records guard the commit: among `reads`, those in it must
                 be unchanged when the commit happens (else the engine reads and decides again).
-            reads: the records handed to `decide`, in this order; those of other partitions are inputs.
+            reads: the records handed to `decide`, in this order; those of other partitions are
+                inputs.
             decide: see `Decide`. What it raises is raised here, after everything it saw is durable.
 
         Raises: Full, CommitUnknown, Unavailable; whatever `decide` raises.
@@ -175,7 +180,8 @@ class Engine(Protocol):
         ...
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        """Committed, durable records in the order asked; all those of one partition from one snapshot."""
+        """Committed, durable records in the order asked; all those of one partition from one
+        snapshot."""
         ...
 
     async def read_range(
@@ -197,13 +203,14 @@ class Engine(Protocol):
         max_records: int,
         max_bytes: int = SCAN_BYTES_MAX,
     ) -> Page:
-        """Face records with first <= (partition, key) < until, from one committed state not older than
-        the call. A page may be short; only `resume` None says that nothing is left."""
+        """Face records with first <= (partition, key) < until, from one committed state not older
+        than the call. A page may be short; only `resume` None says that nothing is left."""
         ...
 
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
-        """Return when the record's version is no longer `version` (None = absent), durably; or after
-        `timeout_s`; or when waiters are woken because the clock was moved or the engine stops."""
+        """Return when the record's version is no longer `version` (None = absent), durably; or
+        after `timeout_s`; or when waiters are woken because the clock was moved or the engine
+        stops."""
         ...
 
     async def now(self) -> int:
@@ -242,7 +249,8 @@ class Contents(Protocol):
         """Stream a body in; durable on return, owned by nobody until a Step adopts it.
 
         Arguments:
-            size_bytes: its length when known beforehand (chunks that end early or late: ValueError).
+            size_bytes: its length when known beforehand (chunks that end early or late:
+                ValueError).
             md5: also compute the MD5.
 
         Raises: Full, Unavailable; whatever `chunks` raises (the space is then dead and reclaimed).
@@ -259,4 +267,5 @@ class Contents(Protocol):
 
 
 class Store(Engine, Contents, Protocol):
-    """Both contracts, as one engine keeps them: adopt and drop happen in the records' own commit."""
+    """Both contracts, as one engine keeps them: adopt and drop happen in the records' own
+    commit."""

@@ -1,13 +1,13 @@
 """Request and Response: HTTP messages as values, with the bytes exactly as they were sent.
 
-Lives here: header collections that keep case, order and duplicates; the body reader's protocol. Must
-not live here: sockets, parsing of HTTP itself (servers/http.py), or the meaning of any header.
+Lives here: header collections that keep case, order and duplicates; the body reader's protocol.
+Must not live here: sockets, parsing of HTTP itself (servers/http.py), or the meaning of any header.
 Source: RFC 9110 sections 5 and 6.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -59,12 +59,14 @@ class BodyReader(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Chunks as they arrive. Starting to read is what sends `100 Continue`.
 
-        Raises: StorageError (INCOMPLETE_BODY, REQUEST_TIMEOUT) when the client ends early or stalls.
+        Raises: StorageError (INCOMPLETE_BODY, REQUEST_TIMEOUT) when the client ends early or
+            stalls.
         """
         ...
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """The whole body. Raises StorageError REQUEST_BODY_TOO_LARGE before reading beyond the bound."""
+        """The whole body. Raises StorageError REQUEST_BODY_TOO_LARGE before reading beyond the
+        bound."""
         ...
 
 
@@ -73,8 +75,9 @@ class Request:
     """One HTTP request.
 
     `target` is the request target exactly as sent (`/acct/c/b%2Fx?comp=list`), latin-1; `path` and
-    `query` are its two parts, still encoded, `query` without the question mark (None when there is no
-    question mark). `peer` is the client's address without port. `tls` tells whether it came encrypted.
+    `query` are its two parts, still encoded, `query` without the question mark (None when there is
+    no question mark); of an absolute target (`http://host/acct/c`) the path begins behind the
+    authority. `peer` is the client's address without port. `tls` tells whether it came encrypted.
     """
 
     method: str
@@ -85,18 +88,48 @@ class Request:
     tls: bool = False
     path: str = field(init=False)
     query: str | None = field(init=False)
+    gone: bool = field(init=False, default=False)
+    _on_gone: list[Callable[[], None]] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         path, mark, query = self.target.partition("?")
-        self.path = path
+        self.path = path if path.startswith(("/", "*")) else _path_of_absolute(path)
         self.query = query if mark else None
+
+    def when_gone(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the client leaves before its answer (at once when it has left).
+
+        A handler that waits for long uses it to stop waiting; `gone` tells the same afterwards.
+        A client that only closed its sending side counts as gone, but still gets the answer.
+        """
+        if self.gone:
+            callback()
+        elif self._on_gone is None:
+            self._on_gone = [callback]
+        else:
+            self._on_gone.append(callback)
+
+    def tell_gone(self) -> None:
+        """The server's side of `when_gone`; only the first call has an effect."""
+        self.gone = True
+        callbacks, self._on_gone = self._on_gone, None
+        for callback in callbacks or ():
+            callback()
+
+
+def _path_of_absolute(path: str) -> str:
+    """RFC 9112, 3.2.2: what is behind `http://host:port`; other text is left as it is."""
+    scheme, separator, rest = path.partition("://")
+    if not separator or scheme.lower() not in ("http", "https"):
+        return path
+    return "/" + rest.partition("/")[2]
 
 
 @dataclass(slots=True)
 class Response:
-    """One HTTP response. `body` pieces are sent in order; `size_bytes` is their total length when it is
-    known (None: chunked). `close` asks for the connection to be closed afterwards. `finished` is called
-    once when the body has been sent or given up, whatever happened (it releases pins)."""
+    """One HTTP response. `body` pieces are sent in order; `size_bytes` is their total length when
+    it is known (None: chunked). `close` asks for the connection to be closed afterwards. `finished`
+    is called once when the body has been sent or given up, whatever happened (it releases pins)."""
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)

@@ -1,0 +1,164 @@
+"""Accounts and their keys: the value, its text forms, and the HMAC that a key makes.
+
+Lives here: parsing and serialising; a key never appears in an error or a repr. Must not live here:
+files, reloading, the environment. Source: "Manage storage account access keys" (two keys, so that
+one can be replaced while the other serves) and "Authorize with Shared Key" (HMAC-SHA256).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+
+DEVELOPMENT_ACCOUNT_NAME: Final = "devstoreaccount1"
+# Published for every emulator of this protocol (UseDevelopmentStorage=true): no secret.
+DEVELOPMENT_ACCOUNT_KEY: Final = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+GENERATED_KEY_BYTES: Final = 64
+KEYS_MAX: Final = 2
+
+_NAME: Final = re.compile(r"[a-z0-9]{3,24}")
+_BLOCK_BYTES: Final = hashlib.sha256().block_size
+
+
+class AccountsError(ValueError):
+    """The accounts cannot be used as given; the text says what and where, without keys."""
+
+
+class Signer:
+    """HMAC-SHA256 under one key, with the key's two pads absorbed once (RFC 2104).
+
+    Arguments:
+        key: the decoded account key.
+    """
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        short = hashlib.sha256(key).digest() if len(key) > _BLOCK_BYTES else key
+        block = short.ljust(_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def sign(self, message: bytes) -> bytes:
+        """The signature of `message` as the wire carries it: base64, 44 characters."""
+        inner = self._inner.copy()
+        inner.update(message)
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return binascii.b2a_base64(outer.digest(), newline=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A storage account: `name`, and one or two decoded `keys`, each of which signs."""
+
+    name: str
+    keys: tuple[bytes, ...] = field(repr=False)
+    signers: tuple[Signer, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise AccountsError(
+                f"account name {self.name!r}: it must have 3 to 24 lower-case letters or digits"
+            )
+        if not 1 <= len(self.keys) <= KEYS_MAX:
+            raise AccountsError(f"account {self.name!r}: it must have one or two keys")
+        if not all(self.keys):
+            raise AccountsError(f"account {self.name!r}: a key is empty")
+        object.__setattr__(self, "signers", tuple(Signer(key) for key in self.keys))
+
+    def rotated(self, key: bytes) -> Account:
+        """This account with `key` first; the key that was first stays valid as the second."""
+        return Account(self.name, (key, self.keys[0]))
+
+    def without_old_key(self) -> Account:
+        """This account with its first key only."""
+        return Account(self.name, self.keys[:1])
+
+
+class Accounts(Protocol):
+    """Where accounts are found; what answers may be reloaded between two calls."""
+
+    def get(self, name: str) -> Account | None:
+        """The account called `name`, or None."""
+        ...
+
+
+def development_account() -> Account:
+    """The well-known account of emulators; its key is public, so it protects nothing."""
+    return Account(DEVELOPMENT_ACCOUNT_NAME, (base64.b64decode(DEVELOPMENT_ACCOUNT_KEY),))
+
+
+def parse_account(text: str) -> Account:
+    """The account of `NAME:KEY[:KEY2]` (keys in base64). Raises AccountsError."""
+    name, *keys = text.strip().split(":")
+    return _account(name, keys)
+
+
+def parse_accounts(text: str) -> tuple[Account, ...]:
+    """The accounts of `NAME:KEY[:KEY2];NAME:KEY...`, the form of Azurite's AZURITE_ACCOUNTS.
+
+    Raises: AccountsError for a bad name, key or number of keys, a name given twice, or none at all.
+    """
+    return _distinct(parse_account(entry) for entry in text.split(";") if entry.strip())
+
+
+class _AccountRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    keys: tuple[str, ...]
+
+
+class _AccountsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    accounts: tuple[_AccountRow, ...]
+
+
+def parse_document(text: bytes) -> tuple[Account, ...]:
+    """The accounts of an accounts file: `{"accounts": [{"name": ..., "keys": [base64, ...]}]}`.
+
+    Raises: AccountsError, which says where the document departs from that form.
+    """
+    try:
+        document = msgspec.json.decode(text, type=_AccountsDocument)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise AccountsError(f"the accounts document cannot be read: {error}") from None
+    return _distinct(_account(row.name, list(row.keys)) for row in document.accounts)
+
+
+def serialise_document(accounts: Iterable[Account]) -> bytes:
+    """The accounts file's content for `accounts`, indented, as parse_document reads it."""
+    rows = tuple(
+        _AccountRow(account.name, tuple(base64.b64encode(key).decode() for key in account.keys))
+        for account in accounts
+    )
+    return msgspec.json.format(msgspec.json.encode(_AccountsDocument(rows)), indent=2) + b"\n"
+
+
+def _account(name: str, keys: list[str]) -> Account:
+    return Account(name, tuple(_key(name, number, key) for number, key in enumerate(keys, 1)))
+
+
+def _key(name: str, number: int, text: str) -> bytes:
+    try:
+        return base64.b64decode(text.strip(), validate=True)
+    except ValueError:
+        raise AccountsError(f"account {name!r}: key {number} is not base64") from None
+
+
+def _distinct(accounts: Iterable[Account]) -> tuple[Account, ...]:
+    found: dict[str, Account] = {}
+    for account in accounts:
+        if account.name in found:
+            raise AccountsError(f"account {account.name!r} is given twice")
+        found[account.name] = account
+    if not found:
+        raise AccountsError("no account is given")
+    return tuple(found.values())

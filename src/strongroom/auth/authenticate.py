@@ -1,0 +1,69 @@
+"""Whose request is this: the one place where credentials become a claim, from the bytes alone.
+
+Lives here: the order in which credentials are looked for. Must not live here: whether the caller
+may (authorize.py). Source: "Authorize requests to Azure Storage"; an Authorization header goes
+before a shared access signature in the URL.
+"""
+
+from __future__ import annotations
+
+from strongroom.auth.accounts import Account, Accounts
+from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
+from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
+from strongroom.auth.request import RequestParts, Target
+from strongroom.auth.sas import decode_query, is_sas, parse_sas
+from strongroom.auth.sas_signature import verify_signature
+from strongroom.auth.shared_key import parse_authorization, verify
+from strongroom.errors import StorageError
+
+
+def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_ticks: int) -> Claim:
+    """Who sent the request.
+
+    Arguments:
+        parts: the request as sent.
+        target: the resource that it addresses; a SAS is signed for it.
+        accounts: where `target.account` is found.
+        wall_ticks: wall time now; a signed request may be 15 minutes away from it.
+
+    Raises: StorageError: 403 AuthenticationFailed, 400 InvalidAuthenticationInfo,
+        InvalidHeaderValue or InvalidQueryParameterValue, each with what did not hold.
+    """
+    authorization = parts.headers.get("authorization")
+    if authorization is not None:
+        if parts.headers.repeated("authorization"):
+            raise invalid_authentication_info("The Authorization header is given more than once.")
+        credential = parse_authorization(authorization)
+        account = _account(target, accounts)
+        verify(credential, parts, target.service, account, wall_ticks)
+        return SharedKeyClaim(account.name)
+    account = _account(target, accounts)
+    if parts.query and is_sas(decode_query(parts.query)):
+        return _shared_access(parts, target, account)
+    return Anonymous(account.name)
+
+
+def _account(target: Target, accounts: Accounts) -> Account:
+    account = accounts.get(target.account)
+    if account is None:
+        raise authentication_failed(f"This server has no account '{target.account}'.")
+    return account
+
+
+def _shared_access(parts: RequestParts, target: Target, account: Account) -> SasClaim:
+    try:
+        return _claim(parts, target, account, plus_is_space=False)
+    except StorageError as refusal:
+        # Form encoders write a space as `+`; most clients write %20. Both sign the space.
+        if "+" not in (parts.query or ""):
+            raise
+        try:
+            return _claim(parts, target, account, plus_is_space=True)
+        except StorageError:
+            raise refusal from None
+
+
+def _claim(parts: RequestParts, target: Target, account: Account, plus_is_space: bool) -> SasClaim:
+    pairs = decode_query(parts.query, plus_is_space)
+    sas = parse_sas(pairs, target.service)
+    return verify_signature(sas, account, target, None, parts.headers, pairs)

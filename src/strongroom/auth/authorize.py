@@ -1,0 +1,271 @@
+"""May this caller do this: one function, asked once per operation, and what an operation declares.
+
+Lives here: times, addresses, stored policies, permissions, public access. Must not live here:
+signatures. Source: "Create a service SAS" and "Create an account SAS" (permission tables), "Define
+a stored access policy", "Anonymous read access", "Azure Storage REST error codes".
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
+from strongroom.auth.policies import judge_times, resolve
+from strongroom.auth.refusals import authentication_failed
+from strongroom.auth.request import Service, Target
+from strongroom.auth.sas import PERMISSION_LETTERS, Sas, parse_addresses
+from strongroom.auth.sas_signature import directory_of
+from strongroom.errors import (
+    AUTHORIZATION_FAILURE,
+    AUTHORIZATION_PERMISSION_MISMATCH,
+    AUTHORIZATION_PROTOCOL_MISMATCH,
+    AUTHORIZATION_RESOURCE_TYPE_MISMATCH,
+    AUTHORIZATION_SERVICE_MISMATCH,
+    AUTHORIZATION_SOURCE_IPMISMATCH,
+    NO_AUTHENTICATION_INFORMATION,
+    RESOURCE_NOT_FOUND,
+    ErrorCode,
+    StorageError,
+)
+from strongroom.values import AccessPolicy, PublicAccess
+
+CHALLENGE_SINCE: Final = "2019-12-12"
+CHALLENGE: Final = (
+    "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
+    "resource_id=https://storage.azure.com"
+)
+_RESOURCE_TYPES: Final = {"s": "service", "c": "container", "o": "object"}
+_OVERRIDES_SINCE: Final = {Service.BLOB: "2013-08-15", Service.FILE: "2015-02-21"}
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What an operation asks of its caller. The owner of an account key may do everything.
+
+    Attributes:
+        account_sas: (resource type `s`, `c` or `o`; alternatives), or None = never by an account
+            SAS.
+        sas: alternatives for a service or user delegation SAS, or None = never by one. An
+            alternative is one letter, or several that are needed together (`au`); one of them is
+            enough.
+        public: the least public access of the container that lets anonymous callers in; NONE =
+            never.
+        key_only: by no SAS at all (access control lists).
+        letters_since: (letter, version): the letter counts only in tokens with `sv` from that
+            version.
+    """
+
+    account_sas: tuple[str, tuple[str, ...]] | None = None
+    sas: tuple[str, ...] | None = None
+    public: PublicAccess = PublicAccess.NONE
+    key_only: bool = False
+    letters_since: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.account_sas is not None and self.account_sas[0] not in _RESOURCE_TYPES:
+            raise ValueError(f"resource type {self.account_sas[0]!r} is none of s, c, o")
+        if self.key_only and (self.account_sas is not None or self.sas is not None):
+            raise ValueError("an operation for keys only cannot name letters of a SAS")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Response headers that a SAS sets on Get Blob and Get Blob Properties; "" = not set."""
+
+    cache_control: str = ""
+    content_disposition: str = ""
+    content_encoding: str = ""
+    content_language: str = ""
+    content_type: str = ""
+
+
+NO_OVERRIDES: Final = Overrides()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What was granted.
+
+    Attributes:
+        letters: the permissions that the caller holds, not only those that the operation needed.
+        may_overwrite: whether a write may replace what exists (`c` alone only creates).
+        overrides: response headers that the token sets.
+    """
+
+    letters: str
+    may_overwrite: bool
+    overrides: Overrides = NO_OVERRIDES
+
+
+def authorize(
+    claim: Claim,
+    needs: Permission,
+    target: Target,
+    place_access: PublicAccess,
+    policies: Sequence[AccessPolicy],
+    now_wall_ticks: int,
+    peer_ip: str,
+    tls: bool,
+    version: str | None,
+) -> Grant:
+    """What the caller may do with `target`.
+
+    Arguments:
+        claim: the outcome of authenticate().
+        needs: what the operation asks for.
+        target: the resource; a SAS is held to the one that it was signed for.
+        place_access: public access of the container; NONE when there is no such container.
+        policies: stored access policies of the container (queue, table, share).
+        now_wall_ticks: wall time now.
+        peer_ip: the client's address without port.
+        tls: whether the request came encrypted.
+        version: the request's x-ms-version, which decides how anonymous callers are refused.
+
+    Raises: StorageError: 401, 403 or 404, and 400 where a SAS and its stored policy both set a
+        field.
+    """
+    if claim.account != target.account:
+        raise _refusal(
+            AUTHORIZATION_FAILURE,
+            f"The credentials are those of the account '{claim.account}'.",
+        )
+    if isinstance(claim, SharedKeyClaim):
+        return Grant(PERMISSION_LETTERS[target.service], may_overwrite=True)
+    if isinstance(claim, Anonymous):
+        return _authorize_anonymous(needs, target, place_access, version)
+    effective = resolve(claim.sas, policies)
+    judge_times(claim.sas, effective, now_wall_ticks)
+    _judge_origin(claim.sas, peer_ip, tls)
+    _judge_permission(claim, needs, target, effective.permission)
+    return Grant(
+        effective.permission,
+        may_overwrite="w" in effective.permission,
+        overrides=_overrides(claim),
+    )
+
+
+def _refusal(row: ErrorCode, reason: str) -> StorageError:
+    return StorageError(row, f"{row.message} {reason}")
+
+
+def _judge_origin(sas: Sas, peer_ip: str, tls: bool) -> None:
+    """Refuse a connection that `spr` or `sip` excludes."""
+    if sas.spr == "https" and not tls:
+        raise _refusal(
+            AUTHORIZATION_PROTOCOL_MISMATCH,
+            "The shared access signature permits HTTPS only (spr=https).",
+        )
+    allowed = parse_addresses(sas.sip)
+    if not sas.sip:
+        return
+    peer = _ipv4(peer_ip)
+    if allowed is None or peer is None or not allowed[0] <= peer <= allowed[1]:
+        row = AUTHORIZATION_SOURCE_IPMISMATCH
+        raise StorageError(row, row.message.format(ip=peer_ip), (("SourceIP", peer_ip),))
+
+
+def _ipv4(text: str) -> ipaddress.IPv4Address | None:
+    """The IPv4 address of a peer, also of one that reached a dual-stack socket; None for IPv6."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return address if isinstance(address, ipaddress.IPv4Address) else address.ipv4_mapped
+
+
+def _judge_permission(claim: SasClaim, needs: Permission, target: Target, granted: str) -> None:
+    if needs.key_only:
+        raise _refusal(
+            AUTHORIZATION_FAILURE, "The operation needs an account key; no SAS can permit it."
+        )
+    if claim.kind is SasKind.ACCOUNT:
+        alternatives = _judge_account_scope(claim.sas, needs, target)
+    else:
+        alternatives = _judge_service_scope(claim, needs, target)
+    usable = {
+        letter
+        for letter in granted
+        if all(claim.sas.sv >= since for known, since in needs.letters_since if known == letter)
+    }
+    if not any(usable.issuperset(alternative) for alternative in alternatives):
+        raise _refusal(
+            AUTHORIZATION_PERMISSION_MISMATCH,
+            f"It needs sp={' or '.join(alternatives)}; the {claim.kind.value} grants '{granted}'.",
+        )
+
+
+def _judge_account_scope(sas: Sas, needs: Permission, target: Target) -> tuple[str, ...]:
+    if target.service.letter not in sas.ss:
+        raise _refusal(
+            AUTHORIZATION_SERVICE_MISMATCH,
+            f"It needs ss={target.service.letter}; the account SAS has ss={sas.ss}.",
+        )
+    if needs.account_sas is None:
+        raise _refusal(AUTHORIZATION_FAILURE, "No account SAS can permit the operation.")
+    resource_type, alternatives = needs.account_sas
+    if resource_type not in sas.srt:
+        raise _refusal(
+            AUTHORIZATION_RESOURCE_TYPE_MISMATCH,
+            f"It needs srt={resource_type} ({_RESOURCE_TYPES[resource_type]}); "
+            f"the account SAS has srt={sas.srt}.",
+        )
+    return alternatives
+
+
+def _judge_service_scope(claim: SasClaim, needs: Permission, target: Target) -> tuple[str, ...]:
+    if needs.sas is None:
+        raise _refusal(AUTHORIZATION_FAILURE, f"No {claim.kind.value} can permit the operation.")
+    if not reaches(claim, target):
+        raise _refusal(
+            AUTHORIZATION_FAILURE, f"The {claim.kind.value} was issued for another resource."
+        )
+    return needs.sas
+
+
+def reaches(claim: SasClaim, target: Target) -> bool:
+    """Whether `target` lies in what a service or user delegation SAS was signed for."""
+    signed = claim.target
+    if (signed.service, signed.account, signed.container) != (
+        target.service,
+        target.account,
+        target.container,
+    ):
+        return False
+    sr = claim.sas.sr
+    if sr in ("b", "bs", "bv", "f"):
+        return signed == target
+    if sr == "d":
+        return (
+            target.blob is not None
+            and signed.blob is not None
+            and directory_of(claim.sas, target.blob) == directory_of(claim.sas, signed.blob)
+        )
+    return True
+
+
+def _overrides(claim: SasClaim) -> Overrides:
+    """The overrides that the signature covers: never those beside an account SAS."""
+    sas = claim.sas
+    since = _OVERRIDES_SINCE.get(claim.target.service)
+    if claim.kind is SasKind.ACCOUNT or since is None or sas.sv < since:
+        return NO_OVERRIDES
+    return Overrides(sas.rscc, sas.rscd, sas.rsce, sas.rscl, sas.rsct)
+
+
+def _authorize_anonymous(
+    needs: Permission, target: Target, place_access: PublicAccess, version: str | None
+) -> Grant:
+    if target.service is Service.BLOB and needs.public is not PublicAccess.NONE:
+        if place_access is PublicAccess.CONTAINER:
+            return Grant("rl", may_overwrite=False)
+        if place_access is needs.public:
+            return Grant("r", may_overwrite=False)
+    if version is not None and version >= CHALLENGE_SINCE:
+        headers = (("WWW-Authenticate", CHALLENGE),)
+        raise StorageError(NO_AUTHENTICATION_INFORMATION, None, (), headers)
+    if target.service is Service.BLOB:
+        raise StorageError(RESOURCE_NOT_FOUND)
+    raise authentication_failed("The request carries no credentials.")

@@ -1,0 +1,250 @@
+"""The strings that SharedKey and SharedKeyLite sign, in every form that clients are known to send.
+
+Lives here: pure functions from a request's parts to bytes. Must not live here: keys, times,
+verdicts.
+Source: "Authorize with Shared Key". Where clients and the page differ (order of the x-ms headers,
+the Date line, `+` in a query) a `Form` names the choice; a verifier tries the likely one and then
+the rest.
+
+Text in here is latin-1 throughout: one character is one byte of the request, decoded or not.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+from urllib.parse import unquote
+
+from strongroom.auth.request import HeaderFields, RequestParts, Service
+
+_SIGNED_BEFORE_DATE: Final = (
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-md5",
+    "content-type",
+)
+_SIGNED_AFTER_DATE: Final = (
+    "if-modified-since",
+    "if-match",
+    "if-none-match",
+    "if-unmodified-since",
+    "range",
+)
+SIGNED_HEADERS: Final = (*_SIGNED_BEFORE_DATE, "date", *_SIGNED_AFTER_DATE)
+_EMPTY_LENGTH_SINCE: Final = "2015-02-21"
+_EMPTY_HEADERS_SINCE: Final = "2016-05-31"
+
+# The collation of the service as its own client libraries imitate it: hyphens and apostrophes count
+# for nothing, punctuation comes before digits before letters; among equals, the name whose first
+# difference in hyphens comes later goes first.
+_COLLATION: Final = "!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz"
+_RANKS: Final = str.maketrans(
+    {
+        "-": None,
+        "'": None,
+        **{char: chr(rank) for rank, char in enumerate(_COLLATION)},
+    }
+)
+_HYPHENS: Final = str.maketrans(
+    {"-": "\2", "'": "\1", **dict.fromkeys(_COLLATION, "\0")},
+)
+_FOLD: Final = re.compile(r"\r?\n[ \t]+")
+
+
+class Scheme(enum.Enum):
+    """How an Authorization header signs; the value is its first word."""
+
+    SHARED_KEY = "SharedKey"
+    SHARED_KEY_LITE = "SharedKeyLite"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One reading of the rules, where clients differ.
+
+    Attributes:
+        collated: x-ms headers in the service's collation instead of byte order.
+        dated: the Date line is filled although x-ms-date is present.
+        plus_is_space: `+` in the query stands for a space.
+        utf8: headers were signed as UTF-8 of their latin-1 text instead of as sent.
+        primary: a path of the secondary endpoint was signed as that of the primary.
+        newest: without x-ms-version, the newest rules instead of the oldest.
+    """
+
+    collated: bool = False
+    dated: bool = False
+    plus_is_space: bool = False
+    utf8: bool = False
+    primary: bool = False
+    newest: bool = False
+
+
+LIKELY: Final = Form()
+
+
+def collation_key(name: str) -> tuple[str, str]:
+    """The sort key of a lower-case header name in the service's collation."""
+    return name.translate(_RANKS), name.translate(_HYPHENS)
+
+
+def other_forms(parts: RequestParts, account: str) -> Iterator[Form]:
+    """Every form except LIKELY that makes a difference for this request."""
+    headers = parts.headers
+    names = sorted(name for name, _ in headers.lowered() if name.startswith("x-ms-"))
+    signed = "".join(value for _, value in headers.lowered())
+    choices = (
+        sorted(names, key=collation_key) != names,
+        headers.get("x-ms-date") is not None and headers.get("date") is not None,
+        "+" in (parts.query or ""),
+        not signed.isascii(),
+        _primary_path(parts.path, account) != parts.path,
+        headers.get("x-ms-version") is None and _has_empty(headers),
+    )
+    forms = product(*((False, True) if differs else (False,) for differs in choices))
+    return (Form(*flags) for flags in forms if any(flags))
+
+
+def _has_empty(headers: HeaderFields) -> bool:
+    """Whether a field is present whose signing depends on the version."""
+    empty = any(not value and name.startswith("x-ms-") for name, value in headers.lowered())
+    return empty or headers.get("content-length") == "0"
+
+
+def string_to_sign(
+    scheme: Scheme, service: Service, parts: RequestParts, account: str, form: Form = LIKELY
+) -> bytes:
+    """The bytes that the client signed, if it signed in `form`.
+
+    Arguments:
+        account: the name of the account, without `-secondary`.
+
+    Raises: UnicodeEncodeError when the parts hold characters beyond latin-1.
+    """
+    table = service is Service.TABLE
+    if scheme is Scheme.SHARED_KEY_LITE:
+        head = _table_lite_head(parts) if table else _lite_head(parts, form)
+    else:
+        head = _table_head(parts) if table else _head(parts, form)
+    if form.utf8:
+        head = head.encode("utf-8").decode("latin-1")
+    path = _primary_path(parts.path, account) if form.primary else parts.path
+    if table or scheme is Scheme.SHARED_KEY_LITE:
+        query = _comp(parts.query, form.plus_is_space)
+    else:
+        query = _canonical_query(parts.query, form.plus_is_space)
+    return f"{head}/{account}{path or '/'}{query}".encode("latin-1")
+
+
+def _head(parts: RequestParts, form: Form) -> str:
+    get = parts.headers.get
+    encoding, language, length, md5, kind = [get(name) or "" for name in _SIGNED_BEFORE_DATE]
+    if length == "0" and _version(parts, form) >= _EMPTY_LENGTH_SINCE:
+        length = ""
+    conditions = "\n".join([get(name) or "" for name in _SIGNED_AFTER_DATE])
+    return (
+        f"{parts.method}\n{encoding}\n{language}\n{length}\n{md5}\n{kind}\n"
+        f"{_date_line(parts, form)}\n{conditions}\n{_canonical_headers(parts, form)}"
+    )
+
+
+def _lite_head(parts: RequestParts, form: Form) -> str:
+    get = parts.headers.get
+    return (
+        f"{parts.method}\n{get('content-md5') or ''}\n{get('content-type') or ''}\n"
+        f"{_date_line(parts, form)}\n{_canonical_headers(parts, form)}"
+    )
+
+
+def _table_head(parts: RequestParts) -> str:
+    get = parts.headers.get
+    return (
+        f"{parts.method}\n{get('content-md5') or ''}\n{get('content-type') or ''}\n"
+        f"{_table_lite_head(parts)}"
+    )
+
+
+def _table_lite_head(parts: RequestParts) -> str:
+    # Tables sign no x-ms headers, so x-ms-date takes the Date line's place instead of emptying it.
+    get = parts.headers.get
+    return f"{get('x-ms-date') or get('date') or ''}\n"
+
+
+def _date_line(parts: RequestParts, form: Form) -> str:
+    get = parts.headers.get
+    if get("x-ms-date") is not None and not form.dated:
+        return ""
+    return get("date") or ""
+
+
+def _version(parts: RequestParts, form: Form) -> str:
+    version = parts.headers.get("x-ms-version")
+    if version is None:
+        return _EMPTY_HEADERS_SINCE if form.newest else ""
+    return version
+
+
+def _canonical_headers(parts: RequestParts, form: Form) -> str:
+    fields = [field for field in parts.headers.lowered() if field[0].startswith("x-ms-")]
+    if form.collated:
+        fields.sort(key=lambda field: collation_key(field[0]))
+    else:
+        fields.sort()
+    empty_too = _version(parts, form) >= _EMPTY_HEADERS_SINCE
+    return "".join(
+        [f"{name}:{_on_one_line(value)}\n" for name, value in fields if value or empty_too]
+    )
+
+
+def _on_one_line(value: str) -> str:
+    """`value` trimmed and unfolded; what stands in quotes keeps its line ends."""
+    # Only these characters: in latin-1 text a bare strip() would take bytes of UTF-8 letters too.
+    value = value.strip(" \t\r\n")
+    if "\n" not in value:
+        return value
+    pieces = value.split('"')
+    pieces[::2] = [_FOLD.sub(" ", piece) for piece in pieces[::2]]
+    return '"'.join(pieces)
+
+
+def _primary_path(path: str, account: str) -> str:
+    """`path` with `/ACCOUNT-secondary` at its start changed to `/ACCOUNT`."""
+    secondary = f"/{account}-secondary"
+    if path == secondary or path.startswith(f"{secondary}/"):
+        return f"/{account}{path[len(secondary) :]}"
+    return path
+
+
+def _canonical_query(query: str | None, plus_is_space: bool) -> str:
+    if not query:
+        return ""
+    values: dict[str, list[str]] = {}
+    for name, value in _parameters(query, plus_is_space):
+        values.setdefault(name, []).append(value)
+    return "".join([f"\n{name}:{','.join(sorted(values[name]))}" for name in sorted(values)])
+
+
+def _comp(query: str | None, plus_is_space: bool) -> str:
+    if not query or "comp" not in query.lower():
+        return ""
+    for name, value in _parameters(query, plus_is_space):
+        if name == "comp":
+            return f"?comp={value}"
+    return ""
+
+
+def _parameters(query: str, plus_is_space: bool) -> Iterator[tuple[str, str]]:
+    """(lower-case name, value) pairs, percent-decoded to bytes in latin-1."""
+    text = query.replace("+", " ") if plus_is_space else query
+    encoded = "%" in text
+    for piece in text.split("&"):
+        if piece:
+            name, _, value = piece.partition("=")
+            if encoded:
+                name, value = unquote(name, "latin-1"), unquote(value, "latin-1")
+            # Beyond ASCII these are bytes of UTF-8, which lower() would turn into other bytes.
+            yield name.lower() if name.isascii() else name, value

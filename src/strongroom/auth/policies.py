@@ -1,0 +1,109 @@
+"""Stored access policies: what a SAS leaves to one, merged; and the time for which a SAS holds.
+
+Must not live here: where policies are stored or how they are written. Source: "Define a stored
+access policy": a field may stand in the token or in the policy, not in both, and expiry and
+permission must stand in one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.auth.refusals import authentication_failed
+from strongroom.auth.sas import Sas
+from strongroom.auth.times import parse_iso8601
+from strongroom.errors import invalid_query
+from strongroom.values import TICKS_PER_S, AccessPolicy, iso7
+
+# Before this version a token without a stored policy was limited to one hour.
+_LONG_TOKENS_SINCE: Final = "2012-02-12"
+_ONE_HOUR_TICKS: Final = 3600 * TICKS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What token and policy say together. Times in ticks; `start` None = at once."""
+
+    permission: str
+    start: int | None
+    expiry: int
+
+
+def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> Effective:
+    """The permission and times of `sas`, completed by the stored policy that it names.
+
+    Arguments:
+        policies: those of the container (queue, table, share) that the request addresses.
+
+    Raises: StorageError: 403 AuthenticationFailed when the policy does not exist or permission or
+        expiry stand nowhere; 400 InvalidQueryParameterValue when a field stands in both.
+    """
+    policy = _policy(sas.si, policies) if sas.si else AccessPolicy("")
+    permission = _one("sp", sas.sp, policy.permission, policy.id)
+    start = _one("st", sas.st, policy.start, policy.id)
+    expiry = _one("se", sas.se, policy.expiry, policy.id)
+    if not permission:
+        raise _absent("permission", "sp")
+    if not expiry:
+        raise _absent("expiry", "se")
+    return Effective(
+        permission, _ticks("start", start) if start else None, _ticks("expiry", expiry)
+    )
+
+
+def _policy(identifier: str, policies: Sequence[AccessPolicy]) -> AccessPolicy:
+    for policy in policies:
+        if policy.id == identifier:
+            return policy
+    raise authentication_failed(
+        "SAS identifier cannot be found for specified signed identifier: no stored access policy "
+        f"'{identifier}' is set on the resource."
+    )
+
+
+def _one(name: str, given: str, stored: str | None, policy_id: str) -> str:
+    if given and stored:
+        raise invalid_query(name, given, f"The stored access policy '{policy_id}' sets it too.")
+    return given or stored or ""
+
+
+def _absent(noun: str, name: str) -> Exception:
+    return authentication_failed(
+        f"The shared access signature has no {noun}: neither {name} in the URL nor a stored access "
+        "policy sets it."
+    )
+
+
+def _ticks(noun: str, text: str) -> int:
+    ticks = parse_iso8601(text)
+    if ticks is None:
+        raise authentication_failed(f"The {noun} '{text}' is not a UTC time.")
+    return ticks
+
+
+def judge_times(sas: Sas, effective: Effective, now_wall_ticks: int) -> None:
+    """Refuse a token that is not valid yet or no longer valid.
+
+    Raises: StorageError: 403 AuthenticationFailed with the token's times and this server's.
+    """
+    start, expiry = effective.start, effective.expiry
+    now = iso7(now_wall_ticks)
+    if start is not None and now_wall_ticks < start:
+        raise authentication_failed(
+            "Signature not valid in the specified time frame: the shared access signature is not "
+            f"valid yet: Start [{iso7(start)}] - Expiry [{iso7(expiry)}] - Current [{now}]"
+        )
+    if now_wall_ticks >= expiry:
+        since = "-" if start is None else iso7(start)
+        raise authentication_failed(
+            "Signature not valid in the specified time frame: the shared access signature has "
+            f"expired: Start [{since}] - Expiry [{iso7(expiry)}] - Current [{now}]"
+        )
+    begins = now_wall_ticks if start is None else start
+    if sas.sv < _LONG_TOKENS_SINCE and not sas.si and expiry - begins > _ONE_HOUR_TICKS:
+        raise authentication_failed(
+            "Without a stored access policy, a shared access signature of this version may be "
+            "valid for one hour at most."
+        )

@@ -1,0 +1,89 @@
+"""What authentication looks at: a request's parts exactly as sent, and the resource they address.
+
+Lives here: the shape that any request value must have (wire's has it) and `Target`. Must not live
+here: parsing of HTTP or of resource names. Source: "Authorize with Shared Key", section
+"Constructing the signature string": headers, path and query are signed as they were sent.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class HeaderFields(Protocol):
+    """Header fields, looked up by lower-case name; text is the bytes sent, decoded as latin-1."""
+
+    def get(self, name: str) -> str | None:
+        """The first value of the field called `name` (lower case), or None."""
+        ...
+
+    def lowered(self) -> Iterable[tuple[str, str]]:
+        """(lower-case name, first value) of every field name."""
+        ...
+
+    def repeated(self, name: str) -> bool:
+        """Whether the field called `name` (lower case) was sent more than once."""
+        ...
+
+
+class RequestParts(Protocol):
+    """The signed parts of a request. Nothing in them is decoded; text is latin-1."""
+
+    @property
+    def method(self) -> str:
+        """The verb, upper case."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The path of the request target, percent-encoded as sent, without the query."""
+        ...
+
+    @property
+    def query(self) -> str | None:
+        """What follows the first question mark, as sent; None when there is none."""
+        ...
+
+    @property
+    def headers(self) -> HeaderFields:
+        """The header fields."""
+        ...
+
+
+class Service(enum.Enum):
+    """A storage service; the value is its name in the canonicalised resource of a SAS."""
+
+    BLOB = "blob"
+    QUEUE = "queue"
+    TABLE = "table"
+    FILE = "file"
+
+    @property
+    def letter(self) -> str:
+        """Its letter in `ss` of an account SAS."""
+        return self.value[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The resource that a request addresses, decoded.
+
+    Attributes:
+        service: whose endpoint was called.
+        account: the account's name, without `-secondary`.
+        container: the container (or queue, table, share); None = the account itself. A blob that is
+            addressed without a container has `$root` here.
+        blob: the blob (or file path); None = the container itself.
+        snapshot: text of the `snapshot` query parameter.
+        version_id: text of the `versionid` query parameter.
+    """
+
+    service: Service
+    account: str
+    container: str | None = None
+    blob: str | None = None
+    snapshot: str | None = None
+    version_id: str | None = None

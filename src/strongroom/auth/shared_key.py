@@ -1,0 +1,153 @@
+"""Authorization headers: read, and verified against an account's keys and the wall clock.
+
+Lives here: SharedKey and SharedKeyLite of every service. Must not live here: the strings that are
+signed (canonical.py). Source: "Authorize with Shared Key"; the window of 15 minutes is its section
+"Specifying the Date header".
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.auth.accounts import Account
+from strongroom.auth.canonical import (
+    SIGNED_HEADERS,
+    Scheme,
+    other_forms,
+    string_to_sign,
+)
+from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
+from strongroom.auth.request import HeaderFields, RequestParts, Service
+from strongroom.auth.times import parse_rfc1123
+from strongroom.errors import invalid_header
+from strongroom.values import TICKS_PER_S, rfc1123
+
+WINDOW_TICKS: Final = 15 * 60 * TICKS_PER_S
+
+_AUTHORIZATION: Final = re.compile(r"([A-Za-z]+) +([!-~]+)")
+_SCHEMES: Final = {scheme.value.lower(): scheme for scheme in Scheme}
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What an Authorization header says: who signed, how, and the signature's base64 text."""
+
+    scheme: Scheme
+    account: str
+    signature: str
+
+
+def parse_authorization(text: str) -> Credential:
+    """The credential of an Authorization header.
+
+    Raises: StorageError: 403 AuthenticationFailed for a bearer token, which this server cannot
+        judge; 400 InvalidAuthenticationInfo for everything that is not `SharedKey[Lite]
+        ACCOUNT:SIGNATURE`.
+    """
+    found = _AUTHORIZATION.fullmatch(text)
+    word = found[1].lower() if found else ""
+    if word == "bearer":
+        raise authentication_failed(
+            "Bearer tokens are not accepted by this server. Sign the request with an account key "
+            "or use a shared access signature."
+        )
+    scheme = _SCHEMES.get(word)
+    account, _, signature = found[2].partition(":") if found else ("", "", "")
+    if scheme is None or not account or not signature:
+        raise invalid_authentication_info(
+            "The Authorization header must read 'SharedKey ACCOUNT:SIGNATURE' or "
+            "'SharedKeyLite ACCOUNT:SIGNATURE'."
+        )
+    return Credential(scheme, account, signature)
+
+
+def verify(
+    credential: Credential,
+    parts: RequestParts,
+    service: Service,
+    account: Account,
+    wall_ticks: int,
+) -> None:
+    """Return if `account` signed these parts within 15 minutes of `wall_ticks`.
+
+    Raises: StorageError: 400 InvalidHeaderValue for a signed header that was sent twice; 403
+        AuthenticationFailed for another account, a date outside the window, or a signature that
+        neither key makes, with the string to sign.
+    """
+    if credential.account != account.name:
+        raise authentication_failed(
+            f"The Authorization header names the account '{credential.account}', but the request "
+            f"addresses the account '{account.name}'."
+        )
+    _refuse_repeated(parts.headers)
+    _judge_date(parts.headers, wall_ticks)
+    given = credential.signature.encode("latin-1")
+    try:
+        likely = string_to_sign(credential.scheme, service, parts, account.name)
+        if _is_signed(account, (likely,), given):
+            return
+        others = (
+            string_to_sign(credential.scheme, service, parts, account.name, form)
+            for form in other_forms(parts, account.name)
+        )
+        if _is_signed(account, others, given):
+            return
+    except UnicodeEncodeError:
+        raise invalid_authentication_info(
+            "The request holds characters that no HTTP message can carry."
+        ) from None
+    raise authentication_failed(
+        f"The MAC signature found in the HTTP request '{credential.signature}' is not the same as "
+        "any computed signature. Server used following string to sign: "
+        f"'{likely.decode('utf-8', 'replace')}'."
+    )
+
+
+def _is_signed(account: Account, messages: Iterable[bytes], given: bytes) -> bool:
+    # The texts are compared, not what they decode to: base64 has several texts for one value.
+    return any(
+        hmac.compare_digest(signer.sign(message), given)
+        for message in messages
+        for signer in account.signers
+    )
+
+
+def _refuse_repeated(headers: HeaderFields) -> None:
+    repeated = headers.repeated
+    for name in SIGNED_HEADERS:
+        if repeated(name):
+            raise _repeated_header(name, headers)
+    for name, _ in headers.lowered():
+        if repeated(name) and name.startswith("x-ms-"):
+            raise _repeated_header(name, headers)
+
+
+def _repeated_header(name: str, headers: HeaderFields) -> Exception:
+    return invalid_header(name, headers.get(name) or "", "A signed header is given more than once.")
+
+
+def _judge_date(headers: HeaderFields, wall_ticks: int) -> None:
+    text = headers.get("x-ms-date")
+    name = "x-ms-date"
+    if text is None:
+        text, name = headers.get("date"), "Date"
+    if not text:
+        raise authentication_failed(
+            "A signed request must carry its time in the header x-ms-date or Date, and neither is "
+            "present."
+        )
+    sent = parse_rfc1123(text)
+    if sent is None:
+        raise authentication_failed(
+            f"The time '{text}' in the header {name} is not of the form "
+            "'Fri, 26 Jun 2015 23:39:12 GMT'."
+        )
+    if abs(wall_ticks - sent) > WINDOW_TICKS:
+        raise authentication_failed(
+            f"The time '{text}' in the header {name} is more than 15 minutes away from this "
+            f"server's time, '{rfc1123(wall_ticks)}'. Check the client's clock."
+        )

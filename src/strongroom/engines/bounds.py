@@ -1,0 +1,79 @@
+"""The contract's limits, checked before anything is read or written.
+
+Lives here: the checks that every engine makes of what it is handed. Must not live here: the limits
+themselves (base.py), or what an engine does with a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from strongroom.engines.base import (
+    COMMIT_BYTES_MAX,
+    COMMIT_WRITES_MAX,
+    KEY_BYTES_MAX,
+    KEYSPACE_BYTES_MAX,
+    PARTITION_BYTES_MAX,
+    RECORD_BYTES_MAX,
+    Partition,
+    Ref,
+    Step,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a commit costs: `size_bytes` of keys and values, and whether it takes something away.
+
+    A commit that takes away deletes a record or drops a content, and adopts none: on a full disk it
+    may use the space that is kept back.
+    """
+
+    size_bytes: int
+    takes_away: bool
+
+
+def check_partition(partition: Partition) -> None:
+    """Raise ValueError for a keyspace or partition name that is too long."""
+    if len(partition.keyspace) > KEYSPACE_BYTES_MAX:
+        raise ValueError(f"a keyspace is at most {KEYSPACE_BYTES_MAX} bytes long")
+    if len(partition.name) > PARTITION_BYTES_MAX:
+        raise ValueError(f"a partition name is at most {PARTITION_BYTES_MAX} bytes long")
+
+
+def check_reads(partition: Partition, reads: Iterable[Ref]) -> None:
+    """Raise ValueError for an address that is too long."""
+    check_partition(partition)
+    for ref in reads:
+        if ref.partition is not partition:
+            check_partition(ref.partition)
+        if len(ref.key.name) > KEY_BYTES_MAX:
+            raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
+
+
+def check_steps(steps: Sequence[Step]) -> Weight:
+    """Weigh a commit; raise ValueError when it passes a limit of the contract."""
+    size_bytes = writes = contents = 0
+    removes = adopts = False
+    for step in steps:
+        check_partition(step.partition)
+        writes += len(step.writes)
+        contents += len(step.adopt) + len(step.drop)
+        adopts = adopts or bool(step.adopt)
+        removes = removes or bool(step.drop)
+        for key, value in step.writes:
+            if len(key.name) > KEY_BYTES_MAX:
+                raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
+            size_bytes += len(key.name)
+            if value is None:
+                removes = True
+            else:
+                size_bytes += len(value)
+                if len(value) > RECORD_BYTES_MAX:
+                    raise ValueError(f"a record is at most {RECORD_BYTES_MAX} bytes long")
+    if writes > COMMIT_WRITES_MAX or contents > COMMIT_WRITES_MAX:
+        raise ValueError(f"a commit has at most {COMMIT_WRITES_MAX} writes, and as many contents")
+    if size_bytes > COMMIT_BYTES_MAX:
+        raise ValueError(f"a commit is at most {COMMIT_BYTES_MAX} bytes long")
+    return Weight(size_bytes, removes and not adopts)

@@ -1,0 +1,105 @@
+"""When SQLite's log goes into its database: beside the writers, and now and then instead of them.
+
+Lives here: thresholds, and the thread that checkpoints. Must not live here: commits. A checkpoint
+that finds the disk full leaves the log as it was; one that fails otherwise stops the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+import apsw
+
+from strongroom.engines.group_commit import Committer
+from strongroom.engines.records_sqlite import PAGE_BYTES, Writer, checkpoint, connect
+
+PASSIVE_PAGES: Final = 32 * 1024 * 1024 // PAGE_BYTES
+TRUNCATE_PAGES: Final = 256 * 1024 * 1024 // PAGE_BYTES
+_TRUNCATE_TIMEOUT_MS: Final = 50
+_CACHE_KIB: Final = 512
+
+_log = logging.getLogger(__name__)
+
+
+class Checkpointer:
+    """Keeps the log short.
+
+    Arguments:
+        committer: lends the time between two transactions for truncating the log.
+        on_broken: told when a checkpoint failed for another reason than a full disk.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        vfs: str | None,
+        writer: Writer,
+        on_broken: Callable[[Exception], None],
+    ) -> None:
+        self._path = path
+        self._vfs = vfs
+        self._writer = writer
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="strongroom-checkpoint")
+        self._connection: apsw.Connection | None = None
+        self._running = False
+        self._log_pages = 0
+        self._passive_at = PASSIVE_PAGES
+        self._truncate_at = TRUNCATE_PAGES
+        writer.connection.set_wal_hook(self._after_commit)
+
+    def look(self, committer: Committer) -> None:
+        """After a commit: start what is due. On the loop."""
+        pages = self._log_pages
+        if pages < PASSIVE_PAGES // 2:
+            self._passive_at, self._truncate_at = PASSIVE_PAGES, TRUNCATE_PAGES
+        elif self._running:
+            pass
+        elif pages >= self._truncate_at:
+            self._running = True
+            self._truncate_at = pages + TRUNCATE_PAGES // 4
+            committer.between_groups(self._truncate).add_done_callback(self._truncated)
+        elif pages >= self._passive_at:
+            self._running = True
+            self._passive_at = pages + PASSIVE_PAGES
+            job = self._thread.submit(self._passive)
+            job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._done, done))
+
+    def close(self) -> None:
+        """Wait for a running checkpoint and stop."""
+        self._thread.shutdown()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _after_commit(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _passive(self) -> None:
+        if self._connection is None:
+            self._connection = connect(self._path, self._vfs, _CACHE_KIB)
+        checkpoint(self._connection, truncate=False)
+
+    def _truncate(self) -> None:
+        if self._writer.truncate_log(_TRUNCATE_TIMEOUT_MS):
+            self._log_pages = 0
+
+    def _truncated(self, done: asyncio.Future[None]) -> None:
+        self._running = False
+        if not done.cancelled():
+            self._judge(done.exception())
+
+    def _done(self, job: Future[None]) -> None:
+        self._running = False
+        self._judge(job.exception())
+
+    def _judge(self, error: BaseException | None) -> None:
+        if isinstance(error, apsw.FullError):
+            _log.warning("the log cannot be checkpointed: the disk is full")
+        elif isinstance(error, (apsw.Error, OSError)):
+            self._on_broken(error)

@@ -1,0 +1,156 @@
+"""Reclaiming dead space while serving: what lives in a mostly dead segment moves to another.
+
+Lives here: which segments, in which order, and the proof that a copy is right before a row points
+to it. Must not live here: allocation and unlinking (segments.py). The bound on waste: a sealed
+segment less than half alive is always being emptied, so waste <= live bytes + the open segments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Final
+
+from strongroom.engines.base import EngineError
+from strongroom.engines.checksum import crc64
+from strongroom.engines.group_commit import Committer, Group
+from strongroom.engines.records_sqlite import Location, Reader, Writer
+from strongroom.engines.segments import Room, Segment, SegmentStore
+
+_ROWS_MAX: Final = 512
+_PAGE_BYTES: Final = 32 * 1024 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
+_RETRY_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+_Move = tuple[int, Location, Location]
+
+
+class Compactor:
+    """Empties segments in the background of one store. On the event loop."""
+
+    def __init__(
+        self,
+        segments: SegmentStore,
+        reader: Reader,
+        writer: Writer,
+        committer: Committer,
+        executor: Executor,
+    ) -> None:
+        self._segments = segments
+        self._reader = reader
+        self._writer = writer
+        self._committer = committer
+        self._executor = executor
+        self._due = asyncio.Event()
+        self._turn = asyncio.Lock()
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Compact whenever there is something to do, until cancelled."""
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            try:
+                while await self.compact_once():
+                    pass
+            except EngineError as error:
+                # Full, or stopped: the next drop wakes this again.
+                _log.warning("compaction waits: %s", error)
+            if not self._segments.reap():
+                asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
+
+    async def compact_once(self) -> bool:
+        """Empty the deadest segment that is less than half alive; False when there is none.
+
+        Raises: Full, CommitUnknown, Unavailable.
+        """
+        async with self._turn:
+            victim = self._victim()
+            if victim is None:
+                return False
+            after = 0
+            while rows := self._reader.contents_of(victim.id, after, _ROWS_MAX):
+                page = _page(rows)
+                await self._move_page(victim, page)
+                after = page[-1][0]
+            if self._reader.contents_of(victim.id, 0, 1):
+                victim.damaged = True
+                return True
+            await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
+            self._segments.retire(victim)
+            return True
+
+    def _victim(self) -> Segment | None:
+        waste = [
+            one
+            for one in self._segments.by_id.values()
+            if one.sealed and not (one.gone or one.damaged or one.busy)
+            if one.live_bytes * 2 < one.end or one.end == 0
+        ]
+        return min(waste, key=lambda one: one.live_bytes, default=None)
+
+    async def _move_page(self, victim: Segment, rows: Sequence[tuple[int, Location]]) -> None:
+        moves: list[_Move] = []
+        rooms: list[Room] = []
+        try:
+            for content_id, source in rows:
+                room = self._segments.reserve(source.length)
+                rooms.append(room)
+                if await self._copy(victim, source, room):
+                    target = Location(room.segment.id, room.offset, source.length, source.crc64)
+                    moves.append((content_id, source, target))
+                else:
+                    _log.critical("content %d is damaged: its checksum differs", content_id)
+            for segment in {room.segment for room in rooms}:
+                await asyncio.shield(self._segments.durable(segment))
+            await self._committer.work(lambda group: self._repoint(moves, group))
+        finally:
+            for room in rooms:
+                self._segments.release(room.segment)
+
+    async def _copy(self, victim: Segment, source: Location, room: Room) -> bool:
+        loop = asyncio.get_running_loop()
+        try:
+            descriptor = self._segments.writing(room.segment)
+            job = loop.run_in_executor(
+                self._executor, self._copy_bytes, victim.path, source, descriptor, room.offset
+            )
+            return await asyncio.shield(job)
+        except OSError as error:
+            raise self._segments.broken(error) from error
+
+    def _copy_bytes(self, path: str, source: Location, descriptor: int, offset: int) -> bool:
+        checksum = done = 0
+        with open(path, "rb", buffering=0) as file:
+            file.seek(source.offset)
+            while done < source.length:
+                piece = file.read(min(_PIECE_BYTES, source.length - done))
+                if not piece:
+                    return False
+                checksum = crc64(piece, checksum)
+                self._segments.files.write_at(descriptor, piece, offset + done)
+                done += len(piece)
+        return checksum == source.crc64
+
+    def _repoint(self, moves: Sequence[_Move], group: Group) -> None:
+        for content_id, source, target in moves:
+            if self._writer.move(content_id, source, target):
+                group.live.append((source.segment, -source.length))
+                group.live.append((target.segment, target.length))
+
+
+def _page(rows: Sequence[tuple[int, Location]]) -> Sequence[tuple[int, Location]]:
+    """The first rows that together are short enough to be copied before one commit."""
+    size_bytes = 0
+    for count, (_, location) in enumerate(rows, 1):
+        size_bytes += location.length
+        if size_bytes >= _PAGE_BYTES:
+            return rows[:count]
+    return rows

@@ -1,0 +1,415 @@
+"""The embedded engine: records in SQLite, contents in segment files, one process, one directory.
+
+Lives here: how the parts are put together, opened and closed, and the contract's methods. Must not
+live here: what the parts do. See directory.py for the layout, group_commit.py for the serial point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+from collections.abc import AsyncIterable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import apsw
+
+from strongroom.clock import Clock
+from strongroom.engines.backup import Progress
+from strongroom.engines.backup import backup as back_up
+from strongroom.engines.base import (
+    SCAN_BYTES_MAX,
+    ContentMissing,
+    Decide,
+    EngineError,
+    Item,
+    Key,
+    Page,
+    Partition,
+    Position,
+    Record,
+    Ref,
+    Unavailable,
+    Written,
+)
+from strongroom.engines.bodies import BodyWriter
+from strongroom.engines.bounds import check_partition, check_reads
+from strongroom.engines.checkpoints import Checkpointer
+from strongroom.engines.commit_thread import CommitThread
+from strongroom.engines.compaction import Compactor
+from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
+from strongroom.engines.files import Files, OsFiles
+from strongroom.engines.group_commit import Committer
+from strongroom.engines.records_sqlite import Reader, Writer
+from strongroom.engines.segments import SEGMENT_BYTES, SegmentContent, SegmentStore
+from strongroom.engines.store_time import DurableTime
+from strongroom.engines.watchers import Watchers
+from strongroom.values import TICKS_PER_S
+
+T = TypeVar("T")
+
+_SCANS_AT_ONCE: Final = 4
+_IO_THREADS: Final = 8
+_INLINE_RECORDS: Final = 128
+_RESTART_WAIT_TICKS: Final = TICKS_PER_S
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedOptions:
+    """What tests make small. `vfs` names an apsw VFS; `files` changes everything else on disk."""
+
+    files: Files | None = None
+    vfs: str | None = None
+    segment_bytes: int = SEGMENT_BYTES
+    ballast_bytes: int = BALLAST_BYTES
+    compact: bool = True
+
+
+class EmbeddedStore:
+    """A store in a data directory. Made by `open_store`; used on one event loop."""
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        writer: Writer,
+        time: DurableTime,
+        options: EmbeddedOptions,
+        test_clock: bool,
+        is_low: bool,
+    ) -> None:
+        self.watchers = Watchers()
+        self._directory = directory
+        self._writer = writer
+        self._time = time
+        self._test_clock = test_clock
+        self._closed = False
+        self._fatal: list[Callable[[EngineError], None]] = []
+        self._last_content = max(writer.last_content(), time.ceiling)
+        path = directory.layout.records
+        self._reader = Reader(path, options.vfs, scanning=False)
+        self._scanners: queue.SimpleQueue[Reader] = queue.SimpleQueue()
+        self._new_scanner = lambda: Reader(path, options.vfs, scanning=True)
+        self._scan_threads = ThreadPoolExecutor(_SCANS_AT_ONCE, "strongroom-scan")
+        self._io_threads = ThreadPoolExecutor(_IO_THREADS, "strongroom-io")
+        self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
+        self._checkpointer = Checkpointer(path, options.vfs, writer, self._break)
+        self._segments = SegmentStore(
+            directory.layout,
+            directory.files,
+            self._io_threads,
+            self._new_id,
+            on_sealed=self._sealed,
+            on_dead_space=lambda: self._compactor.wake(),
+            on_broken=self._break,
+            segment_bytes=options.segment_bytes,
+        )
+        self._bodies = BodyWriter(self._segments, self._io_threads, self._new_id)
+        self._committer = Committer(
+            writer,
+            self._thread,
+            time,
+            self.watchers,
+            self._segments,
+            directory,
+            on_committed=lambda: self._checkpointer.look(self._committer),
+            on_broken=self._stopped,
+        )
+        self._committer.is_low = is_low
+        self._compactor = Compactor(
+            self._segments, self._reader, writer, self._committer, self._io_threads
+        )
+        self._segments.load(writer.segments())
+        self._compacting = asyncio.create_task(self._compactor.run()) if options.compact else None
+
+    def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
+        """Have `callback` called, once, when an I/O error has stopped the store."""
+        self._fatal.append(callback)
+
+    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
+        """See Engine.update. Decides at the serial point, so nothing is ever decided in vain."""
+        check_reads(partition, reads)
+        self._check_serving()
+        return await self._committer.decide(partition, reads, decide)
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        """See Engine.read."""
+        self._check_serving()
+        for ref in reads:
+            check_reads(ref.partition, (ref,))
+        try:
+            return self._reader.get_all(reads)
+        except apsw.Error as error:
+            raise _unreadable(error) from error
+
+    async def read_range(
+        self,
+        partition: Partition,
+        hidden: bool,
+        first: bytes,
+        until: bytes | None,
+        max_records: int,
+    ) -> list[Item]:
+        """See Engine.read_range."""
+        self._check_serving()
+        check_partition(partition)
+        ref = Ref(partition, Key(hidden, first))
+        limit = max(0, max_records)
+        return await self._query(
+            lambda reader: reader.range(ref, until, limit), inline=limit <= _INLINE_RECORDS
+        )
+
+    async def scan(
+        self,
+        keyspace: bytes,
+        first: Position,
+        until: Position | None,
+        max_records: int,
+        max_bytes: int = SCAN_BYTES_MAX,
+    ) -> Page:
+        """See Engine.scan."""
+        self._check_serving()
+        if max_records < 1 or max_bytes < 1:
+            raise ValueError("a page holds at least one record")
+        return await self._query(
+            lambda reader: reader.scan(keyspace, first, until, max_records, max_bytes),
+            inline=max_records <= _INLINE_RECORDS,
+        )
+
+    async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
+        """See Engine.wait."""
+        check_reads(ref.partition, (ref,))
+        future = self.watchers.register(ref)
+        try:
+            (record,) = await self.read((ref,))
+        except BaseException:
+            self.watchers.forget(ref, future)
+            raise
+        if (record.version if record else None) != version:
+            self.watchers.forget(ref, future)
+            return
+        await self.watchers.sleep(ref, future, timeout_s)
+
+    async def now(self) -> int:
+        """See Engine.now."""
+        while True:
+            self._check_serving()
+            now = self._time.now()
+            if now <= self._time.ceiling:
+                if self._time.is_stale_soon(now):
+                    self._raise_ceiling(now)
+                return now
+            await self._raise_ceiling(now)
+
+    def advance(self, seconds: float) -> None:
+        """See Engine.advance. Raises ValueError without a test clock."""
+        if not self._test_clock:
+            raise ValueError("this store was not opened with a test clock")
+        self._time.advance(seconds)
+        self.watchers.wake_all()
+
+    async def write(
+        self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
+    ) -> Written:
+        """See Contents.write."""
+        self._check_serving()
+        self._committer.refuse_growth()
+        try:
+            return await self._bodies.write(chunks, size_bytes, md5)
+        except RuntimeError as error:
+            if self._closed:  # the threads are gone
+                raise Unavailable("the store is closed") from error
+            raise
+
+    async def open(self, content_id: int) -> SegmentContent:
+        """See Contents.open."""
+        self._check_serving()
+        try:
+            location = self._reader.locate(content_id)
+        except apsw.Error as error:
+            raise _unreadable(error) from error
+        if location is None:
+            raise ContentMissing(f"no partition owns content {content_id}")
+        return self._segments.pin(location)
+
+    def discard(self, content_id: int) -> None:
+        """See Contents.discard."""
+        if not self._closed:
+            self._segments.discard(content_id)
+
+    async def compact_once(self) -> bool:
+        """Compact one segment now; False when none is less than half alive."""
+        self._check_serving()
+        return await self._compactor.compact_once()
+
+    async def backup(
+        self, target: str | os.PathLike[str], progress: Progress | None = None
+    ) -> None:
+        """Back up into a new directory while serving; see backup.backup."""
+        self._check_serving()
+        source = self._directory.layout.path
+        await asyncio.to_thread(back_up, source, target, progress)
+
+    async def close(self) -> None:
+        """See Engine.close."""
+        if self._closed:
+            return
+        self._closed = True
+        self.watchers.wake_all()
+        if self._compacting is not None:
+            self._compacting.cancel()
+            await asyncio.gather(self._compacting, return_exceptions=True)
+        if self._committer.broken is None:
+            self._leave_time()
+            await self._committer.drain()
+        await asyncio.to_thread(self._close_files)
+
+    def _leave_time(self) -> None:
+        def leave(group: object) -> None:
+            self._writer.raise_ceiling(self._time.last_used())
+
+        self._committer.work(leave).add_done_callback(_retrieve)
+
+    def _close_files(self) -> None:
+        self._thread.stop()
+        self._checkpointer.close()
+        self._scan_threads.shutdown()
+        self._io_threads.shutdown()
+        self._segments.close()
+        readers = [self._reader]
+        while not self._scanners.empty():
+            readers.append(self._scanners.get())
+        for reader in readers:
+            reader.close()
+        try:
+            if self._committer.broken is None:
+                self._writer.truncate_log(timeout_ms=0)
+            self._writer.close()
+        except apsw.Error as error:
+            # What is in the log is durable; the next start takes it from there.
+            _log.warning("the log was left as it is: %s", error)
+        self._directory.close()
+
+    async def _query(self, ask: Callable[[Reader], T], inline: bool) -> T:
+        try:
+            if inline:
+                return ask(self._reader)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._scan_threads, self._ask_beside, ask)
+        except apsw.Error as error:
+            raise _unreadable(error) from error
+
+    def _ask_beside(self, ask: Callable[[Reader], T]) -> T:
+        try:
+            reader = self._scanners.get_nowait()
+        except queue.Empty:
+            reader = self._new_scanner()
+        try:
+            return ask(reader)
+        finally:
+            self._scanners.put(reader)
+
+    def _raise_ceiling(self, needed: int) -> asyncio.Future[None]:
+        def work(group: object) -> None:
+            ceiling = self._time.rise_soon(needed)
+            if ceiling is not None:
+                self._writer.raise_ceiling(ceiling)
+
+        future = self._committer.work(work)
+        future.add_done_callback(_retrieve)
+        return future
+
+    def _new_id(self) -> int:
+        self._last_content = max(self._time.now(), self._last_content + 1)
+        return self._last_content
+
+    def _sealed(self, segment_id: int) -> None:
+        work = self._committer.work(lambda group: self._writer.seal(segment_id))
+        work.add_done_callback(_retrieve)
+
+    def _break(self, error: Exception) -> None:
+        self._committer.fail(error)
+
+    def _stopped(self, error: EngineError) -> None:
+        for callback in self._fatal:
+            callback(error)
+
+    def _check_serving(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed")
+        if self._committer.broken is not None:
+            raise self._committer.broken
+
+
+async def open_store(
+    directory: str | os.PathLike[str],
+    clock: Clock,
+    *,
+    test_clock: bool = False,
+    options: EmbeddedOptions | None = None,
+) -> EmbeddedStore:
+    """Open a data directory, or create it when there is none.
+
+    Arguments:
+        clock: where time comes from.
+        test_clock: time can be moved by hand; only on a directory that was created so.
+
+    Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged,
+        OSError, apsw.Error.
+    """
+    options = options or EmbeddedOptions()
+    files = options.files or OsFiles()
+    home = DataDirectory(os.fspath(directory), files, test_clock, options.ballast_bytes)
+    writer: Writer | None = None
+    try:
+        _sync_log(files, home.layout.records + "-wal")
+        writer = Writer(home.layout.records, options.vfs, create=home.is_new)
+        writer.truncate_log(timeout_ms=0)
+        home.finish_creation()
+        is_low = not home.fill_ballast()
+        ceiling = writer.ceiling()
+        await _await_ceiling(clock, ceiling)
+        time = DurableTime(clock, ceiling)
+        return EmbeddedStore(home, writer, time, options, test_clock, is_low)
+    except BaseException:
+        if writer is not None:
+            writer.close()
+        home.close()
+        raise
+
+
+def _sync_log(files: Files, path: str) -> None:
+    """Make durable what a killed process wrote to the log: readers are about to see it."""
+    try:
+        descriptor = files.reopen(path)
+    except FileNotFoundError:
+        return
+    try:
+        files.sync(descriptor)
+    finally:
+        files.close(descriptor)
+
+
+async def _await_ceiling(clock: Clock, ceiling: int) -> None:
+    behind = ceiling - clock.wall_ticks()
+    if 0 < behind <= _RESTART_WAIT_TICKS:
+        await asyncio.sleep(behind / TICKS_PER_S)
+    elif behind > 0:
+        _log.warning(
+            "wall time is %.1f s behind the store's; time goes on from the store's and slews",
+            behind / TICKS_PER_S,
+        )
+
+
+def _unreadable(error: apsw.Error) -> EngineError:
+    return Unavailable(f"the records cannot be read: {error}")
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    # Nobody need wait for this work; when it fails the engine says so by itself.
+    if not future.cancelled():
+        future.exception()

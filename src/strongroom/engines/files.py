@@ -1,0 +1,130 @@
+"""Every change that the embedded engine makes to files outside SQLite goes through here.
+
+Lives here: one small object with the system calls, so that tests can put a disk that fails, fills
+or loses power in its place. Must not live here: what the files mean. Reading needs no such object.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from typing import Final, Protocol
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# macOS: fsync leaves data in the drive's cache; only this call flushes it.
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+def is_no_space(error: OSError) -> bool:
+    """Whether `error` says that the disk or a quota is full."""
+    return error.errno in _NO_SPACE
+
+
+class Files(Protocol):
+    """The calls that change files. All raise OSError; all may be called from any thread."""
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory whose parent exists."""
+        ...
+
+    def create(self, path: str) -> int:
+        """Create a file that does not exist; a descriptor for writing."""
+        ...
+
+    def reopen(self, path: str) -> int:
+        """A descriptor for writing to a file that exists."""
+        ...
+
+    def write_at(self, descriptor: int, data: bytes, offset: int) -> None:
+        """Write all of `data` at `offset`."""
+        ...
+
+    def sync(self, descriptor: int) -> None:
+        """Make a file's contents and length durable."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Make the entries of a directory durable."""
+        ...
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file, replacing the target."""
+        ...
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a name."""
+        ...
+
+    def free_bytes(self, path: str) -> int:
+        """How much more the file system of `path` can hold for this user."""
+        ...
+
+
+class OsFiles:
+    """The operating system's files."""
+
+    def make_directory(self, path: str) -> None:
+        os.mkdir(path, 0o700)
+
+    def create(self, path: str) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def reopen(self, path: str) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+
+    def write_at(self, descriptor: int, data: bytes, offset: int) -> None:
+        written = os.pwrite(descriptor, data, offset)
+        while written < len(data):
+            # A short write comes before the error that explains it, which the next one raises.
+            rest = memoryview(data)[written:]
+            written += os.pwrite(descriptor, rest, offset + written)
+
+    def sync(self, descriptor: int) -> None:
+        if _FULL_SYNC is not None:
+            fcntl.fcntl(descriptor, _FULL_SYNC)
+        elif hasattr(os, "fdatasync"):
+            os.fdatasync(descriptor)
+        else:
+            os.fsync(descriptor)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def free_bytes(self, path: str) -> int:
+        facts = os.statvfs(path)
+        return facts.f_bavail * facts.f_frsize
+
+
+def write_file(files: Files, path: str, data: bytes) -> None:
+    """Create a file with `data`, durable except for its name (sync the directory for that)."""
+    descriptor = files.create(path)
+    try:
+        files.write_at(descriptor, data, 0)
+        files.sync(descriptor)
+    finally:
+        files.close(descriptor)

@@ -1,0 +1,445 @@
+"""Group commit: decisions run on the event loop in the open transaction; one sync answers many.
+
+Lives here: the queue, the group, its answers, and what happens when the disk is full or breaks.
+Must not live here: SQL (records_sqlite.py), bodies (segments.py), threads (commit_thread.py).
+
+Only COMMIT leaves the loop's thread: two threads that run Python would fight for the interpreter.
+What arrives while a COMMIT runs waits and forms the next group. Groups are serial, so a refusal
+leaves only after everything that it saw is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar
+
+import apsw
+
+from strongroom.engines.base import (
+    COMMIT_BYTES_MAX,
+    CommitUnknown,
+    Decide,
+    EngineError,
+    Full,
+    Partition,
+    Ref,
+    Step,
+    Unavailable,
+)
+from strongroom.engines.bounds import check_steps
+from strongroom.engines.commit_thread import CommitThread
+from strongroom.engines.records_sqlite import Location, Writer
+from strongroom.engines.store_time import DurableTime
+from strongroom.engines.watchers import Watchers
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+GROUP_ITEMS_MAX: Final = 256
+GROUP_TIME_S: Final = 0.005
+GROUP_BYTES_MAX: Final = 4 * COMMIT_BYTES_MAX
+BALLAST_RETRY_S: Final = 1.0
+
+_FULL_TEXT: Final = "no space is left in the data directory; reads and deletions still work"
+
+
+class Ballast(Protocol):
+    """Space kept back for deletions."""
+
+    def drop_ballast(self) -> bool:
+        """Free it."""
+        ...
+
+    def fill_ballast(self) -> bool:
+        """Take it again; False when there is no space."""
+        ...
+
+
+class Bodies(Protocol):
+    """What the records' transaction has to do with contents."""
+
+    def location(self, content_id: int) -> Location | None:
+        """Where a written content lies that no commit has adopted."""
+        ...
+
+    def adopting(self, content_id: int) -> None:
+        """The open transaction adopts it: it may not be forgotten before the outcome is known."""
+        ...
+
+    def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
+        """A durable commit adopted contents and changed segments' (id, live bytes)."""
+        ...
+
+    def unsettle(self, adopted: Sequence[int]) -> None:
+        """The transaction that adopted these did not happen."""
+        ...
+
+
+@dataclass(slots=True)
+class _Item:
+    """One decision, or one piece of the engine's own work, that waits for its group."""
+
+    future: asyncio.Future[Any]
+    partition: Partition | None
+    reads: Sequence[Ref]
+    decide: Decide[Any] | None
+    work: Callable[[Group], Any] | None = None
+
+
+@dataclass(slots=True)
+class Group:
+    """What one transaction has done so far."""
+
+    items: list[_Item] = field(default_factory=list)
+    answers: list[tuple[asyncio.Future[Any], object, Exception | None]] = field(
+        default_factory=list
+    )
+    steps: list[Step] = field(default_factory=list)
+    adopted: list[int] = field(default_factory=list)
+    live: list[tuple[int, int]] = field(default_factory=list)
+    size_bytes: int = 0
+    wrote: bool = False
+    # Whether something in it puts without taking away: that may not use the ballast's space.
+    grows: bool = False
+
+
+class Committer:
+    """The serial point of an embedded store. Everything here runs on the event loop.
+
+    Arguments:
+        writer: the writing connection, lent to `thread` during COMMIT.
+        on_committed: told after every durable commit that wrote (checkpoints hang on it).
+        on_broken: told once, when an I/O error has stopped the engine.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        thread: CommitThread,
+        time: DurableTime,
+        watchers: Watchers,
+        bodies: Bodies,
+        ballast: Ballast,
+        on_committed: Callable[[], None],
+        on_broken: Callable[[EngineError], None],
+    ) -> None:
+        self._writer = writer
+        self._thread = thread
+        self._time = time
+        self._watchers = watchers
+        self._bodies = bodies
+        self._ballast = ballast
+        self._on_committed = on_committed
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[_Item] = deque()
+        self._between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = deque()
+        self._scheduled = False
+        self._committing = False
+        self._alone = 0  # how many items from the front run in groups of one
+        self.is_low = False  # the ballast is in use, or could not be written
+        self._ballast_tried_at = float("-inf")
+        self.broken: EngineError | None = None
+        self._idle: asyncio.Future[None] | None = None
+
+    def decide(
+        self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]
+    ) -> asyncio.Future[T]:
+        """Queue a decision; the future has its result when that is durable."""
+        return self._add(partition, reads, decide, None)
+
+    def work(self, work: Callable[[Group], T]) -> asyncio.Future[T]:
+        """Queue the engine's own writes; they may use the ballast, and must bear running twice."""
+        return self._add(None, (), None, work)
+
+    def between_groups(self, work: Callable[[], object]) -> asyncio.Future[None]:
+        """Run `work` on the commit thread while no transaction is open."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        if self.broken is not None:
+            future.set_exception(self.broken)
+            return future
+        self._between.append((work, future))
+        self._schedule()
+        return future
+
+    async def drain(self) -> None:
+        """Return when everything that was queued is answered."""
+        while (self._queue or self._between or self._committing) and self.broken is None:
+            self._idle = self._loop.create_future()
+            await self._idle
+
+    def fail(self, error: Exception, attempted: Group | None = None) -> None:
+        """Stop for good: an I/O error leaves unknown what the disk holds. Recovery decides."""
+        if self.broken is not None:
+            return
+        self.broken = Unavailable(f"the store has stopped after an I/O error: {error}")
+        unknown = CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}")
+        _log.critical("the store stops: %s", error)
+        if attempted is not None:
+            for item in attempted.items:
+                _refuse(item.future, unknown)
+        for item in self._queue:
+            _refuse(item.future, self.broken)
+        for _, future in self._between:
+            _refuse(future, self.broken)
+        self._queue.clear()
+        self._between.clear()
+        self._wake_drain()
+        self._watchers.wake_all()
+        self._on_broken(self.broken)
+
+    def _add(
+        self,
+        partition: Partition | None,
+        reads: Sequence[Ref],
+        decide: Decide[Any] | None,
+        work: Callable[[Group], Any] | None,
+    ) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if self.broken is not None:
+            future.set_exception(self.broken)
+            return future
+        self._queue.append(_Item(future, partition, reads, decide, work))
+        self._schedule()
+        return future
+
+    def _schedule(self) -> None:
+        if not (self._scheduled or self._committing):
+            self._scheduled = True
+            # Not at once: what is ready to run now can still join the group.
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        self._scheduled = False
+        if self._committing or self.broken is not None:
+            return
+        if self._between:
+            work, future = self._between.popleft()
+            self._committing = True
+            self._thread.submit(work, lambda error: self._between_done(future, error))
+        elif self._queue:
+            self._run_group()
+        else:
+            self._wake_drain()
+
+    def _between_done(self, future: asyncio.Future[None], error: BaseException | None) -> None:
+        self._committing = False
+        if not future.done():
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+        self._schedule()
+
+    def _run_group(self) -> None:
+        group = Group()
+        try:
+            self._writer.begin()
+            self._fill(group)
+            if group.wrote:
+                self._raise_ceiling(self._time.rise_soon(self._time.now()))
+        except apsw.FullError:
+            self._full(group)
+        except (apsw.Error, OSError) as error:
+            self._roll_back_broken(group, error)
+        except Exception as error:  # a value that SQLite cannot hold: its decision's own fault
+            self._redo(group, error)
+        else:
+            self._end(group)
+
+    def _fill(self, group: Group) -> None:
+        deadline = self._loop.time() + GROUP_TIME_S
+        limit = 1 if self._alone else GROUP_ITEMS_MAX
+        while self._queue and len(group.items) < limit:
+            item = self._queue.popleft()
+            if item.future.done():  # its caller has gone away
+                continue
+            group.items.append(item)
+            if item.decide is not None:
+                self._decide(item, item.decide, group)
+            elif item.work is not None:
+                group.answers.append((item.future, item.work(group), None))
+                group.wrote = True
+            if group.size_bytes > GROUP_BYTES_MAX or self._loop.time() > deadline:
+                break
+
+    def _decide(self, item: _Item, decide: Decide[Any], group: Group) -> None:
+        stamp = self._time.stamp()
+        if (ceiling := self._time.rise(stamp)) is not None:
+            self._raise_ceiling(ceiling)
+            group.wrote = True
+        records = [self._writer.get(ref) for ref in item.reads]
+        try:
+            commit = decide(records, stamp)
+            if commit.steps:
+                self._check(commit.steps, group)
+        except apsw.Error:
+            raise
+        except StopIteration as refusal:  # which no future can carry
+            group.answers.append((item.future, None, RuntimeError(repr(refusal))))
+            return
+        except Exception as refusal:
+            group.answers.append((item.future, None, refusal))
+            return
+        if commit.steps:
+            self._apply(commit.steps, stamp, group)
+        group.answers.append((item.future, commit.result, None))
+
+    def _check(self, steps: Sequence[Step], group: Group) -> None:
+        """Everything that can refuse a commit, before the first of its writes."""
+        weight = check_steps(steps)
+        adopted = [content_id for step in steps for content_id in step.adopt]
+        if adopted:
+            unknown = any(self._bodies.location(one) is None for one in adopted)
+            if unknown or len({*adopted, *group.adopted}) < len(adopted) + len(group.adopted):
+                raise ValueError(
+                    "a commit adopts contents that were written and not adopted before"
+                )
+        if not weight.takes_away:
+            self.refuse_growth()
+            group.grows = True
+        group.size_bytes += weight.size_bytes
+
+    def _apply(self, steps: Sequence[Step], stamp: int, group: Group) -> None:
+        group.wrote = True
+        writer = self._writer
+        for step in steps:
+            writer.apply(step, stamp)
+            for content_id in step.adopt:
+                location = self._bodies.location(content_id)
+                assert location is not None, "checked before"
+                writer.adopt(content_id, location)
+                self._bodies.adopting(content_id)
+                group.adopted.append(content_id)
+                group.live.append((location.segment, location.length))
+                if (ceiling := self._time.rise(content_id)) is not None:
+                    self._raise_ceiling(ceiling)
+            for content_id in step.drop:
+                dropped = writer.drop(content_id)
+                if dropped is not None:
+                    group.live.append((dropped.segment, -dropped.length))
+        group.steps.extend(steps)
+
+    def _raise_ceiling(self, ceiling: int | None) -> None:
+        if ceiling is not None:
+            self._writer.raise_ceiling(ceiling)
+
+    def _end(self, group: Group) -> None:
+        if group.wrote:
+            self._committing = True
+            self._thread.submit(self._writer.commit, lambda error: self._ended(group, error))
+            return
+        try:
+            self._writer.rollback()
+        except apsw.Error as error:
+            self._roll_back_broken(group, error)
+            return
+        self._answer(group)
+        self._next(group)
+
+    def _ended(self, group: Group, error: BaseException | None) -> None:
+        self._committing = False
+        if error is None:
+            self._time.settle(durable=True)
+            self._bodies.settle(group.adopted, group.live)
+            self._answer(group)
+            if group.steps and len(self._watchers):
+                self._watchers.notify(
+                    Ref(step.partition, write.key) for step in group.steps for write in step.writes
+                )
+            self._on_committed()
+            self._next(group)
+        elif isinstance(error, apsw.FullError):
+            # SQLite has not written the frame that commits, and rolls back.
+            self._full(group)
+        else:
+            self._forget(group)
+            self.fail(error if isinstance(error, Exception) else RuntimeError(error), group)
+
+    def _answer(self, group: Group) -> None:
+        for future, result, refusal in group.answers:
+            if future.done():
+                continue
+            if refusal is None:
+                future.set_result(result)
+            else:
+                future.set_exception(refusal)
+
+    def _next(self, group: Group) -> None:
+        self._alone = max(0, self._alone - len(group.items))
+        # Later in this turn of the loop: the answers just given leave first.
+        self._schedule()
+
+    def _forget(self, group: Group) -> None:
+        self._time.settle(durable=False)
+        self._bodies.unsettle(group.adopted)
+
+    def _roll_back_broken(self, group: Group, error: Exception) -> None:
+        self._forget(group)
+        self._queue.extendleft(reversed(group.items))
+        self.fail(error)
+
+    def _redo(self, group: Group, error: Exception, again: bool = False) -> None:
+        """Nothing of the group happened: run its items one by one, then refuse the one at fault."""
+        self._forget(group)
+        try:
+            self._writer.rollback()
+        except apsw.Error as broken:
+            self._roll_back_broken(group, broken)
+            return
+        if len(group.items) == 1 and not again:
+            _refuse(group.items[0].future, error)
+            self._next(group)
+            return
+        self._queue.extendleft(reversed(group.items))
+        self._alone = max(len(group.items), self._alone)
+        self._schedule()
+
+    def _full(self, group: Group) -> None:
+        """As `_redo`, but what may use the ballast gets another chance with the ballast gone."""
+        if len(group.items) == 1 and not (group.grows or self.is_low):
+            try:
+                self._ballast.drop_ballast()
+            except OSError as error:
+                self._roll_back_broken(group, error)
+                return
+            self.is_low = True
+            _log.warning("the disk is full: deletions go on in the space kept back for them")
+            self._redo(group, Full(_FULL_TEXT), again=True)
+            return
+        self._redo(group, Full(_FULL_TEXT))
+
+    def refuse_growth(self) -> None:
+        """Raise Full while the ballast is in use, and look now and then whether space is back."""
+        if self.is_low:
+            self._try_ballast()
+            raise Full(_FULL_TEXT)
+
+    def _try_ballast(self) -> None:
+        now = self._loop.time()
+        if now - self._ballast_tried_at < BALLAST_RETRY_S:
+            return
+        self._ballast_tried_at = now
+
+        def fill() -> None:
+            try:
+                self.is_low = not self._ballast.fill_ballast()
+            except OSError as error:
+                _log.warning("the ballast cannot be written: %s", error)
+
+        self._between.append((fill, self._loop.create_future()))
+        self._schedule()
+
+    def _wake_drain(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+
+def _refuse(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,345 @@
+"""The contract in memory: the executable specification, and the engine of `--in-memory`.
+
+Lives here: the plainest code that keeps every rule of base.py, with optimistic decisions
+that really run again on a conflict. Must not live here: durability, or anything clever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import hashlib
+import itertools
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
+from typing import Final, TypeVar
+
+from strongroom.clock import Clock, StoreTime
+from strongroom.engines.base import (
+    SCAN_BYTES_MAX,
+    CommitUnknown,
+    ContentMissing,
+    Decide,
+    Face,
+    Full,
+    Item,
+    Key,
+    Page,
+    Partition,
+    Position,
+    Record,
+    Ref,
+    Step,
+    Unavailable,
+    Written,
+)
+from strongroom.engines.bounds import check_partition, check_reads, check_steps
+from strongroom.engines.checksum import crc64
+from strongroom.engines.watchers import Watchers
+from strongroom.values import FileSlice
+
+T = TypeVar("T")
+
+_OPTIMISTIC_ATTEMPTS: Final = 8
+_PIECE_BYTES: Final = 256 * 1024
+
+
+class MemoryStore:
+    """Records and contents in memory, gone with the process.
+
+    Arguments:
+        clock: where time comes from.
+        capacity_bytes: beyond this many bytes of values and bodies, puts are refused with Full.
+    """
+
+    def __init__(self, clock: Clock, capacity_bytes: int | None = None) -> None:
+        self.capacity_bytes = capacity_bytes
+        self.watchers = Watchers()
+        self._clock = clock
+        self._time = StoreTime(clock)
+        self._records: dict[Partition, dict[Key, Record]] = {}
+        # Per keyspace, where its face records are, in order.
+        self._order: dict[bytes, list[Position]] = {}
+        self._adopted: dict[int, bytes] = {}
+        self._written: dict[int, bytes] = {}
+        self._size_bytes = 0
+        self._last_stamp = 0
+        self._last_content = 0
+        self._running = 0
+        # The newest stamp of each partition committed while some decision was running.
+        self._newest: dict[Partition, int] = {}
+        self._cut_after: int | None = None
+        self._stopped = False
+
+    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
+        """See Engine.update. Decides on what it sees now, and again when that is out of date."""
+        check_reads(partition, reads)
+        self._check_serving()
+        self._running += 1
+        try:
+            for attempt in itertools.count():
+                seen = [self._get(ref) for ref in reads]
+                stamp = self._stamp()
+                commit = decide(seen, stamp)
+                check_steps(commit.steps)
+                if attempt < _OPTIMISTIC_ATTEMPTS:
+                    # Others may commit here, as they may on an engine spread over machines.
+                    await asyncio.sleep(0)
+                    self._check_serving()
+                if self._is_current(partition, reads, seen, commit.steps, stamp):
+                    self._apply(commit.steps, stamp)
+                    return commit.result
+            raise AssertionError("a decision that nobody interrupts is current")
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._newest.clear()
+
+    def _is_current(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        seen: Sequence[Record | None],
+        steps: Sequence[Step],
+        stamp: int,
+    ) -> bool:
+        for ref, record in zip(reads, seen, strict=True):
+            if ref.partition == partition and self._get(ref) != record:
+                return False
+        # Versions rise inside a partition even where nothing was read.
+        return all(self._newest.get(step.partition, 0) < stamp for step in steps)
+
+    def _apply(self, steps: Sequence[Step], stamp: int) -> None:
+        self._check_adoptions(steps)
+        self._check_space(steps)
+        cut, self._cut_after = self._cut_after if steps else None, None
+        for step in steps[:cut]:
+            self._newest[step.partition] = stamp
+            for key, value in step.writes:
+                self._put(step.partition, key, value, stamp)
+            for content_id in step.adopt:
+                self._adopted[content_id] = self._written.pop(content_id)
+            for content_id in step.drop:
+                self._size_bytes -= len(self._adopted.pop(content_id, b""))
+        if cut is not None:
+            self._stopped = True
+            self.watchers.wake_all()
+            raise CommitUnknown("the engine was cut off inside a commit")
+        self.watchers.notify(
+            Ref(step.partition, write.key) for step in steps for write in step.writes
+        )
+
+    def _check_adoptions(self, steps: Sequence[Step]) -> None:
+        adopted = [content_id for step in steps for content_id in step.adopt]
+        if len(set(adopted)) < len(adopted) or any(one not in self._written for one in adopted):
+            raise ValueError("a commit adopts contents that were written and not adopted before")
+
+    def _check_space(self, steps: Sequence[Step]) -> None:
+        if self.capacity_bytes is None:
+            return
+        growth = 0
+        puts = False
+        for step in steps:
+            for key, value in step.writes:
+                before = self._records.get(step.partition, {}).get(key)
+                puts = puts or value is not None
+                growth += len(value or b"") - (len(before.value) if before else 0)
+        if puts and self._size_bytes + growth > self.capacity_bytes:
+            raise Full("the memory that this store may use is full")
+
+    def _put(self, partition: Partition, key: Key, value: bytes | None, stamp: int) -> None:
+        records = self._records.setdefault(partition, {})
+        before = records.pop(key, None)
+        if before is not None:
+            self._size_bytes -= len(before.value)
+        if value is not None:
+            records[key] = Record(value, stamp)
+            self._size_bytes += len(value)
+        elif not records:
+            del self._records[partition]
+        if not key.hidden and (before is None) != (value is None):
+            self._reorder(partition, key.name, value is not None)
+
+    def _reorder(self, partition: Partition, name: bytes, present: bool) -> None:
+        order = self._order.setdefault(partition.keyspace, [])
+        position = Position(partition.name, name)
+        index = bisect.bisect_left(order, position)
+        if present:
+            order.insert(index, position)
+            return
+        del order[index]
+        if not order:
+            del self._order[partition.keyspace]
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        """See Engine.read."""
+        self._check_serving()
+        for ref in reads:
+            check_reads(ref.partition, (ref,))
+        return [self._get(ref) for ref in reads]
+
+    async def read_range(
+        self,
+        partition: Partition,
+        hidden: bool,
+        first: bytes,
+        until: bytes | None,
+        max_records: int,
+    ) -> list[Item]:
+        """See Engine.read_range."""
+        self._check_serving()
+        check_partition(partition)
+        found = [
+            Item(key.name, record.value, record.version)
+            for key, record in self._records.get(partition, {}).items()
+            if key.hidden == hidden and first <= key.name and (until is None or key.name < until)
+        ]
+        return sorted(found)[: max(0, max_records)]
+
+    async def scan(
+        self,
+        keyspace: bytes,
+        first: Position,
+        until: Position | None,
+        max_records: int,
+        max_bytes: int = SCAN_BYTES_MAX,
+    ) -> Page:
+        """See Engine.scan."""
+        self._check_serving()
+        if max_records < 1 or max_bytes < 1:
+            raise ValueError("a page holds at least one record")
+        order = self._order.get(keyspace, [])
+        faces: list[Face] = []
+        size_bytes = 0
+        for index in range(bisect.bisect_left(order, first), len(order)):
+            position = order[index]
+            if until is not None and position >= until:
+                break
+            if len(faces) >= max_records or size_bytes >= max_bytes:
+                return Page(faces, position)
+            partition = Partition(keyspace, position.partition)
+            record = self._records[partition][Key(False, position.key)]
+            faces.append(Face(position.partition, position.key, record.value, record.version))
+            size_bytes += len(position.partition) + len(position.key) + len(record.value)
+        return Page(faces, None)
+
+    async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
+        """See Engine.wait."""
+        self._check_serving()
+        check_reads(ref.partition, (ref,))
+        future = self.watchers.register(ref)
+        record = self._get(ref)
+        if (record.version if record else None) != version:
+            self.watchers.forget(ref, future)
+            return
+        await self.watchers.sleep(ref, future, timeout_s)
+
+    async def now(self) -> int:
+        """See Engine.now."""
+        self._check_serving()
+        return self._time.now()
+
+    def advance(self, seconds: float) -> None:
+        """See Engine.advance."""
+        self._time.advance(seconds)
+        self.watchers.wake_all()
+
+    async def close(self) -> None:
+        """See Engine.close."""
+        self._stopped = True
+        self.watchers.wake_all()
+
+    async def write(
+        self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
+    ) -> Written:
+        """See Contents.write."""
+        self._check_serving()
+        body = bytearray()
+        async for chunk in chunks:
+            body += chunk
+            if size_bytes is not None and len(body) > size_bytes:
+                raise ValueError("a content is longer than was said")
+            if self.capacity_bytes is not None and (
+                self._size_bytes + len(body) > self.capacity_bytes
+            ):
+                raise Full("the memory that this store may use is full")
+        if size_bytes is not None and len(body) < size_bytes:
+            raise ValueError("a content is shorter than was said")
+        self._check_serving()
+        content_id = max(self._time.now(), self._last_content + 1)
+        self._last_content = content_id
+        content = bytes(body)
+        self._written[content_id] = content
+        self._size_bytes += len(content)
+        digest = hashlib.md5(content, usedforsecurity=False).digest() if md5 else None
+        return Written(content_id, len(content), crc64(content), digest)
+
+    async def open(self, content_id: int) -> MemoryContent:
+        """See Contents.open."""
+        self._check_serving()
+        content = self._adopted.get(content_id)
+        if content is None:
+            raise ContentMissing(f"no partition owns content {content_id}")
+        return MemoryContent(content)
+
+    def discard(self, content_id: int) -> None:
+        """See Contents.discard."""
+        self._size_bytes -= len(self._written.pop(content_id, b""))
+
+    def content_ids(self) -> Iterator[int]:
+        """The ids of all adopted contents, ascending."""
+        return iter(sorted(self._adopted))
+
+    def records(self) -> Iterator[tuple[Ref, Record]]:
+        """All records, in no particular order."""
+        for partition, records in self._records.items():
+            for key, record in records.items():
+                yield Ref(partition, key), record
+
+    def cut_after_steps(self, count: int) -> None:
+        """Let the next commit keep its first `count` steps, end as CommitUnknown, and stop here.
+
+        This is what a crash may leave on an engine spread over machines; `restarted` goes on from
+        there. For tests of whoever commits several steps.
+        """
+        self._cut_after = count
+
+    def restarted(self) -> MemoryStore:
+        """A new store that holds what this one held, as after a restart; this one is stopped."""
+        self._stopped = True
+        self.watchers.wake_all()
+        after = MemoryStore(self._clock, self.capacity_bytes)
+        after._time = StoreTime(self._clock, max(self._time.now(), self._last_stamp))
+        after._records, after._order, after._adopted = self._records, self._order, self._adopted
+        after._size_bytes = self._size_bytes - sum(map(len, self._written.values()))
+        after._last_stamp, after._last_content = self._last_stamp, self._last_content
+        return after
+
+    def _check_serving(self) -> None:
+        if self._stopped:
+            raise Unavailable("the store is closed")
+
+    def _get(self, ref: Ref) -> Record | None:
+        records = self._records.get(ref.partition)
+        return None if records is None else records.get(ref.key)
+
+    def _stamp(self) -> int:
+        self._last_stamp = max(self._time.now(), self._last_stamp + 1)
+        return self._last_stamp
+
+
+class MemoryContent:
+    """A pinned content: it holds its bytes, so that dropping it takes nothing from its reader."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.size_bytes = len(content)
+
+    async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
+        """See Opened.slices."""
+        if offset < 0 or length < 0 or offset + length > self.size_bytes:
+            raise ValueError("the range lies outside the content")
+        for start in range(offset, offset + length, _PIECE_BYTES):
+            yield self._content[start : min(start + _PIECE_BYTES, offset + length)]
+
+    def close(self) -> None:
+        """See Opened.close."""

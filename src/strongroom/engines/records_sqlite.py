@@ -1,0 +1,385 @@
+"""The records in SQLite: its schema, and the statements of the writer and of the readers.
+
+Lives here: SQL, and nothing else that knows of it. Must not live here: when to commit
+(group_commit.py), threads, or files. A reader sees only what is durable: with synchronous=FULL the
+log is synced before its index shows the new frames to anyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from strongroom.engines.base import (
+    Face,
+    Item,
+    Key,
+    Page,
+    Partition,
+    Position,
+    Record,
+    Ref,
+    Step,
+)
+
+PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
+_WRITER_CACHE_KIB: Final = 16 * 1024
+_READER_CACHE_KIB: Final = 8 * 1024
+_SCANNER_CACHE_KIB: Final = 2 * 1024
+_BUSY_TIMEOUT_MS: Final = 5000
+
+_SCHEMA: Final = """
+CREATE TABLE face (
+    keyspace BLOB NOT NULL, partition BLOB NOT NULL, key BLOB NOT NULL,
+    version INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (keyspace, partition, key)
+) WITHOUT ROWID;
+CREATE TABLE hidden (
+    keyspace BLOB NOT NULL, partition BLOB NOT NULL, key BLOB NOT NULL,
+    version INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (keyspace, partition, key)
+) WITHOUT ROWID;
+CREATE TABLE contents (
+    id INTEGER PRIMARY KEY, segment INTEGER NOT NULL, offset INTEGER NOT NULL,
+    length INTEGER NOT NULL, crc64 INTEGER NOT NULL
+);
+CREATE INDEX contents_of_segment ON contents (segment);
+CREATE TABLE segments (
+    id INTEGER PRIMARY KEY, live_bytes INTEGER NOT NULL, sealed INTEGER NOT NULL
+);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('ceiling', 0);
+"""
+
+# Pairs are indexed by `Key.hidden`, or by whether there is an upper bound.
+_GET: Final = (
+    "SELECT value, version FROM face WHERE keyspace = ? AND partition = ? AND key = ?",
+    "SELECT value, version FROM hidden WHERE keyspace = ? AND partition = ? AND key = ?",
+)
+_PUT: Final = (
+    "REPLACE INTO face VALUES (?, ?, ?, ?, ?)",
+    "REPLACE INTO hidden VALUES (?, ?, ?, ?, ?)",
+)
+_DELETE: Final = (
+    "DELETE FROM face WHERE keyspace = ? AND partition = ? AND key = ?",
+    "DELETE FROM hidden WHERE keyspace = ? AND partition = ? AND key = ?",
+)
+_RANGE: Final = (
+    (
+        "SELECT key, value, version FROM face WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? ORDER BY key LIMIT ?",
+        "SELECT key, value, version FROM face WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? AND key < ? ORDER BY key LIMIT ?",
+    ),
+    (
+        "SELECT key, value, version FROM hidden WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? ORDER BY key LIMIT ?",
+        "SELECT key, value, version FROM hidden WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? AND key < ? ORDER BY key LIMIT ?",
+    ),
+)
+_SCAN: Final = (
+    "SELECT partition, key, value, version FROM face WHERE keyspace = ? "
+    "AND (partition, key) >= (?, ?) ORDER BY partition, key LIMIT ?",
+    "SELECT partition, key, value, version FROM face WHERE keyspace = ? "
+    "AND (partition, key) >= (?, ?) AND (partition, key) < (?, ?) "
+    "ORDER BY partition, key LIMIT ?",
+)
+_ALL: Final = (
+    "SELECT keyspace, partition, key, value, version FROM face ORDER BY keyspace, partition, key",
+    "SELECT keyspace, partition, key, value, version FROM hidden ORDER BY keyspace, partition, key",
+)
+_ADOPT: Final = "INSERT INTO contents VALUES (?, ?, ?, ?, ?)"
+_LOCATE: Final = "SELECT segment, offset, length, crc64 FROM contents WHERE id = ?"
+_LIVE: Final = (
+    "INSERT INTO segments VALUES (?, ?, 0) "
+    "ON CONFLICT DO UPDATE SET live_bytes = live_bytes + excluded.live_bytes"
+)
+_CRC_MODULUS: Final = 1 << 64
+
+
+class Location(NamedTuple):
+    """Where a content lies."""
+
+    segment: int
+    offset: int
+    length: int
+    crc64: int
+
+
+class SegmentRow(NamedTuple):
+    """What the records know of a segment."""
+
+    id: int
+    live_bytes: int
+    sealed: bool
+
+
+def connect(path: str, vfs: str | None, cache_kib: int, create: bool = False) -> apsw.Connection:
+    """A connection set up for durable commits and manual checkpoints."""
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    connection = apsw.Connection(path, flags=flags, vfs=vfs)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    if create:
+        connection.pragma("page_size", PAGE_BYTES)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("fullfsync", True)
+    connection.pragma("checkpoint_fullfsync", True)
+    connection.pragma("wal_autocheckpoint", 0)
+    connection.pragma("temp_store", "memory")
+    connection.pragma("cache_size", -cache_kib)
+    return connection
+
+
+def signed(crc64: int) -> int:
+    """A CRC64 as the signed integer that SQLite stores."""
+    return crc64 - _CRC_MODULUS if crc64 >= _CRC_MODULUS // 2 else crc64
+
+
+def location_of(row: tuple[Any, ...]) -> Location:
+    """A row of `contents` without its id."""
+    return Location(row[0], row[1], row[2], row[3] % _CRC_MODULUS)
+
+
+class Writer:
+    """The one connection that writes. Used by one thread at a time: the loop's or the commits'."""
+
+    def __init__(self, path: str, vfs: str | None, create: bool) -> None:
+        self.connection = connect(path, vfs, _WRITER_CACHE_KIB, create)
+        if create:
+            self.connection.execute(f"BEGIN; {_SCHEMA} COMMIT")
+        self._execute = self.connection.cursor().execute
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make the transaction durable."""
+        self._execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Forget the transaction, if SQLite has not done so itself."""
+        if self.connection.in_transaction:
+            self._execute("ROLLBACK")
+
+    def get(self, ref: Ref) -> Record | None:
+        """A record as this transaction sees it."""
+        (keyspace, partition), (hidden, name) = ref
+        row = self._execute(_GET[hidden], (keyspace, partition, name)).get
+        return None if row is None else Record._make(row)
+
+    def apply(self, step: Step, stamp: int) -> None:
+        """Write a step's records."""
+        (keyspace, partition), execute = step.partition, self._execute
+        for (hidden, name), value in step.writes:
+            if value is None:
+                execute(_DELETE[hidden], (keyspace, partition, name))
+            else:
+                execute(_PUT[hidden], (keyspace, partition, name, stamp, value))
+
+    def adopt(self, content_id: int, location: Location) -> None:
+        """Insert a content's row and count its bytes as live."""
+        segment, offset, length, crc64 = location
+        self._execute(_ADOPT, (content_id, segment, offset, length, signed(crc64)))
+        self._execute(_LIVE, (segment, length))
+
+    def drop(self, content_id: int) -> Location | None:
+        """Delete a content's row; None when it is gone."""
+        row = self._execute(_LOCATE, (content_id,)).get
+        if row is None:
+            return None
+        location = location_of(row)
+        self._execute("DELETE FROM contents WHERE id = ?", (content_id,))
+        self._execute(_LIVE, (location.segment, -location.length))
+        return location
+
+    def move(self, content_id: int, source: Location, target: Location) -> bool:
+        """Point a content at its copy, if it still points at `source`."""
+        self._execute(
+            "UPDATE contents SET segment = ?, offset = ? "
+            "WHERE id = ? AND segment = ? AND offset = ?",
+            (target.segment, target.offset, content_id, source.segment, source.offset),
+        )
+        if not self.connection.changes():
+            return False
+        self._execute(_LIVE, (source.segment, -source.length))
+        self._execute(_LIVE, (target.segment, target.length))
+        return True
+
+    def seal(self, segment: int) -> None:
+        """Note that a segment will never grow again."""
+        self._execute(
+            "INSERT INTO segments VALUES (?, 0, 1) ON CONFLICT DO UPDATE SET sealed = 1", (segment,)
+        )
+
+    def forget_segment(self, segment: int) -> None:
+        """Delete the row of a segment in which nothing lives."""
+        self._execute("DELETE FROM segments WHERE id = ? AND live_bytes = 0", (segment,))
+
+    def raise_ceiling(self, ceiling: int) -> None:
+        """Note that no time up to `ceiling` may come again."""
+        self._execute("UPDATE meta SET value = ? WHERE name = 'ceiling'", (ceiling,))
+
+    def ceiling(self) -> int:
+        """The ceiling in force."""
+        return int(self._execute("SELECT value FROM meta WHERE name = 'ceiling'").get)
+
+    def last_content(self) -> int:
+        """The largest content id in use, 0 when there is none."""
+        return int(self._execute("SELECT ifnull(max(id), 0) FROM contents").get)
+
+    def segments(self) -> list[SegmentRow]:
+        """What is known of every segment."""
+        rows = self._execute("SELECT id, live_bytes, sealed FROM segments ORDER BY id")
+        return [SegmentRow(row[0], row[1], bool(row[2])) for row in rows]
+
+    def truncate_log(self, timeout_ms: int) -> bool:
+        """Bring all of the log into the database and empty it; False when readers are in the way.
+
+        Holds everyone up: between transactions only. Raises apsw.Error.
+        """
+        self.connection.set_busy_timeout(timeout_ms)
+        try:
+            return checkpoint(self.connection, truncate=True)
+        finally:
+            self.connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def checkpoint(connection: apsw.Connection, truncate: bool) -> bool:
+    """Bring the log into the database; True when all of it was. Raises apsw.Error."""
+    mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+    try:
+        frames, done = connection.wal_checkpoint(mode=mode)
+    except apsw.BusyError:
+        return False
+    return frames == done
+
+
+class Reader:
+    """A connection that sees committed, durable records. Used by one thread at a time."""
+
+    def __init__(self, path: str, vfs: str | None, scanning: bool) -> None:
+        self._connection = connect(path, vfs, _SCANNER_CACHE_KIB if scanning else _READER_CACHE_KIB)
+        self._connection.pragma("query_only", True)
+        self._execute = self._connection.cursor().execute
+
+    def get(self, ref: Ref) -> Record | None:
+        """One record."""
+        (keyspace, partition), (hidden, name) = ref
+        row = self._execute(_GET[hidden], (keyspace, partition, name)).get
+        return None if row is None else Record._make(row)
+
+    def get_all(self, refs: Sequence[Ref]) -> list[Record | None]:
+        """Records from one snapshot, in the order asked."""
+        if len(refs) == 1:
+            return [self.get(refs[0])]
+        self._execute("BEGIN")
+        try:
+            return [self.get(ref) for ref in refs]
+        finally:
+            self._execute("COMMIT")
+
+    def range(self, ref: Ref, until: bytes | None, max_records: int) -> list[Item]:
+        """Records of one partition from `ref` on, in order."""
+        (keyspace, partition), (hidden, first) = ref
+        bounds = (first,) if until is None else (first, until)
+        rows = self._execute(
+            _RANGE[hidden][until is not None], (keyspace, partition, *bounds, max_records)
+        )
+        return list(map(Item._make, rows.fetchall()))
+
+    def scan(
+        self,
+        keyspace: bytes,
+        first: Position,
+        until: Position | None,
+        max_records: int,
+        max_bytes: int,
+    ) -> Page:
+        """A page of face records from one snapshot."""
+        bounds = tuple(first) if until is None else (*first, *until)
+        # A cursor of its own: one that is left half way must be closed to end its read transaction.
+        cursor = self._connection.cursor()
+        faces: list[Face] = []
+        size_bytes = 0
+        try:
+            for row in cursor.execute(
+                _SCAN[until is not None], (keyspace, *bounds, max_records + 1)
+            ):
+                if len(faces) == max_records or size_bytes >= max_bytes:
+                    return Page(faces, Position(row[0], row[1]))
+                faces.append(Face._make(row))
+                size_bytes += len(row[0]) + len(row[1]) + len(row[2])
+        finally:
+            cursor.close(force=True)
+        return Page(faces, None)
+
+    def locate(self, content_id: int) -> Location | None:
+        """Where an adopted content lies."""
+        row = self._execute(_LOCATE, (content_id,)).get
+        return None if row is None else location_of(row)
+
+    def contents_of(self, segment: int, after: int, limit: int) -> list[tuple[int, Location]]:
+        """Contents that lie in a segment, by id, from above `after`."""
+        rows: list[tuple[Any, ...]] = self._execute(
+            "SELECT id, segment, offset, length, crc64 FROM contents "
+            "WHERE segment = ? AND id > ? ORDER BY id LIMIT ?",
+            (segment, after, limit),
+        ).fetchall()
+        return [(row[0], location_of(row[1:])) for row in rows]
+
+    def snapshot(self) -> None:
+        """Keep seeing the state of now until `release`."""
+        self._execute("BEGIN")
+        self._execute("SELECT value FROM meta").fetchall()
+
+    def release(self) -> None:
+        """End the snapshot."""
+        if self._connection.in_transaction:
+            self._execute("COMMIT")
+
+    def segment_sums(self) -> list[tuple[int, int, int, int, bool]]:
+        """(segment, sum of lengths, furthest end, live_bytes as noted, sealed) of every segment."""
+        rows: list[tuple[Any, ...]] = self._execute(
+            "SELECT ids.id, ifnull(sum(length), 0), ifnull(max(offset + length), 0), "
+            "ifnull(live_bytes, 0), ifnull(sealed, 0) "
+            "FROM (SELECT id FROM segments UNION SELECT segment FROM contents) AS ids "
+            "LEFT JOIN contents ON contents.segment = ids.id "
+            "LEFT JOIN segments ON segments.id = ids.id GROUP BY ids.id ORDER BY ids.id"
+        ).fetchall()
+        return [(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+
+    def content_ids(self) -> Iterator[int]:
+        """The ids of all contents, ascending."""
+        for row in self._connection.cursor().execute("SELECT id FROM contents ORDER BY id"):
+            yield row[0]
+
+    def records(self) -> Iterator[tuple[Ref, Record]]:
+        """All records, in order, face keys first."""
+        for hidden in (False, True):
+            for row in self._connection.cursor().execute(_ALL[hidden]):
+                yield Ref(Partition(row[0], row[1]), Key(hidden, row[2])), Record(row[3], row[4])
+
+    def findings(self) -> list[str]:
+        """What SQLite itself finds wrong."""
+        rows = self._execute("PRAGMA integrity_check").fetchall()
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def copy_to(self, path: str) -> None:
+        """Copy the whole database, as this connection sees it, to a new file."""
+        target = apsw.Connection(path)
+        try:
+            with target.backup("main", self._connection, "main") as backup:
+                backup.step()
+        finally:
+            target.close()
+
+    def close(self) -> None:
+        self._connection.close()

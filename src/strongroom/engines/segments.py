@@ -1,0 +1,396 @@
+"""Segment files: where bodies lie, who may append where, one sync for all who wait, and pins.
+
+Lives here: allocation, syncing, sealing, reading handles and unlinking. Must not live here:
+streaming a body in (bodies.py), moving bodies (compaction.py), rows (records_sqlite.py).
+
+A body is appended and synced before the commit that names it, so bytes without a row are dead. A
+segment is shared by bodies whose length is known; one whose length is not has a segment's tail to
+itself. Everything here runs on the event loop, except what is handed to the executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from strongroom.engines.base import EngineError, Full, Unavailable
+from strongroom.engines.directory import FileLock, Layout
+from strongroom.engines.files import Files, is_no_space
+from strongroom.engines.records_sqlite import Location, SegmentRow
+from strongroom.values import FileSlice
+
+SEGMENT_BYTES: Final = 256 * 1024 * 1024
+# Large bodies share segments with each other: a small one need not wait for their sync.
+LARGE_BODY_BYTES: Final = 1024 * 1024
+_READERS_MAX: Final = 64
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """One file. `busy` counts reservations, and written contents that nothing adopted yet."""
+
+    id: int
+    path: str
+    end: int = 0
+    live_bytes: int = 0
+    sealed: bool = False
+    descriptor: int | None = None
+    reader: BinaryIO | None = None
+    pins: int = 0
+    busy: int = 0
+    named: bool = False  # its directory entry is durable
+    gone: bool = False  # no row points here any more: unlink it with the last pin
+    damaged: bool = False  # a checksum failed: never delete it
+    syncing: bool = False
+    next_sync: asyncio.Future[None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A place to write: `length` bytes at `offset`, or everything from there when it is None."""
+
+    segment: Segment
+    offset: int
+    length: int | None
+
+
+class SegmentStore:
+    """The segments of one data directory.
+
+    Arguments:
+        new_id: unique, rising ids.
+        on_sealed: told the id of a segment that will never grow again.
+        on_dead_space: told that there may be something to compact.
+        on_broken: told when a write or a sync failed; nothing is tried again.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        files: Files,
+        executor: Executor,
+        new_id: Callable[[], int],
+        on_sealed: Callable[[int], None],
+        on_dead_space: Callable[[], None],
+        on_broken: Callable[[Exception], None],
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        self.files = files
+        self.by_id: dict[int, Segment] = {}
+        self._layout = layout
+        self._executor = executor
+        self._loop = asyncio.get_running_loop()
+        self._new_id = new_id
+        self._on_sealed = on_sealed
+        self._on_dead_space = on_dead_space
+        self._on_broken = on_broken
+        self._segment_bytes = segment_bytes
+        self._shared: dict[bool, Segment | None] = {False: None, True: None}
+        self._idle: list[Segment] = []
+        self._written: dict[int, Location] = {}
+        self._adopting: set[int] = set()
+        self._discarded: set[int] = set()
+        self._readers: OrderedDict[int, Segment] = OrderedDict()
+        self._backup_lock = FileLock(layout.backup_lock)
+        self._reaping = False
+
+    def load(self, rows: Sequence[SegmentRow]) -> None:
+        """Take over what the last run left; tails beyond the rows are dead."""
+        known = {row.id: row for row in rows}
+        for segment_id in self._layout.segment_ids():
+            path = self._layout.segment(segment_id)
+            row = known.pop(segment_id, SegmentRow(segment_id, 0, False))
+            segment = Segment(segment_id, path, os.path.getsize(path), row.live_bytes, named=True)
+            segment.sealed = row.sealed or segment.end >= self._segment_bytes
+            self.by_id[segment_id] = segment
+            if not segment.sealed:
+                self._idle.append(segment)
+            elif not row.sealed:
+                self._on_sealed(segment_id)
+        for row in known.values():
+            if row.live_bytes:
+                _log.critical("segment %016x is missing: its contents are lost", row.id)
+        # A name that the last run did not make durable is durable from here on.
+        self.files.sync_directory(self._layout.segments)
+        self._on_dead_space()
+
+    def reserve(self, length: int) -> Room:
+        """Room for a body of known length, in a segment that others write to as well."""
+        large = length >= LARGE_BODY_BYTES
+        segment = self._shared[large]
+        if segment is None:
+            segment = self._shared[large] = self._open_segment()
+        room = Room(segment, segment.end, length)
+        segment.end += length
+        segment.busy += 1
+        if segment.end >= self._segment_bytes:
+            self._shared[large] = None
+        return room
+
+    def reserve_tail(self) -> Room:
+        """Room for a body of unknown length: nobody else writes to the segment meanwhile."""
+        segment = self._open_segment()
+        segment.busy += 1
+        return Room(segment, segment.end, None)
+
+    def finish_tail(self, room: Room, length: int) -> None:
+        """The body has ended: others may append behind it."""
+        segment = room.segment
+        segment.end = room.offset + length
+        if segment.end < self._segment_bytes:
+            self._idle.append(segment)
+        self._seal_if_full(segment)
+
+    def keep(self, content_id: int, location: Location) -> None:
+        """A reservation became a written content."""
+        self._written[content_id] = location
+
+    def release(self, segment: Segment) -> None:
+        """A reservation ended without a content: its bytes are dead."""
+        segment.busy -= 1
+        self._seal_if_full(segment)
+        self._look_for_dead(segment)
+
+    def discard(self, content_id: int) -> None:
+        """See Contents.discard; a running commit that adopts the content goes first."""
+        if content_id in self._adopting:
+            self._discarded.add(content_id)
+            return
+        location = self._written.pop(content_id, None)
+        if location is not None:
+            self.release(self.by_id[location.segment])
+
+    def location(self, content_id: int) -> Location | None:
+        """Where a written content lies that no commit has adopted."""
+        return self._written.get(content_id)
+
+    def adopting(self, content_id: int) -> None:
+        """See group_commit.Bodies."""
+        self._adopting.add(content_id)
+
+    def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
+        """See group_commit.Bodies."""
+        for segment_id, change in live:
+            if (segment := self.by_id.get(segment_id)) is not None:
+                segment.live_bytes += change
+                if change < 0:
+                    self._look_for_dead(segment)
+        for content_id in adopted:
+            self._adopting.discard(content_id)
+            self._discarded.discard(content_id)
+            location = self._written.pop(content_id)
+            self.release(self.by_id[location.segment])
+
+    def unsettle(self, adopted: Sequence[int]) -> None:
+        """See group_commit.Bodies."""
+        self._adopting.difference_update(adopted)
+        for content_id in adopted:
+            if content_id in self._discarded:
+                self._discarded.discard(content_id)
+                self.discard(content_id)
+
+    def writing(self, segment: Segment) -> int:
+        """The descriptor for writing, opened when it is first needed. Raises OSError."""
+        if segment.descriptor is None:
+            segment.descriptor = self.files.reopen(segment.path)
+        return segment.descriptor
+
+    def durable(self, segment: Segment) -> asyncio.Future[None]:
+        """Done when everything written to `segment` before this call is durable. Shield it.
+
+        All who wait share a sync: whoever comes while one runs waits for the next.
+        """
+        if segment.next_sync is not None:
+            return segment.next_sync
+        waiting = segment.next_sync = self._loop.create_future()
+        waiting.add_done_callback(_retrieve)
+        if not segment.syncing:
+            self._start_sync(segment)
+        return waiting
+
+    def pin(self, location: Location) -> SegmentContent:
+        """A content that stays readable until it is closed. Raises Unavailable."""
+        segment = self.by_id.get(location.segment)
+        if segment is None:
+            raise Unavailable(f"segment {location.segment:016x} is missing")
+        reader = self._reader(segment)
+        segment.pins += 1
+        return SegmentContent(self, segment, reader, location)
+
+    def unpin(self, segment: Segment) -> None:
+        """Give a pin back; the last one of a segment that is gone takes the file with it."""
+        segment.pins -= 1
+        if segment.gone and not segment.pins:
+            self.reap()
+
+    def retire(self, segment: Segment) -> None:
+        """No row points into the segment, durably: it goes with its last pin."""
+        segment.gone = True
+        self.reap()
+
+    def reap(self) -> bool:
+        """Unlink what is gone and not pinned; False while a backup keeps the files."""
+        doomed = [one for one in self.by_id.values() if one.gone and not one.pins]
+        if not doomed:
+            return True
+        if self._reaping or not self._backup_lock.acquire():
+            return False
+        for segment in doomed:
+            self._close(segment)
+            del self.by_id[segment.id]
+        self._reaping = True
+        job = self._executor.submit(self._unlink, [segment.path for segment in doomed])
+        job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._reaped, done))
+        return True
+
+    def _unlink(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.files.unlink(path)
+
+    def _reaped(self, job: Future[None]) -> None:
+        self._reaping = False
+        self._backup_lock.release()
+        error = job.exception()
+        if isinstance(error, Exception):
+            self._on_broken(error)
+            return
+        self.reap()
+
+    def close(self) -> None:
+        """Close every file."""
+        for segment in self.by_id.values():
+            self._close(segment)
+
+    def broken(self, error: OSError) -> EngineError:
+        """What a failed write or sync means for the caller: Full, or the end of the engine."""
+        if is_no_space(error):
+            return Full("no space is left in the data directory; reads and deletions still work")
+        self._on_broken(error)
+        return Unavailable(f"the store has stopped after an I/O error: {error}")
+
+    def _open_segment(self) -> Segment:
+        if self._idle:
+            return self._idle.pop()
+        segment_id = self._new_id()
+        path = self._layout.segment(segment_id)
+        try:
+            descriptor = self.files.create(path)
+        except OSError as error:
+            raise self.broken(error) from error
+        segment = Segment(segment_id, path, descriptor=descriptor)
+        self.by_id[segment_id] = segment
+        return segment
+
+    def _start_sync(self, segment: Segment) -> None:
+        waiting, segment.next_sync = segment.next_sync, None
+        assert waiting is not None, "a sync starts for somebody"
+        segment.syncing = True
+        job = self._executor.submit(self._sync, segment)
+        job.add_done_callback(
+            lambda done: self._loop.call_soon_threadsafe(self._synced, segment, waiting, done)
+        )
+
+    def _sync(self, segment: Segment) -> None:
+        self.files.sync(self.writing(segment))
+        if not segment.named:
+            self.files.sync_directory(self._layout.segments)
+            segment.named = True
+
+    def _synced(self, segment: Segment, waiting: asyncio.Future[None], job: Future[None]) -> None:
+        segment.syncing = False
+        error = job.exception()
+        if error is not None:
+            # Not even "no space" may be tried again here: the kernel may have dropped the pages.
+            stopped = Unavailable(f"the store has stopped after a failed sync: {error}")
+            self._on_broken(error if isinstance(error, Exception) else stopped)
+            waiting.set_exception(stopped)
+            if segment.next_sync is not None:
+                segment.next_sync.set_exception(stopped)
+                segment.next_sync = None
+            return
+        waiting.set_result(None)
+        if segment.next_sync is not None:
+            self._start_sync(segment)
+
+    def _seal_if_full(self, segment: Segment) -> None:
+        if segment.end >= self._segment_bytes and not segment.busy and not segment.sealed:
+            segment.sealed = True
+            if segment.descriptor is not None:
+                self.files.close(segment.descriptor)
+                segment.descriptor = None
+            self._on_sealed(segment.id)
+
+    def _look_for_dead(self, segment: Segment) -> None:
+        if segment.sealed and segment.live_bytes * 2 < segment.end:
+            self._on_dead_space()
+
+    def _reader(self, segment: Segment) -> BinaryIO:
+        if segment.reader is None:
+            try:
+                segment.reader = open(segment.path, "rb", buffering=0)  # noqa: SIM115
+            except OSError as error:
+                raise Unavailable(f"segment {segment.id:016x} cannot be read: {error}") from error
+            self._readers[segment.id] = segment
+            self._close_idle_readers()
+        else:
+            self._readers.move_to_end(segment.id)
+        return segment.reader
+
+    def _close_idle_readers(self) -> None:
+        if len(self._readers) <= _READERS_MAX:
+            return
+        for segment in [one for one in self._readers.values() if not one.pins][:-1]:
+            if len(self._readers) > _READERS_MAX:
+                self._close_reader(segment)
+
+    def _close_reader(self, segment: Segment) -> None:
+        if segment.reader is not None:
+            segment.reader.close()
+            segment.reader = None
+            del self._readers[segment.id]
+
+    def _close(self, segment: Segment) -> None:
+        self._close_reader(segment)
+        if segment.descriptor is not None:
+            self.files.close(segment.descriptor)
+            segment.descriptor = None
+
+
+class SegmentContent:
+    """A pinned content in a segment."""
+
+    def __init__(
+        self, segments: SegmentStore, segment: Segment, reader: BinaryIO, location: Location
+    ) -> None:
+        self.size_bytes = location.length
+        self._segments = segments
+        self._segment: Segment | None = segment
+        self._reader = reader
+        self._offset = location.offset
+
+    async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
+        """See Opened.slices: one piece of the segment's file."""
+        if offset < 0 or length < 0 or offset + length > self.size_bytes:
+            raise ValueError("the range lies outside the content")
+        if length:
+            yield FileSlice(self._reader, self._offset + offset, length)
+
+    def close(self) -> None:
+        """See Opened.close."""
+        if self._segment is not None:
+            segment, self._segment = self._segment, None
+            self._segments.unpin(segment)
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    # Whoever waits hears of a failure; it is no loss when nobody does.
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,69 @@
+"""Store time that survives a restart: stamps, and the durable ceiling that no answer passes.
+
+Lives here: when the ceiling must rise, and by how much. Must not live here: how it is stored, or the
+clock itself (clock.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.clock import Clock, StoreTime
+from strongroom.values import TICKS_PER_S
+
+CEILING_AHEAD: Final = TICKS_PER_S // 4
+_RISE_BEFORE: Final = TICKS_PER_S // 10
+
+
+class DurableTime:
+    """Stamps and store time under a ceiling.
+
+    Arguments:
+        clock: where time comes from.
+        ceiling: the durable ceiling that the last run left.
+    """
+
+    def __init__(self, clock: Clock, ceiling: int) -> None:
+        self._time = StoreTime(clock, ceiling)
+        self._last_stamp = ceiling
+        self.ceiling = ceiling
+        # What the open transaction wrote; it becomes the ceiling when that is durable.
+        self._written = ceiling
+
+    def now(self) -> int:
+        """Store time, which may be above the ceiling: then it must not be answered yet."""
+        return self._time.now()
+
+    def stamp(self) -> int:
+        """A new stamp; answered only under a ceiling (see `rise`)."""
+        self._last_stamp = max(self._time.now(), self._last_stamp + 1)
+        return self._last_stamp
+
+    def rise(self, needed: int) -> int | None:
+        """The ceiling to write in this transaction so that `needed` may be answered, or None."""
+        if needed <= self._written:
+            return None
+        self._written = needed + CEILING_AHEAD
+        return self._written
+
+    def is_stale_soon(self, now: int) -> bool:
+        """Whether the ceiling should rise before the next answer has to wait for it."""
+        return now > self.ceiling - _RISE_BEFORE
+
+    def rise_soon(self, now: int) -> int | None:
+        """The ceiling to write in a transaction that is synced anyway, or None."""
+        return self.rise(now + _RISE_BEFORE)
+
+    def settle(self, durable: bool) -> None:
+        """The transaction ended: what it wrote is the ceiling, or is forgotten."""
+        if durable:
+            self.ceiling = self._written
+        self._written = self.ceiling
+
+    def last_used(self) -> int:
+        """The lowest ceiling that a clean end may leave: nothing above it was ever answered."""
+        return max(self._last_stamp, min(self._time.now(), self.ceiling))
+
+    def advance(self, seconds: float) -> None:
+        """Move store time forward."""
+        self._time.advance(seconds)

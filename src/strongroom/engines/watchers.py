@@ -1,0 +1,61 @@
+"""Who waits for which record: one registry for every engine of one process.
+
+Lives here: registering, waking and timing out. Must not live here: when a change is durable (the
+engine says so), or what a waiter does next. A waiter costs memory only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from strongroom.engines.base import Ref
+
+
+class Watchers:
+    """Waiters by record; used on one event loop only."""
+
+    def __init__(self) -> None:
+        self._by_ref: dict[Ref, set[asyncio.Future[None]]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(waiting) for waiting in self._by_ref.values())
+
+    def register(self, ref: Ref) -> asyncio.Future[None]:
+        """A future that the next change of `ref` completes; hand it to `sleep`, or to `forget`.
+
+        Registering comes before looking at the record: a change in between is then not missed.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._by_ref.setdefault(ref, set()).add(future)
+        return future
+
+    def forget(self, ref: Ref, future: asyncio.Future[None]) -> None:
+        """Take a registration back. Idempotent."""
+        future.cancel()
+        waiting = self._by_ref.get(ref)
+        if waiting is not None:
+            waiting.discard(future)
+            if not waiting:
+                del self._by_ref[ref]
+
+    async def sleep(self, ref: Ref, future: asyncio.Future[None], timeout_s: float) -> None:
+        """Return when `future` is completed or after `timeout_s`, whichever is first."""
+        try:
+            if not future.done():
+                await asyncio.wait((future,), timeout=max(0.0, timeout_s))
+        finally:
+            self.forget(ref, future)
+
+    def notify(self, refs: Iterable[Ref]) -> None:
+        """Wake who waits for one of `refs`: their change is durable."""
+        if not self._by_ref:
+            return
+        for ref in refs:
+            for future in self._by_ref.pop(ref, ()):
+                if not future.done():
+                    future.set_result(None)
+
+    def wake_all(self) -> None:
+        """Wake everyone: the clock was moved, or the engine stops."""
+        self.notify(list(self._by_ref))

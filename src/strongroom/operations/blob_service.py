@@ -1,0 +1,20 @@
+"""All operations of the Blob service, in the order in which a request is matched against them.
+
+Lives here: the list. Where several operations share a URL, one with more headers comes before one
+with fewer; Routes refuses a list in which one hides another.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.operations import blob, unserved
+from strongroom.operations.routes import Routes
+
+ROUTES: Final = Routes(
+    (
+        *unserved.FIRST,
+        *blob.OPERATIONS,
+        *unserved.OPERATIONS,
+    )
+)

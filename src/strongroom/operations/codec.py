@@ -1,0 +1,141 @@
+"""Declaration + request -> call; result + declaration -> response. The same code for every
+operation.
+
+Lives here: how the fields of a declaration are read and its answer written. Must not live here: any
+one operation. Source: reference section 1 of limits-and-errors (headers of every response).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from strongroom import errors
+from strongroom.auth.authorize import Grant
+from strongroom.errors import StorageError, invalid_query
+from strongroom.operations import fields
+from strongroom.operations.spec import STREAM, Operation, Origin
+from strongroom.semantics import conditions as conditional
+from strongroom.semantics import names, snapshots
+from strongroom.semantics.conditions import NONE, Conditions
+from strongroom.services.calls import Call, ConditionUse, Place
+from strongroom.services.guard import CONTAINER_CONDITIONS
+from strongroom.store import bodies
+from strongroom.wire.http import Request, Response
+from strongroom.wire.path import Target
+from strongroom.wire.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may go on: what was granted, in which container, and how to ask again."""
+
+    target: Target
+    place: Place | None
+    grant: Grant
+    authorize: Callable[[Place | None], None]
+    version: str
+
+
+async def decode(
+    operation: Operation, request: Request, query: Query, admitted: Admitted
+) -> Call[Any]:
+    """The typed call of a request.
+
+    Raises: StorageError for every header, parameter or document that is not as it must be.
+    """
+    target = admitted.target
+    _check_names(operation, target)
+    wait_s = fields.wait_s(request, operation.waits)
+    snapshot = _snapshot(operation, query)
+    conditions = _conditions(operation, request, admitted.version, wait_s)
+    _check_timeout(query)
+    values = {field.name: field.read(request, query) for field in operation.accepts}
+    body = operation.body
+    if body is not None and body.parse is not None:
+        data = await request.body.read_all(body.max_bytes)
+        values[body.name] = body.parse(data)
+        if body.receipt:
+            values["received"] = bodies.inline_body(data)
+    return Call(
+        rule=operation.rule,
+        account=target.account,
+        container=target.container or "",
+        blob=target.blob or "",
+        snapshot=snapshot,
+        place=admitted.place,
+        authorize=admitted.authorize,
+        may_overwrite=admitted.grant.may_overwrite,
+        lease_id=fields.lease_id(request),
+        conditions=conditions,
+        wait_s=wait_s,
+        version=admitted.version,
+        body=request.body,
+        input=operation.input(**values),
+        overrides=admitted.grant.overrides,
+        secondary=target.secondary,
+    )
+
+
+def _check_names(operation: Operation, target: Target) -> None:
+    if target.container is not None:
+        names.check_container(target.container)
+    if target.blob is not None:
+        names.check_blob(target.blob, target.container or "")
+
+
+def _snapshot(operation: Operation, query: Query) -> int | None:
+    text = query.get("snapshot")
+    if text is None:
+        return None
+    if not operation.snapshots:
+        raise invalid_query("snapshot", text, "The operation does not act on snapshots.")
+    return snapshots.snapshot_time(text)
+
+
+def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:
+    """The request's conditions, in a combination that the operation takes."""
+    found = fields.conditions(request)
+    if found is NONE:
+        return found
+    use = operation.rule.conditions
+    if use is ConditionUse.READ or (wait_s and use is ConditionUse.REFUSED):
+        conditional.require_read_combination(found, version)
+    elif use is ConditionUse.WRITE:
+        conditional.require_write_combination(found)
+    elif use is ConditionUse.TAGS:
+        if found != Conditions(if_tags=found.if_tags):
+            raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
+    else:
+        accepted = CONTAINER_CONDITIONS[use]
+        conditional.require_container_conditions(found, accepted)
+    return found
+
+
+def _check_timeout(query: Query) -> None:
+    text = query.get("timeout")
+    if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
+        raise invalid_query("timeout", text, "It must be a positive whole number of seconds.")
+
+
+def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -> Response:
+    """The response of a result. Headers of every response are the pipeline's."""
+    success = operation.success
+    status = success if isinstance(success, int) else success(result)
+    headers: list[tuple[str, str]] = []
+    for returned in operation.returns:
+        value = returned.of(result)
+        if value is not None:
+            headers.append((returned.header, value))
+    if operation.spreads is not None:
+        headers.extend(operation.spreads(result))
+    if operation.content is None:
+        return Response(status, headers)
+    content = operation.content(result, call, origin)
+    return Response(status, headers, content.pieces, content.size_bytes, finished=content.release)
+
+
+def takes_stream(operation: Operation) -> bool:
+    """Whether the service reads the body itself."""
+    return operation.body is STREAM

@@ -1,0 +1,226 @@
+"""The fields that operations accept: which header or parameter, and how it is read.
+
+Lives here: one named field per header of the reference, shared by all declarations. Must not live
+here: what the values mean (services/, semantics/), or the codecs themselves (wire/headers.py).
+Source: request headers of the operations' pages; section 2 of the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.operations.spec import Field
+from strongroom.semantics import names, tags
+from strongroom.semantics.conditions import NONE, Conditions
+from strongroom.services.intake import NO_DIGESTS, Digests
+from strongroom.values import ContentProperties, Metadata
+from strongroom.wire import headers as wire
+from strongroom.wire.http import Request
+from strongroom.wire.query import Query
+
+Parse = Callable[[str, str], Any]
+
+
+def text(name: str, value: str) -> str:
+    """The header's value as it is."""
+    return value
+
+
+def header(
+    field: str, name: str, parse: Parse = text, *, required: bool = False, default: Any = None
+) -> Field:
+    """A field read from one header; `default` when it was not sent."""
+
+    def read(request: Request, query: Query) -> Any:
+        value = request.headers.get(name)
+        if value is None:
+            if required:
+                raise missing_header(name)
+            return default
+        return parse(name, value)
+
+    return Field(field, read, headers=(name,), required=required)
+
+
+def parameter(
+    field: str, name: str, parse: Parse = text, *, required: bool = False, default: Any = None
+) -> Field:
+    """A field read from one query parameter; `default` when it was not sent."""
+
+    def read(request: Request, query: Query) -> Any:
+        value = query.require(name) if required else query.get(name)
+        return default if value is None else parse(name, value)
+
+    return Field(field, read, query=(name,), required=required)
+
+
+def integer(minimum: int, maximum: int) -> Parse:
+    """A whole number within bounds. Raises InvalidHeaderValue."""
+    return lambda name, value: wire.integer(name, value, minimum, maximum)
+
+
+def one_of(*allowed: str) -> Parse:
+    """One of a few words, in any case. Raises InvalidHeaderValue."""
+    return lambda name, value: wire.one_of(name, value, allowed)
+
+
+def _metadata(request: Request, query: Query) -> Metadata:
+    found = wire.metadata(request.headers.fields)
+    return names.check_metadata(found) if found else ()
+
+
+METADATA: Final = Field("metadata", _metadata, headers=("x-ms-meta",))
+
+# Where each stored property is read from: the blob's own header wins, else the standard one.
+_PROPERTY_HEADERS: Final = (
+    ("content_type", "x-ms-blob-content-type", "content-type"),
+    ("encoding", "x-ms-blob-content-encoding", "content-encoding"),
+    ("language", "x-ms-blob-content-language", "content-language"),
+    ("cache_control", "x-ms-blob-cache-control", "cache-control"),
+    ("disposition", "x-ms-blob-content-disposition", "content-disposition"),
+)
+_MD5: Final = "x-ms-blob-content-md5"
+DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
+
+
+def _own_properties(request: Request, query: Query) -> ContentProperties:
+    get = request.headers.get
+    md5 = get(_MD5)
+    return ContentProperties(
+        get("x-ms-blob-content-type") or None,
+        get("x-ms-blob-content-encoding") or None,
+        get("x-ms-blob-content-language") or None,
+        wire.md5(md5) if md5 else None,
+        get("x-ms-blob-cache-control") or None,
+        get("x-ms-blob-content-disposition") or None,
+    )
+
+
+def _body_properties(request: Request, query: Query) -> ContentProperties:
+    get = request.headers.get
+    md5 = get(_MD5)
+    return ContentProperties(
+        get("x-ms-blob-content-type") or get("content-type") or DEFAULT_CONTENT_TYPE,
+        get("x-ms-blob-content-encoding") or get("content-encoding") or None,
+        get("x-ms-blob-content-language") or get("content-language") or None,
+        wire.md5(md5) if md5 else None,
+        get("x-ms-blob-cache-control") or get("cache-control") or None,
+        get("x-ms-blob-content-disposition") or get("content-disposition") or None,
+    )
+
+
+_OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
+OWN_PROPERTIES: Final = Field("properties", _own_properties, headers=_OWN_NAMES)
+"""Properties from the x-ms-blob-* headers only; what is not given is None."""
+BODY_PROPERTIES: Final = Field(
+    "properties",
+    _body_properties,
+    headers=(*_OWN_NAMES, *(standard for _, _, standard in _PROPERTY_HEADERS)),
+)
+"""Properties of Put Blob: the standard headers of the body count where the blob's own are
+missing."""
+
+
+def _digests(request: Request, query: Query) -> Digests:
+    md5 = request.headers.get("content-md5")
+    crc64 = request.headers.get("x-ms-content-crc64")
+    if md5 is None and crc64 is None:
+        return NO_DIGESTS
+    if md5 is not None and crc64 is not None:
+        raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
+    return Digests(
+        None if md5 is None else wire.md5(md5), None if crc64 is None else wire.crc64(crc64)
+    )
+
+
+DIGESTS: Final = Field("digests", _digests, headers=("content-md5", "x-ms-content-crc64"))
+RANGE: Final = Field(
+    "range",
+    lambda request, query: wire.requested_range(
+        request.headers.get("range"), request.headers.get("x-ms-range")
+    ),
+    headers=("range", "x-ms-range"),
+)
+
+_CONDITION_HEADERS: Final = (
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
+    "x-ms-if-tags",
+)
+
+
+def conditions(request: Request, prefix: str = "") -> Conditions:
+    """The condition headers of a request, or those of its source (prefix `x-ms-source-`).
+
+    Raises: InvalidHeaderValue.
+    """
+    get = request.headers.get
+    names_here = _names(prefix)
+    values = [get(name) for name in names_here]
+    if not any(value is not None for value in values):
+        return NONE
+    match, none_match, since, until, tags = values
+    return Conditions(
+        None if match is None else wire.etags(names_here[0], match),
+        None if none_match is None else wire.etags(names_here[1], none_match),
+        None if since is None else wire.date(names_here[2], since),
+        None if until is None else wire.date(names_here[3], until),
+        tags,
+    )
+
+
+def _names(prefix: str) -> tuple[str, ...]:
+    if not prefix:
+        return _CONDITION_HEADERS
+    return (*(prefix + name for name in _CONDITION_HEADERS[:4]), prefix + "if-tags")
+
+
+SOURCE_CONDITIONS: Final = Field(
+    "source_conditions",
+    lambda request, query: conditions(request, "x-ms-source-"),
+    headers=_names("x-ms-source-"),
+)
+
+
+def lease_id(request: Request) -> str | None:
+    """x-ms-lease-id in its lower-case form. Raises InvalidHeaderValue."""
+    value = request.headers.get("x-ms-lease-id")
+    return None if value is None else wire.guid("x-ms-lease-id", value)
+
+
+def wait_s(request: Request, allowed: bool) -> int:
+    """x-strongroom-wait in seconds, 0 when not sent.
+
+    Raises: InvalidHeaderValue; UnsupportedHeader where the operation does not wait.
+    """
+    value = request.headers.get("x-strongroom-wait")
+    if value is None:
+        return 0
+    if not allowed:
+        extras = (("HeaderName", "x-strongroom-wait"), ("HeaderValue", value))
+        raise StorageError(errors.UNSUPPORTED_HEADER, None, extras)
+    return wire.integer("x-strongroom-wait", value, *limits.WAIT_S)
+
+
+def tier(name: str, value: str) -> str:
+    """An access tier that is served here: Hot, Cool or Cold. Raises InvalidHeaderValue."""
+    for word in ("Hot", "Cool", "Cold"):
+        if value.lower() == word.lower():
+            return word
+    raise invalid_header(name, value)
+
+
+def flag(name: str, value: str) -> bool:
+    """`true` or `false`. Raises InvalidHeaderValue."""
+    return wire.boolean(name, value)
+
+
+RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
+RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)
+TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())
+TIER: Final = header("tier", "x-ms-access-tier", tier)

@@ -1,0 +1,31 @@
+"""What the operations ask of a caller, named once: the rows of the SAS permission tables.
+
+Must not live here: how it is judged (auth/authorize.py). Source: "Create a service SAS", "Create an
+account SAS", permission tables; auth.md sections 6.1, 6.2 and 7.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.auth.authorize import Permission
+from strongroom.values import PublicAccess
+
+READ: Final = Permission(("o", ("r",)), ("r",), PublicAccess.BLOB)
+WRITE: Final = Permission(("o", ("w",)), ("w",))
+CREATE: Final = Permission(("o", ("c", "w")), ("c", "w"))
+DELETE: Final = Permission(("o", ("d",)), ("d",))
+BREAK_LEASE: Final = Permission(("o", ("w", "d")), ("w", "d"), letters_since=(("d", "2017-07-29"),))
+LIST: Final = Permission(("c", ("l",)), ("l",), PublicAccess.CONTAINER)
+
+CONTAINER_READ: Final = Permission(("c", ("r",)), None, PublicAccess.CONTAINER)
+CONTAINER_WRITE: Final = Permission(("c", ("w",)))
+CONTAINER_CREATE: Final = Permission(("c", ("c", "w")))
+CONTAINER_DELETE: Final = Permission(("c", ("d",)))
+CONTAINER_BREAK: Final = Permission(("c", ("w", "d")), letters_since=(("d", "2017-07-29"),))
+ACL: Final = Permission(key_only=True)
+
+SERVICE_LIST: Final = Permission(("s", ("l",)))
+SERVICE_READ: Final = Permission(("s", ("r",)))
+SERVICE_WRITE: Final = Permission(("s", ("w",)))
+ANYONE: Final = Permission(public=PublicAccess.BLOB)

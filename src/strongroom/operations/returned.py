@@ -1,0 +1,158 @@
+"""The response headers that operations return: one named row per header, shared by all
+declarations.
+
+Lives here: how a field of a result becomes a header. Must not live here: what the values are.
+Source: response headers of the operations' pages; reference sections 6 and 12.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.operations.spec import Returned
+from strongroom.semantics import lease as leases
+from strongroom.services.blobs import Download
+from strongroom.services.runner import BlobView
+from strongroom.store.records import BlobKind
+from strongroom.values import etag_text, iso7, rfc1123
+from strongroom.wire import headers as wire
+
+# Results of writes: `etag` and `modified` are stamps.
+ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
+LAST_MODIFIED: Final = Returned("Last-Modified", lambda result: rfc1123(result.modified))
+BODY_MD5: Final = Returned(
+    "Content-MD5", lambda result: None if result.md5 is None else wire.md5_text(result.md5)
+)
+BODY_CRC64: Final = Returned(
+    "x-ms-content-crc64",
+    lambda result: None if result.crc64 is None else wire.crc64_text(result.crc64),
+)
+ENCRYPTED: Final = Returned("x-ms-request-server-encrypted", lambda result: "true")
+LEASE_ID: Final = Returned("x-ms-lease-id", lambda result: result.lease_id)
+LEASE_TIME: Final = Returned(
+    "x-ms-lease-time", lambda result: None if result.time_s is None else str(result.time_s)
+)
+SNAPSHOT: Final = Returned("x-ms-snapshot", lambda result: iso7(result.snapshot))
+COPY_ID: Final = Returned("x-ms-copy-id", lambda result: result.copy_id)
+COPY_STATUS: Final = Returned("x-ms-copy-status", lambda result: result.copy_status)
+
+BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.etag))
+BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.blob.modified))
+
+_KINDS: Final = {
+    BlobKind.BLOCK: "BlockBlob",
+    BlobKind.PAGE: "PageBlob",
+    BlobKind.APPEND: "AppendBlob",
+}
+
+
+def blob_metadata(view: BlobView) -> tuple[tuple[str, str], ...]:
+    """x-ms-meta-* of a blob."""
+    return tuple(("x-ms-meta-" + name, value) for name, value in view.blob.metadata)
+
+
+def container_metadata(result: Any) -> tuple[tuple[str, str], ...]:
+    """x-ms-meta-* of a container's view."""
+    return tuple(("x-ms-meta-" + name, value) for name, value in result.record.metadata)
+
+
+def _view(result: BlobView | Download) -> BlobView:
+    return result.view if isinstance(result, Download) else result
+
+
+def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
+    """What Get Blob and Get Blob Properties say of a blob: metadata, properties, lease, copy.
+
+    One function rather than a row each, since most headers depend on others and reads are frequent.
+    """
+    view = _view(result)
+    blob = view.blob
+    found = [
+        ("Last-Modified", rfc1123(blob.modified)),
+        ("ETag", etag_text(blob.etag)),
+        ("x-ms-creation-time", rfc1123(blob.created)),
+        ("x-ms-blob-type", _KINDS[blob.kind]),
+        ("Accept-Ranges", "bytes"),
+        ("x-ms-server-encrypted", "true"),
+    ]
+    _add_properties(result, found)
+    if blob.metadata:
+        found.extend(blob_metadata(view))
+    if blob.tags:
+        found.append(("x-ms-tag-count", str(len(blob.tags))))
+    if not view.is_snapshot:
+        _add_lease(view, found)
+        _add_tier(view, found)
+    if blob.copy is not None:
+        _add_copy(view, found)
+    return tuple(found)
+
+
+def _add_properties(result: BlobView | Download, found: list[tuple[str, str]]) -> None:
+    properties = _view(result).blob.properties
+    over = _view(result).overrides
+    for name, value in (
+        ("Content-Type", over.content_type or properties.content_type),
+        ("Content-Encoding", over.content_encoding or properties.encoding),
+        ("Content-Language", over.content_language or properties.language),
+        ("Cache-Control", over.cache_control or properties.cache_control),
+        ("Content-Disposition", over.content_disposition or properties.disposition),
+    ):
+        if value:
+            found.append((name, value))
+    stored = properties.md5
+    if not isinstance(result, Download) or not result.partial:
+        if stored is not None:
+            found.append(("Content-MD5", wire.md5_text(stored)))
+        return
+    if stored is not None:
+        found.append(("x-ms-blob-content-md5", wire.md5_text(stored)))
+    if result.range_md5 is not None:
+        found.append(("Content-MD5", wire.md5_text(result.range_md5)))
+    if result.range_crc64 is not None:
+        found.append(("x-ms-content-crc64", wire.crc64_text(result.range_crc64)))
+    last = result.offset + result.length - 1
+    found.append(("Content-Range", f"bytes {result.offset}-{last}/{result.view.blob.size_bytes}"))
+
+
+def _add_lease(view: BlobView, found: list[tuple[str, str]]) -> None:
+    lease = view.blob.lease
+    if lease is None:
+        found.append(("x-ms-lease-status", "unlocked"))
+        found.append(("x-ms-lease-state", "available"))
+        return
+    found.extend(lease_headers(lease, view.now))
+
+
+def lease_headers(lease: Any, now: int) -> tuple[tuple[str, str], ...]:
+    """The lease trio; the duration only while leased."""
+    trio = [
+        ("x-ms-lease-status", leases.status(lease, now)),
+        ("x-ms-lease-state", leases.state(lease, now).value),
+    ]
+    duration = leases.reported_duration(lease, now)
+    if duration is not None:
+        trio.append(("x-ms-lease-duration", duration))
+    return tuple(trio)
+
+
+def _add_tier(view: BlobView, found: list[tuple[str, str]]) -> None:
+    blob = view.blob
+    found.append(("x-ms-access-tier", blob.tier or "Hot"))
+    if blob.tier is None:
+        found.append(("x-ms-access-tier-inferred", "true"))
+    else:
+        found.append(("x-ms-access-tier-change-time", rfc1123(blob.tier_changed)))
+
+
+def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
+    copy = view.blob.copy
+    assert copy is not None
+    found.append(("x-ms-copy-id", copy.id))
+    found.append(("x-ms-copy-source", copy.source))
+    found.append(("x-ms-copy-status", copy.status))
+    found.append(("x-ms-copy-progress", f"{copy.done_bytes}/{copy.total_bytes}"))
+    if copy.completed:
+        found.append(("x-ms-copy-completion-time", rfc1123(copy.completed)))
+    if copy.description:
+        found.append(("x-ms-copy-status-description", copy.description))

@@ -1,0 +1,101 @@
+"""From a request to its operation: an index over the declarations, checked when it is built.
+
+Lives here: matching by method, depth of the URL, `restype`, `comp` and the headers that tell
+operations apart. Must not live here: the declarations. Source: reference section 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from strongroom import errors
+from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
+from strongroom.operations.spec import Operation, Resource, When
+from strongroom.wire.http import Headers
+from strongroom.wire.query import Query
+
+_METHODS: Final = frozenset(
+    {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE", "TRACE", "CONNECT"}
+)
+
+
+class _Place(NamedTuple):
+    resource: Resource
+    restype: str | None
+    comp: str | None
+
+
+class Ambiguous(Exception):
+    """Two declarations that the same request could match, or one that none can reach."""
+
+
+class Routes:
+    """The operations of one service.
+
+    Arguments:
+        operations: the declarations, in the order in which they are tried.
+
+    Raises: Ambiguous.
+    """
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self.operations = tuple(operations)
+        self._index: dict[tuple[str, _Place], list[Operation]] = {}
+        self._allowed: dict[_Place, list[str]] = {}
+        for operation in self.operations:
+            place = _Place(operation.resource, operation.restype, operation.comp)
+            for method in operation.methods:
+                rivals = self._index.setdefault((method, place), [])
+                for rival in rivals:
+                    if set(rival.when) <= set(operation.when):
+                        raise Ambiguous(f"{rival.name} hides {operation.name}")
+                rivals.append(operation)
+                allowed = self._allowed.setdefault(place, [])
+                if method not in allowed:
+                    allowed.append(method)
+
+    def match(self, method: str, resource: Resource, query: Query, headers: Headers) -> Operation:
+        """The operation that a request asks for.
+
+        Raises: StorageError InvalidHttpVerb, UnsupportedHttpVerb with Allow,
+            InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
+            InvalidHeaderValue for the header that would have told operations apart.
+        """
+        place = _Place(resource, _lower(query.get("restype")), _lower(query.get("comp")))
+        rivals = self._index.get((method, place))
+        if rivals is None:
+            raise self._unmatched(method, place)
+        for operation in rivals:
+            if all(_holds(when, headers) for when in operation.when):
+                return operation
+        raise _undecided(rivals, headers)
+
+    def _unmatched(self, method: str, place: _Place) -> StorageError:
+        if method not in _METHODS:
+            return StorageError(errors.INVALID_HTTP_VERB)
+        allowed = self._allowed.get(place)
+        if allowed is not None:
+            headers = (("Allow", ", ".join(allowed)),)
+            return StorageError(errors.UNSUPPORTED_HTTP_VERB, None, (), headers)
+        known = {other.restype for other in self._allowed if other.resource is place.resource}
+        if place.restype not in known or place.comp is None:
+            reason = "No operation on this resource has it."
+            return invalid_query("restype", place.restype or "", reason)
+        return invalid_query("comp", place.comp, "No operation on this resource has it.")
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
+def _holds(when: When, headers: Headers) -> bool:
+    value = headers.get(when.header)
+    return value is not None and (when.value is None or value.lower() == when.value.lower())
+
+
+def _undecided(rivals: list[Operation], headers: Headers) -> StorageError:
+    """Several operations have this URL and none matches: name the header that tells them apart."""
+    name = rivals[-1].when[-1].header
+    value = headers.get(name)
+    return missing_header(name) if value is None else invalid_header(name, value)

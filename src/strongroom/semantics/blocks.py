@@ -1,0 +1,120 @@
+"""Block blobs: what block ids may be, and which blocks a committed list names.
+
+Must not live here: where block contents lie, XML. Sources: "Put Block", "Put Block List".
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Generic, Literal, TypeVar
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError, invalid_query
+
+Content = TypeVar("Content")
+
+Kind = Literal["Committed", "Uncommitted", "Latest"]
+"""Where an entry of a block list looks: the name of its XML element."""
+
+
+class Block(msgspec.Struct, Generic[Content], frozen=True, array_like=True):
+    """One block: its decoded id, its length, and where its content lies."""
+
+    id: bytes
+    size_bytes: int
+    content: Content
+
+
+def block_id(text: str) -> bytes:
+    """The decoded id of the query parameter blockid.
+
+    Raises: InvalidQueryParameterValue unless it is base64 of 1 to 64 bytes.
+    """
+    decoded = _decoded(text)
+    if decoded is None:
+        raise invalid_query("blockid", text, "Not a valid base64 string of 1 to 64 bytes.")
+    return decoded
+
+
+def block_id_text(decoded: bytes) -> str:
+    """The id as Get Block List writes it."""
+    return base64.b64encode(decoded).decode("ascii")
+
+
+def check_id_length(decoded: bytes, length_bytes: int | None) -> None:
+    """All staged ids of a blob are of one length.
+
+    Arguments:
+        length_bytes: the length of those already staged, None when there are none.
+
+    Raises: InvalidBlobOrBlock.
+    """
+    if length_bytes is not None and len(decoded) != length_bytes:
+        raise StorageError(errors.INVALID_BLOB_OR_BLOCK)
+
+
+def require_list_length(count: int) -> None:
+    """Raises BlockListTooLong above 50,000 entries."""
+    if count > limits.COMMITTED_BLOCKS_MAX:
+        raise StorageError(errors.BLOCK_LIST_TOO_LONG)
+
+
+def check_staged_count(count: int) -> None:
+    """Check a blob's number of uncommitted blocks, a new one counted.
+
+    Raises: BlockCountExceedsLimit above 100,000.
+    """
+    if count > limits.UNCOMMITTED_BLOCKS_MAX:
+        raise StorageError(
+            errors.BLOCK_COUNT_EXCEEDS_LIMIT,
+            "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.",
+        )
+
+
+def commit_list(
+    requested: Sequence[tuple[Kind, str]],
+    committed: Iterable[Block[Content]],
+    uncommitted: Mapping[bytes, Block[Content]],
+) -> tuple[Block[Content], ...]:
+    """The blocks that a list names, in its order; the same block may be named again and again.
+
+    Arguments:
+        requested: kind and base64 id of every entry.
+        committed: the blob's present blocks; of two with the same id the first is meant.
+        uncommitted: the staged blocks by decoded id.
+
+    Raises: BlockListTooLong; InvalidBlockList for an entry that names no block.
+    """
+    require_list_length(len(requested))
+    present: dict[bytes, Block[Content]] = {}
+    for block in committed:
+        present.setdefault(block.id, block)
+    sources: dict[Kind, Mapping[bytes, Block[Content]]] = {
+        "Committed": present,
+        "Uncommitted": uncommitted,
+        "Latest": {**present, **uncommitted},
+    }
+    found = []
+    for kind, text in requested:
+        decoded = _decoded(text)
+        named = None if decoded is None else sources[kind].get(decoded)
+        if named is None:
+            raise StorageError(errors.INVALID_BLOCK_LIST)
+        found.append(named)
+    return tuple(found)
+
+
+_TEXT_CHARS_MAX: Final = (limits.BLOCK_ID_BYTES_MAX + 2) // 3 * 4
+
+
+def _decoded(text: str) -> bytes | None:
+    if len(text) > _TEXT_CHARS_MAX:
+        return None
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return decoded if 1 <= len(decoded) <= limits.BLOCK_ID_BYTES_MAX else None

@@ -1,0 +1,335 @@
+"""Leases: five states, five verbs, and what a lease id means to other operations.
+
+Lives here: the table of transitions, the table of guards, and the pure functions that read them.
+Must not live here: clocks (now is an argument, in ticks), storage, header parsing: every id that
+comes in is already in the lower-case D form. Sources: "Lease Blob" and "Lease Container" of the
+Azure Storage REST reference; error codes from "Blob service error codes".
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from strongroom import errors, limits
+from strongroom.errors import ErrorCode, StorageError
+from strongroom.values import TICKS_PER_S, Lease
+
+INFINITE: Final = -1
+
+
+class LeaseState(enum.Enum):
+    """The state that x-ms-lease-state reports."""
+
+    AVAILABLE = "available"
+    LEASED = "leased"
+    BREAKING = "breaking"
+    BROKEN = "broken"
+    EXPIRED = "expired"
+
+
+class LeaseKind(enum.Enum):
+    """What is leased; the value is the noun of the messages."""
+
+    BLOB = "blob"
+    CONTAINER = "container"
+
+
+class LeaseVerb(enum.Enum):
+    """The five values of x-ms-lease-action."""
+
+    ACQUIRE = "acquire"
+    RENEW = "renew"
+    CHANGE = "change"
+    RELEASE = "release"
+    BREAK = "break"
+
+
+class Given(enum.Enum):
+    """How the ids (for a break: the period) of a request stand to the lease."""
+
+    NO_ID = "no id"
+    CURRENT = "the lease's id"
+    OTHER = "another id"
+    BACK_TO_CURRENT = "change from another id to the lease's id"
+    AT_ONCE = "break now"
+    LATER = "break later"
+
+
+class LeaseUse(enum.Enum):
+    """What an operation that is not a lease operation asks of the lease.
+
+    NONE: the id is ignored. READ and READ_CONTAINER: no id needed, but a given one must hold.
+    WRITE and DELETE_CONTAINER: the id is needed while the lease is locked.
+    """
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+    READ_CONTAINER = "read container"
+    DELETE_CONTAINER = "delete container"
+
+
+_LOCKED: Final = (LeaseState.LEASED, LeaseState.BREAKING)
+_A, _L, _G = LeaseState.AVAILABLE, LeaseState.LEASED, LeaseState.BREAKING
+_B, _E = LeaseState.BROKEN, LeaseState.EXPIRED
+_PRESENT = errors.LEASE_ALREADY_PRESENT
+_NOT_PRESENT = errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
+_MISMATCH = errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
+_BREAKING_NO_ACQUIRE = errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED
+_BREAKING_NO_CHANGE = errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED
+_BROKEN_NO_RENEW = errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED
+
+_COLUMNS: Final = (_A, _L, _G, _B, _E)
+
+# Rows: a verb and what was given. Columns: available, leased, breaking, broken, expired. A cell is
+# the state that follows, or the refusal. Ids that a record of an earlier lease keeps still count
+# as its id.
+_ROWS: Final[dict[tuple[LeaseVerb, Given], tuple[LeaseState | ErrorCode, ...]]] = {
+    (LeaseVerb.ACQUIRE, Given.NO_ID): (_L, _PRESENT, _PRESENT, _L, _L),
+    (LeaseVerb.ACQUIRE, Given.CURRENT): (_L, _L, _BREAKING_NO_ACQUIRE, _L, _L),
+    (LeaseVerb.ACQUIRE, Given.OTHER): (_L, _PRESENT, _PRESENT, _L, _L),
+    (LeaseVerb.RENEW, Given.CURRENT): (_MISMATCH, _L, _BROKEN_NO_RENEW, _BROKEN_NO_RENEW, _L),
+    (LeaseVerb.RENEW, Given.OTHER): (_MISMATCH,) * 5,
+    (LeaseVerb.CHANGE, Given.CURRENT): (
+        *(_NOT_PRESENT, _L, _BREAKING_NO_CHANGE),
+        *(_NOT_PRESENT, _NOT_PRESENT),
+    ),
+    (LeaseVerb.CHANGE, Given.BACK_TO_CURRENT): (
+        *(_NOT_PRESENT, _L, _BREAKING_NO_CHANGE),
+        *(_NOT_PRESENT, _NOT_PRESENT),
+    ),
+    (LeaseVerb.CHANGE, Given.OTHER): (
+        *(_NOT_PRESENT, _MISMATCH, _MISMATCH),
+        *(_NOT_PRESENT, _NOT_PRESENT),
+    ),
+    (LeaseVerb.RELEASE, Given.CURRENT): (_MISMATCH, _A, _A, _A, _A),
+    (LeaseVerb.RELEASE, Given.OTHER): (_MISMATCH,) * 5,
+    (LeaseVerb.BREAK, Given.AT_ONCE): (_NOT_PRESENT, _B, _B, _B, _B),
+    (LeaseVerb.BREAK, Given.LATER): (_NOT_PRESENT, _G, _G, _B, _B),
+}
+
+TABLE: Final[dict[tuple[LeaseState, LeaseVerb, Given], LeaseState | ErrorCode]] = {
+    (state, verb, given): cell
+    for (verb, given), cells in _ROWS.items()
+    for state, cell in zip(_COLUMNS, cells, strict=True)
+}
+
+_LOST = errors.LEASE_LOST
+_BLOB_ABSENT = errors.LEASE_NOT_PRESENT_WITH_BLOB_OPERATION
+_BLOB_OTHER = errors.LEASE_ID_MISMATCH_WITH_BLOB_OPERATION
+_CONTAINER_ABSENT = errors.LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION
+_CONTAINER_OTHER = errors.LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION
+_MISSING = errors.LEASE_ID_MISSING
+
+# The same columns; a cell is None (go on) or the refusal.
+_GUARD_ROWS: Final[dict[tuple[LeaseUse, Given], tuple[ErrorCode | None, ...]]] = {
+    (LeaseUse.NONE, Given.NO_ID): (None,) * 5,
+    (LeaseUse.NONE, Given.CURRENT): (None,) * 5,
+    (LeaseUse.NONE, Given.OTHER): (None,) * 5,
+    (LeaseUse.READ, Given.NO_ID): (None,) * 5,
+    (LeaseUse.READ, Given.CURRENT): (_BLOB_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ, Given.OTHER): (_BLOB_ABSENT, _BLOB_OTHER, _BLOB_OTHER, _LOST, _LOST),
+    (LeaseUse.WRITE, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.WRITE, Given.CURRENT): (_BLOB_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.WRITE, Given.OTHER): (_BLOB_ABSENT, _BLOB_OTHER, _BLOB_OTHER, _LOST, _LOST),
+    (LeaseUse.READ_CONTAINER, Given.NO_ID): (None,) * 5,
+    (LeaseUse.READ_CONTAINER, Given.CURRENT): (_CONTAINER_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ_CONTAINER, Given.OTHER): (
+        *(_CONTAINER_ABSENT, _CONTAINER_OTHER, _CONTAINER_OTHER),
+        *(_LOST, _LOST),
+    ),
+    (LeaseUse.DELETE_CONTAINER, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.DELETE_CONTAINER, Given.CURRENT): (_CONTAINER_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.DELETE_CONTAINER, Given.OTHER): (
+        *(_CONTAINER_ABSENT, _CONTAINER_OTHER, _CONTAINER_OTHER),
+        *(_LOST, _LOST),
+    ),
+}
+
+GUARDS: Final[dict[tuple[LeaseState, LeaseUse, Given], ErrorCode | None]] = {
+    (state, use, given): cell
+    for (use, given), cells in _GUARD_ROWS.items()
+    for state, cell in zip(_COLUMNS, cells, strict=True)
+}
+
+
+def state(lease: Lease | None, now: int) -> LeaseState:
+    """The state of a stored lease at tick `now`; a timer that ends at `now` has ended."""
+    if lease is None:
+        return LeaseState.AVAILABLE
+    if lease.breaks:
+        return LeaseState.BROKEN if now >= lease.breaks else LeaseState.BREAKING
+    if lease.expires and now >= lease.expires:
+        return LeaseState.EXPIRED
+    return LeaseState.LEASED
+
+
+def status(lease: Lease | None, now: int) -> str:
+    """x-ms-lease-status: `locked` while leased or breaking, otherwise `unlocked`."""
+    return "locked" if state(lease, now) in _LOCKED else "unlocked"
+
+
+def reported_duration(lease: Lease | None, now: int) -> str | None:
+    """x-ms-lease-duration: `infinite` or `fixed` while leased, None in every other state."""
+    if lease is None or state(lease, now) is not LeaseState.LEASED:
+        return None
+    return "infinite" if lease.duration_s == INFINITE else "fixed"
+
+
+def next_change(lease: Lease | None, now: int) -> int | None:
+    """The tick at which the state changes by time alone, or None when it stays as it is."""
+    found = state(lease, now)
+    if lease is None or found not in _LOCKED:
+        return None
+    return lease.breaks if found is LeaseState.BREAKING else lease.expires or None
+
+
+def after_write(lease: Lease | None, now: int) -> Lease | None:
+    """The lease of a blob after a permitted write: what is expired or broken is cleared.
+
+    From then on the old id is that of no lease, so its holder cannot renew over a change it has not
+    seen. A container's lease is not cleared by writes.
+    """
+    return lease if state(lease, now) in _LOCKED else None
+
+
+def require_duration(duration_s: int) -> int:
+    """Check x-ms-lease-duration: -1 (infinite) or 15 to 60 seconds. Raises InvalidHeaderValue."""
+    least, most = limits.LEASE_DURATION_S
+    if duration_s != INFINITE and not least <= duration_s <= most:
+        raise errors.invalid_header("x-ms-lease-duration", str(duration_s))
+    return duration_s
+
+
+def acquire(
+    lease: Lease | None,
+    duration_s: int,
+    proposed_id: str | None,
+    fresh_id: str,
+    now: int,
+    kind: LeaseKind = LeaseKind.BLOB,
+) -> Lease:
+    """Take the lease, or give the one that is held a new duration.
+
+    Arguments:
+        duration_s: -1 or 15 to 60 (see `require_duration`).
+        proposed_id: the id that the caller wants, or None.
+        fresh_id: the id to use when none was proposed.
+
+    Raises: LeaseAlreadyPresent, LeaseIsBreakingAndCannotBeAcquired.
+    """
+    _follow(lease, LeaseVerb.ACQUIRE, _relation(lease, proposed_id), now, kind)
+    return _running(proposed_id or fresh_id, duration_s, now)
+
+
+def renew(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseKind.BLOB) -> Lease:
+    """Start the clock again with the lease's own duration; an expired lease revives.
+
+    Raises: LeaseIdMismatchWithLeaseOperation, LeaseIsBrokenAndCannotBeRenewed.
+    """
+    _follow(lease, LeaseVerb.RENEW, _relation(lease, given_id), now, kind)
+    assert lease is not None
+    return _running(lease.id, lease.duration_s, now)
+
+
+def change(
+    lease: Lease | None,
+    given_id: str,
+    proposed_id: str,
+    now: int,
+    kind: LeaseKind = LeaseKind.BLOB,
+) -> Lease:
+    """Give the lease another id; its expiry stays. Asking again with the same ids succeeds again.
+
+    Raises: LeaseNotPresentWithLeaseOperation, LeaseIdMismatchWithLeaseOperation,
+    LeaseIsBreakingAndCannotBeChanged.
+    """
+    given = _relation(lease, given_id)
+    if given is Given.OTHER and _relation(lease, proposed_id) is Given.CURRENT:
+        given = Given.BACK_TO_CURRENT
+    _follow(lease, LeaseVerb.CHANGE, given, now, kind)
+    assert lease is not None
+    return Lease(proposed_id, lease.duration_s, lease.expires)
+
+
+def release(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseKind.BLOB) -> None:
+    """Free the lease at once: what remains is no lease.
+
+    Raises: LeaseIdMismatchWithLeaseOperation.
+    """
+    _follow(lease, LeaseVerb.RELEASE, _relation(lease, given_id), now, kind)
+
+
+def break_(
+    lease: Lease | None,
+    period_s: int | None,
+    now: int,
+    kind: LeaseKind = LeaseKind.BLOB,
+) -> tuple[Lease, int]:
+    """End the lease without its id; returns the lease and x-ms-lease-time, the seconds left of it.
+
+    Arguments:
+        period_s: how long it may still run, or None: what remains of a fixed lease, 0 of an
+            infinite one. It never prolongs what remains of a fixed lease or of an earlier break.
+
+    Raises: LeaseNotPresentWithLeaseOperation.
+    """
+    found = state(lease, now)
+    breaks = now if lease is None else _breaks_at(lease, found, period_s, now)
+    given = Given.LATER if breaks > now else Given.AT_ONCE
+    _follow(lease, LeaseVerb.BREAK, given, now, kind)
+    assert lease is not None
+    if found is LeaseState.BROKEN:
+        return lease, 0
+    # Rounded up, so that who waits that long finds it broken.
+    lease_time_s = (breaks - now + TICKS_PER_S - 1) // TICKS_PER_S
+    return Lease(lease.id, lease.duration_s, lease.expires, breaks), lease_time_s
+
+
+def guard(lease: Lease | None, given_id: str | None, use: LeaseUse, now: int) -> None:
+    """Refuse an operation that the lease, or the id given with it, forbids.
+
+    Raises: LeaseIdMissing, LeaseIdMismatchWith..., LeaseNotPresentWith..., LeaseLost (all 412).
+    """
+    if lease is None and given_id is None:
+        return
+    row = GUARDS[state(lease, now), use, _relation(lease, given_id)]
+    if row is not None:
+        container = use in (LeaseUse.READ_CONTAINER, LeaseUse.DELETE_CONTAINER)
+        raise _refusal(row, LeaseKind.CONTAINER if container else LeaseKind.BLOB)
+
+
+def _relation(lease: Lease | None, given_id: str | None) -> Given:
+    if given_id is None:
+        return Given.NO_ID
+    # Without a lease there is nothing that an id could match; the table's cells agree for both.
+    return Given.CURRENT if lease is not None and lease.id == given_id else Given.OTHER
+
+
+def _running(lease_id: str, duration_s: int, now: int) -> Lease:
+    expires = 0 if duration_s == INFINITE else now + duration_s * TICKS_PER_S
+    return Lease(lease_id, duration_s, expires)
+
+
+def _breaks_at(lease: Lease, found: LeaseState, period_s: int | None, now: int) -> int:
+    if found not in _LOCKED:
+        return now
+    end = next_change(lease, now)
+    if period_s is None:
+        return now if end is None else end
+    asked = now + period_s * TICKS_PER_S
+    return asked if end is None else min(asked, end)
+
+
+def _follow(
+    lease: Lease | None, verb: LeaseVerb, given: Given, now: int, kind: LeaseKind
+) -> LeaseState:
+    cell = TABLE[state(lease, now), verb, given]
+    if isinstance(cell, ErrorCode):
+        raise _refusal(cell, kind)
+    return cell
+
+
+def _refusal(row: ErrorCode, kind: LeaseKind) -> StorageError:
+    return StorageError(row, row.message.replace("blob/container", kind.value))

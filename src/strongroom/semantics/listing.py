@@ -1,0 +1,168 @@
+"""Listing with prefix, delimiter and marker: one page, built from records as they are read.
+
+Lives here: which records become items, when a common prefix stands for many, where to read next,
+where the next page begins. Must not live here: reading. Names are compared as UTF-8 bytes. Source:
+"List Blobs".
+
+The reader asks for `first`, `until` and `want`, reads, and feeds what it got, until `done`:
+
+    page = Page(prefix, delimiter, max_results, decode_marker(marker))
+    while not page.done:
+        page.feed(*read(page.first, page.until, page.want))
+    page.items, page.marker
+
+A position inside a common prefix means that the prefix has not been listed yet: all that was read
+of it so far cannot be seen. Once it is listed, the position lies behind everything that it stands
+for, so a million blobs below one prefix cost one read. A reader that has worked enough may call
+`cut`: a page may be short, even empty, if it carries a marker.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Final, Generic, TypeVar
+
+from strongroom import limits
+from strongroom.errors import invalid_query
+
+T = TypeVar("T")
+
+Position = tuple[bytes, bytes]
+"""(name, key below the name): where reading goes on; need not be a record."""
+
+START: Final[Position] = (b"", b"")
+# Larger than any byte of UTF-8: name + this sorts behind all names that begin with the name.
+_BEHIND: Final = b"\xff"
+_MARKER_VERSION: Final = b"\x01"
+_KEY_BYTES_MAX: Final = 1024
+_MARKER_CHARS_MAX: Final = 8192
+# A name of UTF-16 characters is at most three times as many bytes.
+_NAME_BYTES_MAX: Final = 3 * limits.BLOB_NAME_CHARS_MAX
+_WANT_LEAST: Final = 100
+_WANT_MOST: Final = 5000
+
+
+class Prefix(str):
+    """A BlobPrefix item: the common beginning of names, up to and including the delimiter."""
+
+    __slots__ = ()
+
+
+class Page(Generic[T]):
+    """One page under construction.
+
+    Arguments:
+        prefix: only names that begin with it are listed.
+        delimiter: names that have it behind the prefix are listed as one `Prefix`; empty = none
+        are. max_results: how many items the page may hold, at least 1.
+        start: where the page begins (`START`, or a decoded marker).
+    """
+
+    def __init__(self, prefix: str, delimiter: str, max_results: int, start: Position) -> None:
+        self._prefix = prefix.encode("utf-8", "surrogatepass")
+        self._delimiter = delimiter.encode("utf-8", "surrogatepass")
+        self._max_results = max_results
+        self._want = _WANT_LEAST
+        self.items: list[T | Prefix] = []
+        """What the page lists, in order."""
+        self.first: Position = max(start, (self._prefix, b""))
+        """Where to read next, this position included."""
+        self.until: Position | None = (self._prefix + _BEHIND, b"") if prefix else None
+        """Where reading ends, this position excluded."""
+        self.done = False
+        """Whether the page is complete."""
+        self.marker: Position | None = None
+        """Once `done`: where the next page begins, None when nothing is left."""
+        self._finish_if_beyond()
+
+    @property
+    def want(self) -> int:
+        """How many records to ask for: few while prefixes make reading jump, else what is
+        missing."""
+        missing = self._max_results - len(self.items) + 1
+        return min(self._want if self._delimiter else max(missing, _WANT_LEAST), _WANT_MOST)
+
+    def feed(
+        self, records: Iterable[tuple[bytes, bytes, T | None]], resume: Position | None
+    ) -> None:
+        """Take what was read from `first` on.
+
+        Arguments:
+            records: (name, key, item) in order; item None = it cannot be seen in this list.
+            resume: where the reader stopped, None = it came to the end.
+        """
+        listed: bytes | None = None
+        for name, key, item in records:
+            if listed is not None and name.startswith(listed):
+                continue
+            group = self._group(name)
+            if item is not None:
+                if len(self.items) == self._max_results:
+                    self._finish((name, key))
+                    return
+                self.items.append(item if group is None else Prefix(group.decode("utf-8")))
+                listed = group
+        if resume is None:
+            self._finish(None)
+            return
+        self._go_on(resume, listed)
+
+    def cut(self) -> None:
+        """End the page where it is."""
+        if not self.done:
+            self._finish(self.first)
+
+    def _go_on(self, resume: Position, listed: bytes | None) -> None:
+        behind = None if listed is None else (listed + _BEHIND, b"")
+        if behind is not None and resume < behind:
+            self.first, self._want = behind, _WANT_LEAST
+        else:
+            self.first, self._want = resume, min(self._want * 4, _WANT_MOST)
+        self._finish_if_beyond()
+
+    def _group(self, name: bytes) -> bytes | None:
+        if not self._delimiter:
+            return None
+        at = name.find(self._delimiter, len(self._prefix))
+        return None if at < 0 else name[: at + len(self._delimiter)]
+
+    def _finish_if_beyond(self) -> None:
+        nothing_so_long = len(self._prefix) > _NAME_BYTES_MAX
+        if nothing_so_long or (self.until is not None and self.first >= self.until):
+            self._finish(None)
+
+    def _finish(self, marker: Position | None) -> None:
+        self.done, self.marker = True, marker
+
+
+def encode_marker(position: Position | None) -> str:
+    """NextMarker: opaque text for a position; empty when there is none."""
+    if position is None:
+        return ""
+    name, key = position
+    raw = _MARKER_VERSION + len(name).to_bytes(2, "big") + name + key
+    return base64.urlsafe_b64encode(raw).decode("ascii")
+
+
+def decode_marker(marker: str | None) -> Position:
+    """The position of a marker that `encode_marker` made; the start for None or empty text.
+
+    Raises: InvalidQueryParameterValue for any other text.
+    """
+    if not marker:
+        return START
+    try:
+        if len(marker) > _MARKER_CHARS_MAX:
+            raise ValueError(marker)
+        raw = base64.b64decode(marker, altchars=b"-_", validate=True)
+        size = int.from_bytes(raw[1:3], "big")
+        name, key = raw[3 : 3 + size], raw[3 + size :]
+        if raw[:1] != _MARKER_VERSION or len(name) != size or len(raw) < 3:
+            raise ValueError(marker)
+        if size > _NAME_BYTES_MAX + len(_BEHIND) or len(key) > _KEY_BYTES_MAX:
+            raise ValueError(marker)
+    except ValueError:
+        reason = "The value is not a marker that a listing has returned."
+        raise invalid_query("marker", marker, reason) from None
+    return name, key

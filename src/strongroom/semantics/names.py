@@ -1,0 +1,88 @@
+"""Which names accounts, containers, blobs and metadata may have.
+
+Must not live here: splitting of URLs (wire/path.py). Source: "Naming and referencing containers,
+blobs, and metadata".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError
+from strongroom.values import Metadata
+
+ROOT: Final = "$root"
+SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs"))
+_CONTAINER_CHARS: Final = (3, 63)
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
+_CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+# Control characters, halves of surrogate pairs, and the private use area.
+_BLOB_ILLEGAL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ue000-\uf8ff]")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_METADATA_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
+
+
+def is_account_name(name: str) -> bool:
+    """3 to 24 lower-case letters and digits."""
+    return _ACCOUNT.fullmatch(name) is not None
+
+
+def check_container(name: str) -> None:
+    """3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`; or a special container.
+
+    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
+    """
+    if name in SPECIAL_CONTAINERS:
+        return
+    least, most = _CONTAINER_CHARS
+    if not least <= len(name) <= most:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    if _CONTAINER.fullmatch(name) is None:
+        raise StorageError(errors.INVALID_RESOURCE_NAME)
+
+
+def check_blob(name: str, container: str = "") -> None:
+    """1 to 1,024 UTF-16 characters in at most 254 segments; no control or private characters; no
+    slash in the root container.
+
+    Raises: OutOfRangeInput for length and segments, InvalidResourceName for the characters.
+    """
+    if not 1 <= _utf16_length(name) <= limits.BLOB_NAME_CHARS_MAX:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    if name.count("/") >= limits.BLOB_NAME_SEGMENTS_MAX:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    if _BLOB_ILLEGAL.search(name) or (container == ROOT and "/" in name):
+        raise StorageError(errors.INVALID_RESOURCE_NAME)
+
+
+def check_metadata(pairs: Iterable[tuple[str, str]]) -> Metadata:
+    """Names are C# identifiers of ASCII, unique but for case; values are printable ASCII; names and
+    values are at most 8 KiB together. Returns the pairs as they were given.
+
+    Raises: EmptyMetadataKey, InvalidMetadata, MetadataTooLarge.
+    """
+    metadata = tuple(pairs)
+    seen: set[str] = set()
+    for name, value in metadata:
+        if not name:
+            raise StorageError(errors.EMPTY_METADATA_KEY)
+        if not _IDENTIFIER.fullmatch(name) or not _METADATA_VALUE.fullmatch(value):
+            raise StorageError(errors.INVALID_METADATA)
+        if name.lower() in seen:
+            raise StorageError(
+                errors.INVALID_METADATA,
+                f"The metadata name {name} is specified more than once; case does not count.",
+            )
+        seen.add(name.lower())
+    if sum(len(name) + len(value) for name, value in metadata) > limits.METADATA_BYTES_MAX:
+        raise StorageError(errors.METADATA_TOO_LARGE)
+    return metadata
+
+
+def _utf16_length(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return len(text) + sum(char > "\uffff" for char in text)

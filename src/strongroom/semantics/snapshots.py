@@ -1,0 +1,96 @@
+"""Snapshots: their times, and what a delete does to them.
+
+Must not live here: storage of snapshots. Sources: "Snapshot Blob", "Delete Blob".
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from strongroom import errors
+from strongroom.errors import StorageError, invalid_header, invalid_query
+from strongroom.values import iso7, ticks_of
+
+DELETE_HEADER: Final = "x-ms-delete-snapshots"
+_TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{7})Z")
+
+
+class DeleteSnapshots(enum.Enum):
+    """The values of x-ms-delete-snapshots."""
+
+    INCLUDE = "include"
+    ONLY = "only"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What a delete takes away: the base blob, its snapshots, or both."""
+
+    base: bool
+    snapshots: bool
+
+
+def snapshot_text(ticks: int) -> str:
+    """x-ms-snapshot: `2011-03-09T01:42:34.9360000Z`."""
+    return iso7(ticks)
+
+
+def snapshot_time(text: str, name: str = "snapshot") -> int:
+    """The ticks of a snapshot's time as it was given out.
+
+    Arguments:
+        name: the query parameter that it was given in.
+
+    Raises: InvalidQueryParameterValue.
+    """
+    found = _TIME.fullmatch(text)
+    try:
+        if found is None:
+            raise ValueError(text)
+        moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+    except ValueError:
+        raise invalid_query(name, text, "The value is not the time of a snapshot.") from None
+    return ticks_of(moment) + int(found[2])
+
+
+def next_snapshot_time(now: int, last: int | None) -> int:
+    """The time of a new snapshot: `now`, or just after the blob's last one."""
+    return now if last is None else max(now, last + 1)
+
+
+def delete_option(value: str | None) -> DeleteSnapshots | None:
+    """The value of x-ms-delete-snapshots. Raises InvalidHeaderValue."""
+    if value is None:
+        return None
+    try:
+        return DeleteSnapshots(value.lower())
+    except ValueError:
+        raise invalid_header(DELETE_HEADER, value) from None
+
+
+def check_delete_target(option: DeleteSnapshots | None, is_snapshot: bool) -> None:
+    """A delete of one snapshot says nothing about others. Raises InvalidHeaderValue."""
+    if option is not None and is_snapshot:
+        raise invalid_header(DELETE_HEADER, option.value)
+
+
+def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:
+    """What a delete of a base blob takes away.
+
+    Raises: SnapshotsPresent (409) when there are some and nothing was said about them.
+    """
+    if option is None and has_snapshots:
+        raise StorageError(errors.SNAPSHOTS_PRESENT)
+    return Deletion(
+        base=option is not DeleteSnapshots.ONLY, snapshots=option is not None and has_snapshots
+    )
+
+
+def refuse_snapshot(snapshot: str | None) -> None:
+    """Refuse a write to a snapshot. Raises InvalidQueryParameterValue."""
+    if snapshot is not None:
+        raise invalid_query("snapshot", snapshot, "The operation is not allowed on a snapshot.")

@@ -1,0 +1,249 @@
+"""The HTTP server: listens, counts connections, sweeps deadlines, drains.
+
+Lives here: sockets that listen, TLS or plain by the first byte, the one timer. Must not live
+here: the protocol (http_protocol.py), anything about Azure. Source: RFC 9112 section 9; RFC 8446
+section 5.1 (the first byte of a TLS connection is 22, the record type `handshake`, which begins
+no HTTP method).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Coroutine
+from typing import Final
+
+from strongroom.servers.http_protocol import Connection
+from strongroom.servers.http_settings import (
+    Exchange,
+    Handler,
+    HttpSettings,
+    Observer,
+    RenderError,
+)
+
+__all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
+
+_logger = logging.getLogger("strongroom.http")
+_TLS_HANDSHAKE: Final = b"\x16"
+_ACCEPT_PAUSE_S: Final = 0.5
+# Connections beyond the limit that are told so at the same time; more are closed without a word.
+_REFUSALS_MAX: Final = 64
+
+
+class HttpServer:
+    """An HTTP/1.1 server that hands each request to one coroutine function.
+
+    Arguments:
+        handler: gives the response to a request. A StorageError that it raises is rendered; any
+            other exception is logged and becomes InternalError.
+        render_error: gives the response to a StorageError; its request is None when none could be
+            read. Its body must be bytes.
+        settings: bounds and timeouts.
+        observe: told about each exchange.
+        tls: when given, connections that begin with a TLS handshake are encrypted; others stay
+            plain.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        render_error: RenderError,
+        *,
+        settings: HttpSettings | None = None,
+        observe: Observer | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.handler = handler
+        self.render_error = render_error
+        self.settings = HttpSettings() if settings is None else settings
+        self.observe = observe
+        self.draining = False
+        self._tls = tls
+        self._connections: set[Connection] = set()
+        self._listeners: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._empty: asyncio.Future[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Listen on every address of `host` (IPv4 and IPv6), as often as wanted.
+
+        Arguments:
+            host: a name or an address; "" for every interface.
+            port: 0 for a free one.
+
+        Returns: the port. Raises: OSError: an address is in use or not ours.
+        """
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        opened: list[socket.socket] = []
+        try:
+            for family, _, _, _, address in dict.fromkeys(found):
+                listener = _open(family, (address[0], port, *address[2:]), self.settings.backlog)
+                opened.append(listener)
+                port = listener.getsockname()[1]
+        except OSError:
+            for listener in opened:
+                listener.close()
+            raise
+        for listener in opened:
+            self._listeners.append(listener)
+            self._start(self._accept(loop, listener))
+        if self._sweeping is None:
+            self._sweep(loop)
+        return port
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Stop: accept no more, close idle connections, let requests in flight finish.
+
+        Arguments:
+            timeout_s: how long to wait for them; the rest is then cut off.
+
+        Returns: whether every request finished.
+        """
+        self.draining = True
+        self._stop_listening()
+        for connection in list(self._connections):
+            connection.close_if_idle()
+        finished = await self._wait_empty(timeout_s)
+        if not finished:
+            for connection in list(self._connections):
+                connection.abort()
+            await self._wait_empty(self.settings.sweep_interval_s)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+        return finished
+
+    async def close(self) -> None:
+        """Stop at once: requests in flight are cut off."""
+        await self.drain(0.0)
+
+    # For connections.
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection; False when there are too many."""
+        self._connections.add(connection)
+        return len(self._connections) <= self.settings.connections_max
+
+    def forget(self, connection: Connection) -> None:
+        """A connection and its last handler are over."""
+        self._connections.discard(connection)
+        if self._empty is not None and not self._connections and not self._empty.done():
+            self._empty.set_result(None)
+
+    # Inside.
+
+    async def _wait_empty(self, timeout_s: float) -> bool:
+        if not self._connections:
+            return True
+        self._empty = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait_for(self._empty, timeout_s)
+        except TimeoutError:
+            return False
+        finally:
+            self._empty = None
+        return True
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _stop_listening(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The only timer: connections keep a deadline, and are told when it has passed."""
+        now = loop.time()
+        for connection in list(self._connections):
+            if connection.deadline <= now:
+                connection.expire(now)
+        self._sweeping = loop.call_later(self.settings.sweep_interval_s, self._sweep, loop)
+
+    async def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                # Too many open files, or a client that is gone already: others are still welcome.
+                _logger.warning("a connection could not be accepted: %s", error)
+                await asyncio.sleep(_ACCEPT_PAUSE_S)
+                continue
+            if len(self._connections) >= self.settings.connections_max + _REFUSALS_MAX:
+                client.close()
+                continue
+            self._start(self._connect(loop, client))
+
+    async def _connect(self, loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
+        try:
+            tls = None
+            if self._tls is not None:
+                async with asyncio.timeout(self.settings.head_timeout_s):
+                    if await _first_byte(loop, client) == _TLS_HANDSHAKE:
+                        tls = self._tls
+            await loop.connect_accepted_socket(
+                lambda: Connection(self, loop),
+                client,
+                ssl=tls,
+                ssl_handshake_timeout=None
+                if tls is None
+                else self.settings.tls_handshake_timeout_s,
+            )
+        except (OSError, TimeoutError) as error:
+            _logger.debug("a connection was not made: %s", error)
+            client.close()
+        except asyncio.CancelledError:
+            client.close()
+            raise
+
+
+async def _first_byte(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bytes:
+    """The first byte, left where it is; empty when the client closed."""
+    while True:
+        try:
+            return client.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            pass
+        readable = loop.create_future()
+        loop.add_reader(client, _set, readable)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(client)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _open(family: int, address: tuple[object, ...], backlog: int) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # Each family has its own socket: an IPv4 client is never shown as `::ffff:...`.
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(backlog)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

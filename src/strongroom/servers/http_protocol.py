@@ -1,0 +1,577 @@
+"""One HTTP connection: bytes in, requests to the handler one after the other, responses out.
+
+Lives here: the life of a connection: its states, deadlines, and when it may be used again. Must
+not live here: the grammar of heads (http_head.py) and bodies (http_body.py), framing of responses
+(http_send.py), listening (http.py). Source: RFC 9112 section 9 (connections), RFC 9110 section
+10.1.1.
+
+States: HEAD (idle, or a head is arriving) -> BODY (a request is handled, its body still arrives) ->
+BUSY (a request is handled, all of it is here) -> HEAD ...; LINGER (the last answer is written; what
+arrives is thrown away until the client has seen it), CLOSING (what is buffered goes out), CLOSED.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import math
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from strongroom.errors import (
+    INCOMPLETE_BODY,
+    INTERNAL_ERROR,
+    REQUEST_TIMEOUT,
+    SERVER_BUSY,
+    StorageError,
+)
+from strongroom.servers.http_body import EmptyBody, IncomingBody
+from strongroom.servers.http_head import Head, HeadParser
+from strongroom.servers.http_send import CONTINUE, Plan, Sender, plan_response
+from strongroom.servers.http_settings import (
+    Exchange,
+    Handler,
+    HttpSettings,
+    Observer,
+    RenderError,
+)
+from strongroom.wire.http import Request, Response
+
+_logger = logging.getLogger("strongroom.http")
+_EMPTY: Final = EmptyBody()
+
+
+class State(enum.IntEnum):
+    """Where a connection is; see the module's docstring."""
+
+    HEAD = 0
+    BODY = 1
+    BUSY = 2
+    LINGER = 3
+    CLOSING = 4
+    CLOSED = 5
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs of its server."""
+
+    handler: Handler
+    render_error: RenderError
+    settings: HttpSettings
+    observe: Observer | None
+    draining: bool
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection; False when there are too many."""
+        ...
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is over, and so is its last handler."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """Serves one client (the asyncio protocol of one transport).
+
+    Arguments:
+        owner: the server.
+        loop: the running loop.
+    """
+
+    # What connection_made sets.
+    _transport: asyncio.Transport
+    _sender: Sender
+    _task: asyncio.Task[None]
+
+    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
+        self._owner = owner
+        self._settings = owner.settings
+        self._loop = loop
+        self._parser = HeadParser(owner.settings)
+        self._state = State.HEAD
+        self.deadline = math.inf
+        self._request: Request | None = None
+        self._head: Head | None = None
+        self._body: IncomingBody | EmptyBody = _EMPTY
+        self._ahead = b""  # bytes of later requests, from `_ahead_start`
+        self._ahead_start = 0
+        self._paused = False
+        self._continue_due = False
+        self._discarding = False
+        self._eof = False
+        self._sending = False
+        self._given_up = False
+        self._mark = 0
+        self._linger_end = 0.0
+        self._status = 0
+        self._lingered_bytes = 0
+        self._started = 0.0
+        self._waiter: asyncio.Future[None] | None = None
+        self._peer = ""
+        self._tls = False
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to serve, or refuse when the server is full."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        address = transport.get_extra_info("peername")
+        self._peer = address[0] if isinstance(address, tuple) else ""
+        self._tls = transport.get_extra_info("ssl_object") is not None
+        transport.set_write_buffer_limits(high=self._settings.write_buffer_high_bytes)
+        self._sender = Sender(transport, self._loop, tls=self._tls)
+        self.deadline = self._loop.time() + self._settings.head_timeout_s
+        admitted = self._owner.admit(self)
+        self._task = self._loop.create_task(self._run())
+        self._task.add_done_callback(self._ended)
+        if not admitted:
+            self._refuse(StorageError(SERVER_BUSY, "Too many connections are open."))
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the client, given to whoever waits for them in this state."""
+        self._receive(data, 0)
+
+    def _receive(self, data: bytes, start: int) -> None:
+        state = self._state
+        if state is State.HEAD:
+            self._receive_head(data, start)
+        elif state is State.BODY:
+            self._receive_body(data, start)
+        elif state is State.BUSY:
+            self._receive_ahead(data, start)
+        elif state is State.LINGER:
+            self._lingered_bytes += len(data)
+            idle_end = self._loop.time() + self._settings.linger_idle_timeout_s
+            self.deadline = min(self._linger_end, idle_end)
+            if self._lingered_bytes > self._settings.linger_bytes_max:
+                self._transport.abort()
+
+    def eof_received(self) -> bool:
+        """The client sends no more. It may still read, so requests that are here are answered."""
+        self._eof = True
+        if self._state is State.BODY:
+            assert isinstance(self._body, IncomingBody)
+            self._body.fail(StorageError(INCOMPLETE_BODY))
+        elif self._state is not State.BUSY:
+            return False
+        if self._discarding:
+            return False
+        self._tell_gone()
+        return not self._tls
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is over; a handler that still runs is told, but runs on."""
+        self._state = State.CLOSED
+        self.deadline = math.inf
+        self._eof = True
+        self._parser.close()
+        self._sender.lose()
+        if isinstance(self._body, IncomingBody):
+            self._body.fail(StorageError(INCOMPLETE_BODY))
+        self._tell_gone()
+        self._wake()
+        if self._sender.in_kernel:
+            self._give_up()
+        if self._task.done():
+            self._owner.forget(self)
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly."""
+        self._sender.pause()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._sender.resume()
+
+    # Bytes in.
+
+    def _receive_head(self, data: bytes, start: int) -> None:
+        parser = self._parser
+        had_started = parser.started
+        try:
+            position = parser.feed(data, start)
+        except StorageError as error:
+            self._refuse(error)
+            return
+        if position < 0:
+            if parser.started and not had_started:
+                self.deadline = self._loop.time() + self._settings.head_timeout_s
+            return
+        head = parser.head
+        assert head is not None
+        self._begin(head)
+        if position < len(data):
+            self._receive(data, position)
+
+    def _begin(self, head: Head) -> None:
+        """A request is here: let it be handled."""
+        self.deadline = math.inf
+        self._started = self._loop.time()
+        self._sender.started = False
+        self._head = head
+        if head.size_bytes == 0:
+            self._state = State.BUSY
+            self._body = _EMPTY
+        else:
+            self._state = State.BODY
+            self._continue_due = head.expects_continue
+            self._body = IncomingBody(
+                head.size_bytes,
+                self,
+                self._settings.body_buffer_high_bytes,
+                self._settings.body_buffer_low_bytes,
+            )
+        self._request = Request(
+            head.method, head.target, head.headers, self._body, self._peer, self._tls
+        )
+        self._wake()
+
+    def _receive_body(self, data: bytes, start: int) -> None:
+        body = self._body
+        assert isinstance(body, IncomingBody)
+        self._continue_due = False  # the client did not wait for it
+        position = body.receive(data, start)
+        if not body.ended:
+            if body.failed and self._discarding:
+                self._close()
+            return
+        if not self._discarding:
+            self._state = State.BUSY
+            if not self._sending:
+                self.deadline = math.inf
+        if position < len(data):
+            self._receive_ahead(data, position)
+        if self._discarding:
+            self._next()
+
+    def _receive_ahead(self, data: bytes, start: int) -> None:
+        if self._ahead:
+            self._ahead = self._ahead[self._ahead_start :] + data[start:]
+            self._ahead_start = 0
+        else:
+            # Not cut: a thousand requests in one piece would be copied a thousand times.
+            self._ahead = data
+            self._ahead_start = start
+        if len(self._ahead) - self._ahead_start > self._settings.pipeline_bytes_max:
+            self._pause()
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def pause_body(self) -> None:
+        """The handler reads its body more slowly than it arrives."""
+        self._pause()
+
+    def resume_body(self) -> None:
+        """The handler has caught up."""
+        if self._state is State.BODY:
+            self._resume()
+
+    def body_wanted(self) -> None:
+        """The handler waits for bytes: from now on the client must be quick."""
+        if self._continue_due:
+            self._continue_due = False
+            if not self._sender.started:
+                self._transport.write(CONTINUE)
+        if self.deadline == math.inf:
+            self._start_body_period(self._loop.time())
+
+    def _start_body_period(self, now: float) -> None:
+        self._mark = self._body.received_bytes
+        self.deadline = now + self._settings.body_stall_timeout_s
+
+    # Requests to the handler, responses out.
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _run(self) -> None:
+        handler = self._owner.handler
+        while self._state < State.LINGER or self._request is not None:
+            request = self._request
+            if request is None:
+                self._waiter = self._loop.create_future()
+                await self._waiter
+                self._waiter = None
+                continue
+            try:
+                response = await handler(request)
+            except Exception as error:
+                response = self._render(error, request)
+            await self._answer(request, response)
+
+    def _render(self, error: Exception, request: Request | None) -> Response:
+        """The response to a refusal, or to a defect, which is logged without query and headers."""
+        if not isinstance(error, StorageError):
+            if request is not None:
+                _logger.error(
+                    "unexpected error in %s %s", request.method, request.path, exc_info=error
+                )
+            else:
+                _logger.error("unexpected error", exc_info=error)
+            error = StorageError(INTERNAL_ERROR)
+        try:
+            return self._owner.render_error(error, request)
+        except Exception:
+            _logger.exception("an error could not be rendered")
+            return Response(error.row.status)
+
+    async def _answer(self, request: Request, response: Response) -> None:
+        sender = self._sender
+        self._status = response.status
+        bytes_before = sender.bytes_out
+        plan: Plan | None = None
+        try:
+            if not sender.lost:
+                plan = await self._send(request, response)
+        finally:
+            self._sending = False
+            _finish(response)
+            if self._owner.observe is not None:
+                bytes_out = sender.bytes_out - bytes_before
+                self._report(request, bytes_out, plan is not None)
+        self._request = None
+        if plan is None:
+            self._abort()
+        elif plan.keep_alive:
+            self._after_answer()
+        else:
+            self._close()
+
+    async def _send(self, request: Request, response: Response) -> Plan | None:
+        """Write the whole response; None when that failed."""
+        sender = self._sender
+        try:
+            plan = self._plan(request, response)
+            body = response.body if plan.with_body else b""
+            if isinstance(body, bytes) and sender.write_at_once(plan.head, body):
+                if sender.congested:
+                    self._start_sending()
+                    await sender.drain()
+                return plan
+            self._start_sending()
+            await sender.send(plan, response)
+        except OSError:
+            return None
+        except asyncio.CancelledError:
+            if self._given_up:
+                return None
+            self._transport.abort()
+            raise
+        except Exception as error:
+            if not sender.started and not sender.lost:
+                return self._send_instead(request, error)
+            self._render(error, request)  # to log it: the client must see a broken response
+            return None
+        return plan
+
+    def _send_instead(self, request: Request, error: Exception) -> Plan | None:
+        """Nothing of the response has left yet: its failure can still be told."""
+        response = self._render(error, request)
+        self._status = response.status
+        plan, data = self._whole(response, request)
+        self._sender.write_at_once(data, b"")
+        return plan
+
+    def _plan(self, request: Request | None, response: Response) -> Plan:
+        head = self._head if request is not None else None
+        keep_alive = (
+            head is not None
+            and head.keep_alive
+            and not response.close
+            and not self._owner.draining
+            and self._reusable()
+        )
+        return plan_response(
+            response,
+            method="GET" if head is None else head.method,
+            http_1_0=head is not None and head.http_1_0,
+            keep_alive=keep_alive,
+        )
+
+    def _whole(self, response: Response, request: Request | None) -> tuple[Plan, bytes]:
+        """The response to a refusal as one piece."""
+        _finish(response)
+        body = response.body if isinstance(response.body, bytes) else b""
+        response = Response(response.status, response.headers, body, reason=response.reason)
+        plan = self._plan(request, response)
+        return plan, plan.head + body if plan.with_body else plan.head
+
+    def _reusable(self) -> bool:
+        """Whether what is left of the request's body can be thrown away quickly."""
+        if self._state is not State.BODY:
+            return self._state is State.BUSY
+        body = self._body
+        assert isinstance(body, IncomingBody)
+        # Without its 100 Continue a client may send the body or leave it out: nobody can know.
+        if self._continue_due or body.failed or self._eof or body.left_bytes is None:
+            return False
+        return body.left_bytes <= self._settings.discard_bytes_max
+
+    def _start_sending(self) -> None:
+        self._sending = True
+        self._mark = self._sender.flushed_bytes()
+        self.deadline = self._loop.time() + self._settings.write_stall_timeout_s
+
+    def _report(self, request: Request, bytes_out: int, complete: bool) -> None:
+        observe = self._owner.observe
+        assert observe is not None
+        seconds = self._loop.time() - self._started
+        received = self._body.received_bytes
+        try:
+            observe(Exchange(request, self._status, received, bytes_out, seconds, complete))
+        except Exception:
+            _logger.exception("the observer of exchanges failed")
+
+    def _after_answer(self) -> None:
+        """Go on with the next request, after what is left of this one's body."""
+        if self._state is not State.BODY:
+            self._next()
+            return
+        assert isinstance(self._body, IncomingBody)
+        self._discarding = True
+        self.deadline = self._loop.time() + self._settings.discard_timeout_s
+        self._body.discard()
+
+    def _next(self) -> None:
+        """Wait for the next request, which may be here already."""
+        if self._state >= State.LINGER:
+            return
+        self._state = State.HEAD
+        self._body = _EMPTY
+        self._discarding = False
+        self.deadline = self._loop.time() + self._settings.idle_timeout_s
+        self._resume()
+        if self._ahead:
+            data, self._ahead = self._ahead, b""
+            self._receive_head(data, self._ahead_start)
+        if self._state is State.HEAD:
+            if self._eof:
+                self._close()
+            elif self._owner.draining:
+                self.close_if_idle()
+
+    # The end.
+
+    def _refuse(self, error: StorageError) -> None:
+        """Answer what is no request, and end the connection. Only while none is handled."""
+        response = self._render(error, None)
+        _, data = self._whole(response, None)
+        self._sender.write_at_once(data, b"")
+        self._started = self._loop.time()
+        if self._owner.observe is not None:
+            exchange = Exchange(None, response.status, 0, len(data), 0.0, True)
+            self._owner.observe(exchange)
+        self._ahead = b""
+        self._close(unread=True)
+
+    def _close(self, *, unread: bool = False) -> None:
+        """End the connection so that the client sees the last answer.
+
+        Closing a socket with unread input resets it, and a reset may overtake the answer; so what
+        still comes is read and dropped for a while.
+        """
+        if self._state >= State.LINGER:
+            return
+        unread = unread or self._state is State.BODY or bool(self._ahead)
+        now = self._loop.time()
+        self._linger_end = now + self._settings.linger_timeout_s
+        self._ahead = b""
+        if isinstance(self._body, IncomingBody):
+            self._body.discard()
+        if unread and not self._eof:
+            self._state = State.LINGER
+            self.deadline = min(self._linger_end, now + self._settings.linger_idle_timeout_s)
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+            self._resume()
+        else:
+            self._state = State.CLOSING
+            self.deadline = self._linger_end
+            self._transport.close()
+        self._wake()
+
+    def _abort(self) -> None:
+        if self._state is not State.CLOSED:
+            self._state = State.CLOSING
+            self._transport.abort()
+
+    def abort(self) -> None:
+        """End the connection at once, and cancel its handler."""
+        self._abort()
+        self._task.cancel()
+
+    def close_if_idle(self) -> None:
+        """Close the connection unless a request, or a part of one, is here."""
+        if self._state is State.HEAD and not self._parser.started:
+            self._close()
+
+    def _give_up(self) -> None:
+        """Stop writing the response."""
+        if not self._given_up:
+            self._given_up = True
+            self._task.cancel()
+
+    def expire(self, now: float) -> None:
+        """Called by the server's sweep when `deadline` has passed."""
+        if self._sending:
+            self._judge_writing(now)
+        elif self._state is State.HEAD:
+            if self._parser.started:
+                self._refuse(StorageError(REQUEST_TIMEOUT))
+            else:
+                self._close()
+        elif self._state is State.BODY and not self._discarding:
+            self._judge_body(now)
+        else:
+            self._transport.abort()
+
+    def _judge_writing(self, now: float) -> None:
+        flushed = self._sender.flushed_bytes()
+        if self._sender.congested or self._sender.in_kernel:
+            if flushed - self._mark < self._settings.stall_bytes_min:
+                self._give_up()
+        self._mark = flushed
+        self.deadline = now + self._settings.write_stall_timeout_s
+
+    def _judge_body(self, now: float) -> None:
+        body = self._body
+        assert isinstance(body, IncomingBody)
+        too_few = body.received_bytes - self._mark < self._settings.stall_bytes_min
+        if body.waiting and too_few:
+            self.deadline = math.inf
+            body.fail(StorageError(REQUEST_TIMEOUT))
+        else:
+            self._start_body_period(now)
+
+    def _tell_gone(self) -> None:
+        if self._request is not None:
+            self._request.tell_gone()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            _logger.error("a connection failed", exc_info=task.exception())
+        if self._state < State.LINGER:
+            self._abort()
+        if self._state is State.CLOSED:
+            self._owner.forget(self)
+
+
+def _finish(response: Response) -> None:
+    finished: Callable[[], None] | None = response.finished
+    if finished is not None:
+        response.finished = None
+        try:
+            finished()
+        except Exception:
+            _logger.exception("a response could not be finished")

@@ -1,0 +1,79 @@
+"""Bounds and timeouts of the HTTP server, and what it tells an observer about each exchange.
+
+Lives here: plain frozen data. Must not live here: sockets, or limits of Azure operations
+(limits.py). Source: RFC 9112 sections 2.3, 3 and 9.5 (a server may bound what it accepts, and may
+close an idle or slow connection); the figures are our own choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from strongroom.errors import StorageError
+from strongroom.limits import (
+    KIB,
+    MIB,
+    REQUEST_HEAD_BYTES_MAX,
+    REQUEST_HEADERS_MAX,
+    REQUEST_TARGET_BYTES_MAX,
+)
+from strongroom.wire.http import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Everything that can be set on an HTTP server; the defaults suit the internet and loopback
+    alike.
+
+    A connection may send `pipeline_bytes_max` ahead of its turn; a body is buffered between
+    `body_buffer_low_bytes` and `body_buffer_high_bytes`; both are soft by one read (256 KiB).
+    While a body is read or an answer is written, `stall_bytes_min` must move in every stall
+    timeout. An unread body of up to `discard_bytes_max` is thrown away to keep the connection;
+    beyond that the connection ends, lingering until the client has seen the answer (`linger_*`).
+    """
+
+    head_bytes_max: int = REQUEST_HEAD_BYTES_MAX
+    headers_max: int = REQUEST_HEADERS_MAX
+    target_bytes_max: int = REQUEST_TARGET_BYTES_MAX
+    connections_max: int = 8192
+    backlog: int = 1024
+    pipeline_bytes_max: int = 64 * KIB
+    body_buffer_high_bytes: int = MIB
+    body_buffer_low_bytes: int = 256 * KIB
+    write_buffer_high_bytes: int = 512 * KIB
+    stall_bytes_min: int = KIB
+    head_timeout_s: float = 30.0
+    idle_timeout_s: float = 120.0
+    body_stall_timeout_s: float = 30.0
+    write_stall_timeout_s: float = 60.0
+    discard_bytes_max: int = MIB
+    discard_timeout_s: float = 5.0
+    linger_bytes_max: int = 512 * MIB
+    linger_timeout_s: float = 30.0
+    linger_idle_timeout_s: float = 2.0
+    tls_handshake_timeout_s: float = 15.0
+    sweep_interval_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and how it was answered, for telemetry.
+
+    `request` is None when no request could be read. `bytes_in` counts the body bytes that
+    arrived, `bytes_out` everything handed to the socket, head included. `seconds` runs from the
+    complete request head to the last byte handed over. `complete` is False when the answer could
+    not be sent whole.
+    """
+
+    request: Request | None
+    status: int
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+    complete: bool
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+RenderError = Callable[[StorageError, Request | None], Response]
+Observer = Callable[[Exchange], None]

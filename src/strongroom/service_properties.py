@@ -1,0 +1,89 @@
+"""The properties of a service as values: logging, metrics, CORS, retention, static website.
+
+Lives here: structs that the wire, the rules and the services share. Must not live here: XML
+(wire/service_properties_xml.py), matching of CORS rules (semantics/cors.py). Source: "Set Blob
+Service Properties".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+
+class RetentionPolicy(msgspec.Struct, frozen=True):
+    """How long something is kept; `days` (1 to 365) is given exactly when `enabled`."""
+
+    enabled: bool = False
+    days: int | None = None
+    allow_permanent_delete: bool | None = None
+
+
+class Logging(msgspec.Struct, frozen=True):
+    """Which requests are logged."""
+
+    version: str = "1.0"
+    delete: bool = False
+    read: bool = False
+    write: bool = False
+    retention: RetentionPolicy = RetentionPolicy()
+
+
+class Metrics(msgspec.Struct, frozen=True):
+    """Hour or minute metrics; `include_apis` is given exactly when `enabled`."""
+
+    version: str = "1.0"
+    enabled: bool = False
+    include_apis: bool | None = None
+    retention: RetentionPolicy = RetentionPolicy()
+
+
+class CorsRule(msgspec.Struct, frozen=True):
+    """What browsers of some origins may do; `max_age_s` is how long they may remember it."""
+
+    allowed_origins: tuple[str, ...]
+    allowed_methods: tuple[str, ...]
+    allowed_headers: tuple[str, ...] = ()
+    exposed_headers: tuple[str, ...] = ()
+    max_age_s: int = 0
+
+
+class StaticWebsite(msgspec.Struct, frozen=True):
+    """Serving of the `$web` container as a website."""
+
+    enabled: bool = False
+    index_document: str | None = None
+    error_document_404_path: str | None = None
+    default_index_document_path: str | None = None
+
+
+class ServiceProperties(msgspec.Struct, frozen=True):
+    """All properties; None = the section was not given (in a request: leave it as it is)."""
+
+    logging: Logging | None = None
+    hour_metrics: Metrics | None = None
+    minute_metrics: Metrics | None = None
+    cors: tuple[CorsRule, ...] | None = None
+    default_service_version: str | None = None
+    delete_retention: RetentionPolicy | None = None
+    static_website: StaticWebsite | None = None
+
+    def updated(self, request: ServiceProperties) -> ServiceProperties:
+        """These properties with every section that `request` gives put in place of the old one."""
+        given = {
+            name: value
+            for name in self.__struct_fields__
+            if (value := getattr(request, name)) is not None
+        }
+        return msgspec.structs.replace(self, **given)
+
+
+DEFAULT: Final = ServiceProperties(
+    logging=Logging(),
+    hour_metrics=Metrics(),
+    minute_metrics=Metrics(),
+    cors=(),
+    delete_retention=RetentionPolicy(),
+    static_website=StaticWebsite(),
+)

@@ -1,0 +1,243 @@
+"""Put Blob, Get Blob, Get Blob Properties: a block blob written and read as a whole.
+
+Lives here: the pure decision of the write, and the body's way out. Must not live here: blocks
+(blocks.py), properties, metadata and leases (attributes.py), snapshots and deletion (snapshots.py).
+Source: "Put Blob", "Get Blob", "Get Blob Properties" of the REST reference; reference sections 2,
+6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.engines.base import ContentMissing, Partition, Ref
+from strongroom.errors import StorageError
+from strongroom.services import intake
+from strongroom.services.calls import Call, Piece
+from strongroom.services.changes import BlobChange
+from strongroom.services.heads import replace_head
+from strongroom.services.intake import NO_DIGESTS, Digests
+from strongroom.services.runner import BlobState, BlobView, Services, partition_generation
+from strongroom.store import bodies, keys, records
+from strongroom.store.bodies import Received
+from strongroom.store.records import BlobRecord, Inline, Listed, ListedBlock, Stored
+from strongroom.values import ByteRange, ContentProperties, Metadata
+
+NO_PROPERTIES: Final = ContentProperties()
+
+
+@dataclass(frozen=True, slots=True)
+class PutBlob:
+    """Input of Put Blob (block blob). `digests` are of the body; `properties.md5` is what is
+    stored."""
+
+    properties: ContentProperties = NO_PROPERTIES
+    metadata: Metadata = ()
+    digests: Digests = NO_DIGESTS
+    tier: str | None = None
+    tags: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlobWritten:
+    """Result of a write: ETag and Last-Modified as stamps; digests of the body that was
+    received."""
+
+    etag: int
+    modified: int
+    md5: bytes | None = None
+    crc64: int | None = None
+
+
+async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
+    """Put Blob: replaces the blob with the request's body.
+
+    Raises: StorageError Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge, PendingCopyOperation,
+        UnauthorizedBlobOverwrite, and what guard_blob raises.
+    """
+    intake.check_size(call.body, intake.put_blob_bytes_max(call.version))
+    received = await intake.receive(services, call, md5=True)
+    try:
+        intake.verify(call.input.digests, received)
+        return await services.change_blob(
+            call, lambda state, change: _put(call, received, state, change)
+        )
+    except BaseException:
+        intake.discard(services, received)
+        raise
+
+
+def _put(
+    call: Call[PutBlob], received: Received, state: BlobState, change: BlobChange
+) -> BlobWritten:
+    given = call.input
+    properties = given.properties
+    if properties.md5 is None:
+        properties = msgspec.structs.replace(properties, md5=received.md5)
+    replace_head(
+        call,
+        state,
+        change,
+        size_bytes=received.size_bytes,
+        body=change.take_body(received),
+        properties=properties,
+        metadata=given.metadata,
+        tier=given.tier,
+        tags=given.tags,
+    )
+    return BlobWritten(change.stamp, change.stamp, received.md5, received.crc64)
+
+
+@dataclass(frozen=True, slots=True)
+class GetBlob:
+    """Input of Get Blob. `range_md5` and `range_crc64` ask for digests of the range."""
+
+    range: ByteRange | None = None
+    range_md5: bool = False
+    range_crc64: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Result of Get Blob: the bytes [offset, offset + length) of the blob.
+
+    `partial` tells a 206 from a 200. `finished` must be called when the body was sent or given up.
+    """
+
+    view: BlobView
+    offset: int
+    length: int
+    partial: bool
+    pieces: bytes | AsyncIterable[Piece]
+    finished: Callable[[], None] | None = None
+    range_md5: bytes | None = None
+    range_crc64: int | None = None
+
+
+async def get_properties(services: Services, call: Call[Any]) -> BlobView:
+    """Get Blob Properties: the blob's head, or the snapshot named."""
+    return await services.view_blob(call)
+
+
+async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
+    """Get Blob: a consistent body, pinned while it is sent, with a digest of the range if asked
+    for.
+
+    Raises: StorageError InvalidRange (416 with Content-Range), and what guard_blob raises.
+    """
+    _check_digest_request(call.input)
+    while True:
+        view = await services.view_blob(call, (keys.inline(call.snapshot or 0),))
+        offset, length = _wanted(call.input, view.blob)
+        try:
+            download = await _open(services, call, view, offset, length)
+        except ContentMissing:
+            # Replaced between the look at the head and the pin: the new head decides.
+            continue
+        if download is None:
+            continue
+        if call.input.range_md5 or call.input.range_crc64:
+            return await _with_digests(call.input, download)
+        return download
+
+
+def _check_digest_request(given: GetBlob) -> None:
+    if given.range_md5 and given.range_crc64:
+        raise errors.invalid_header("x-ms-range-get-content-crc64", "true")
+    if (given.range_md5 or given.range_crc64) and given.range is None:
+        name = "md5" if given.range_md5 else "crc64"
+        raise errors.invalid_header(f"x-ms-range-get-content-{name}", "true")
+
+
+def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
+    if given.range is None:
+        return 0, blob.size_bytes
+    within = given.range.within(blob.size_bytes)
+    if within is None:
+        headers = (("Content-Range", f"bytes */{blob.size_bytes}"),)
+        raise StorageError(errors.INVALID_RANGE, None, (), headers)
+    if (given.range_md5 or given.range_crc64) and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    return within
+
+
+async def _open(
+    services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
+) -> Download | None:
+    """The body of what was seen, or None when it has changed since and must be looked at again."""
+    body = view.blob.body
+    partial = call.input.range is not None
+    if body is None or length == 0:
+        return Download(view, offset, length, partial, b"")
+    if isinstance(body, Inline):
+        (found,) = view.extra
+        assert found is not None
+        return Download(view, offset, length, partial, found.value[offset : offset + length])
+    if isinstance(body, Stored):
+        opened = await services.store.open(body.content)
+        pieces = opened.slices(offset, length)
+        return Download(view, offset, length, partial, pieces, opened.close)
+    return await _open_listed(services, call, view, body, offset, length)
+
+
+async def _open_listed(
+    services: Services, call: Call[GetBlob], view: BlobView, body: Listed, offset: int, length: int
+) -> Download | None:
+    partition = keys.blob(partition_generation(call), call.blob)
+    reading = services.readers.begin(partition)
+    try:
+        # Registered first, looked at again second: what this head names is not swept any more.
+        key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
+        (again,) = await services.store.read([Ref(partition, key)])
+        current = records.BLOB.of(again)
+        if current is None or current.body != body:
+            reading.end()
+            return None
+        spans = bodies.spans(await read_list(services, partition, body), offset, length)
+    except BaseException:
+        reading.end()
+        raise
+    pieces = bodies.read_spans(services.store, spans)
+    return Download(view, offset, length, call.input.range is not None, pieces, reading.end)
+
+
+async def read_list(
+    services: Services, partition: Partition, body: Listed
+) -> tuple[ListedBlock, ...]:
+    """The blocks of a listed body; the caller has seen to it that they are not swept meanwhile."""
+    if body.list_content is not None:
+        data = await bodies.read_whole(services.store, body.list_content)
+        return records.BLOCK_LIST.decode(data)
+    (found,) = await services.store.read([Ref(partition, keys.block_list(body.number))])
+    if found is None:
+        raise ContentMissing(f"block list {body.number}")
+    return records.BLOCK_LIST.decode(found.value)
+
+
+async def _with_digests(given: GetBlob, download: Download) -> Download:
+    """The range (at most 4 MiB) in memory, with the digest that was asked for."""
+    try:
+        pieces = download.pieces
+        if isinstance(pieces, bytes):
+            data = pieces
+        else:
+            data = b"".join([chunk async for chunk in bodies.as_bytes(pieces)])
+    finally:
+        if download.finished is not None:
+            download.finished()
+    return Download(
+        download.view,
+        download.offset,
+        download.length,
+        download.partial,
+        data,
+        None,
+        hashlib.md5(data, usedforsecurity=False).digest() if given.range_md5 else None,
+        bodies.crc64(data) if given.range_crc64 else None,
+    )

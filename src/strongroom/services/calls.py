@@ -1,0 +1,105 @@
+"""What a service function is called with: the target, what was authorized, and the typed input.
+
+Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`, the container as
+it was when the request was authorized. Must not live here: HTTP, decisions.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.errors import CONDITION_NOT_MET, ErrorCode
+from strongroom.semantics.conditions import Conditions
+from strongroom.semantics.lease import LeaseUse
+from strongroom.store.records import ContainerRecord
+from strongroom.values import FileSlice
+
+I_co = TypeVar("I_co", covariant=True)
+
+
+class Existence(enum.Enum):
+    """What an operation wants of the blob it names."""
+
+    COMMITTED = "committed"
+    """It must exist with committed content: else 404 BlobNotFound."""
+    CREATES = "creates"
+    """The operation creates it or replaces it."""
+    ANY = "any"
+    """Uncommitted blocks are enough (Get Block List, Lease Blob)."""
+
+
+class ConditionUse(enum.Enum):
+    """Which conditional headers an operation takes (conditions.md, section 2)."""
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+    REFUSED = "refused"
+    """Container operations: If-Match and If-None-Match are answered 400."""
+    DATES = "dates"
+    """Container operations that take If-Modified-Since and If-Unmodified-Since."""
+    MODIFIED_SINCE = "modified-since"
+    """Set Container Metadata: If-Modified-Since only."""
+    TAGS = "tags"
+    """Get Block List: x-ms-if-tags only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the runner checks before an operation's decision. `unmet` is the error of a write's
+    condition that does not hold (the copies have their own)."""
+
+    lease: LeaseUse = LeaseUse.NONE
+    conditions: ConditionUse = ConditionUse.NONE
+    existence: Existence = Existence.COMMITTED
+    unmet: ErrorCode = CONDITION_NOT_MET
+
+
+class BodySource(Protocol):
+    """The request's body, read at most once."""
+
+    size_bytes: int | None
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A container's record and version, as they were when the request was authorized."""
+
+    record: ContainerRecord
+    version: int
+
+
+@dataclass(slots=True)
+class Call(Generic[I_co]):
+    """One request, decoded and authorized.
+
+    `place` is None for operations on the account and for Create Container. `authorize` judges
+    another place again and raises; the runner calls it when the container changed since. `wait_s`
+    is `x-strongroom-wait` (0 = do not wait). `version` is x-ms-version. `snapshot` is in ticks.
+    """
+
+    rule: Rule
+    account: str
+    container: str
+    blob: str
+    snapshot: int | None
+    place: Place | None
+    authorize: Callable[[Place | None], None]
+    may_overwrite: bool
+    lease_id: str | None
+    conditions: Conditions
+    wait_s: int
+    version: str
+    body: BodySource
+    input: I_co
+    overrides: Overrides = NO_OVERRIDES
+    secondary: bool = False
+
+
+Piece = bytes | FileSlice

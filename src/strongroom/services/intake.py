@@ -1,0 +1,103 @@
+"""How a request's body comes in: bounded, guarded before it is read, verified before it is
+committed.
+
+Lives here: what Put Blob, Put Block, Put Block List and the copies share about bodies. Must not
+live
+here: decisions. Source: "Put Blob" and "Put Block", request headers Content-MD5,
+x-ms-content-crc64.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any, Final
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError
+from strongroom.services.calls import BodySource, Call
+from strongroom.services.runner import Services
+from strongroom.store import bodies
+from strongroom.store.bodies import Received
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """What the client says the body's digests are: raw MD5, CRC-64 as a number; None = not said."""
+
+    md5: bytes | None = None
+    crc64: int | None = None
+
+
+NO_DIGESTS: Final = Digests()
+
+
+def check_size(body: BodySource, max_bytes: int) -> None:
+    """Refuse a body that is too large, or of unknown size, before a byte of it is read.
+
+    Raises: StorageError MissingContentLengthHeader, RequestBodyTooLarge with MaxLimit.
+    """
+    if body.size_bytes is None:
+        raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
+    if body.size_bytes > max_bytes:
+        raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(max_bytes)),))
+
+
+def block_bytes_max(version: str) -> int:
+    """How large a block may be under an x-ms-version."""
+    return next(row[1] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
+
+
+def put_blob_bytes_max(version: str) -> int:
+    """How large the body of Put Blob may be under an x-ms-version."""
+    return next(row[2] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
+
+
+async def receive(services: Services, call: Call[Any], md5: bool, inline: bool = True) -> Received:
+    """Read the request's body, after the checks that need no body when it is worth it.
+
+    A large body is refused before it is sent (the client may wait for `100 Continue`); a small one
+    has arrived already, and is judged once, at the serial point.
+
+    Raises: what guard_blob raises; what the body raises.
+    """
+    size_bytes = call.body.size_bytes
+    if size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX:
+        await services.check_blob(call)
+    return await bodies.receive(services.store, call.body, md5, inline)
+
+
+def discard(services: Services, received: Received) -> None:
+    """Give up a received body that no commit took."""
+    if received.content is not None:
+        services.store.discard(received.content)
+
+
+def verify(said: Digests, received: Received) -> None:
+    """Compare what the client said with what arrived.
+
+    Raises: StorageError Md5Mismatch, Crc64Mismatch, with both values.
+    """
+    if said.md5 is not None and received.md5 is not None and said.md5 != received.md5:
+        raise StorageError(
+            errors.MD5_MISMATCH,
+            None,
+            (
+                ("UserSpecifiedMd5", base64.b64encode(said.md5).decode()),
+                ("ServerCalculatedMd5", base64.b64encode(received.md5).decode()),
+            ),
+        )
+    if said.crc64 is not None and said.crc64 != received.crc64:
+        raise StorageError(
+            errors.CRC64_MISMATCH,
+            None,
+            (
+                ("UserSpecifiedCrc64", crc64_text(said.crc64)),
+                ("ServerCalculatedCrc64", crc64_text(received.crc64)),
+            ),
+        )
+
+
+def crc64_text(value: int) -> str:
+    """base64 of the eight bytes, little-endian, as x-ms-content-crc64 has it."""
+    return base64.b64encode(value.to_bytes(8, "little")).decode()

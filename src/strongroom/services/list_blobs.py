@@ -1,0 +1,107 @@
+"""List Blobs: one page of a container's blobs, snapshots and common prefixes.
+
+Lives here: which records of a container a listing shows. Must not live here: XML (wire/), the rules
+of prefix, delimiter and marker (semantics/listing.py). Source: "List Blobs"; reference section 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.engines.base import Face
+from strongroom.semantics.listing import START, Page, Position, Prefix
+from strongroom.services import pages
+from strongroom.services.calls import Call
+from strongroom.services.runner import Services, partition_generation
+from strongroom.store import keys, records
+from strongroom.store.records import BlobRecord
+
+SNAPSHOTS: Final = "snapshots"
+UNCOMMITTED: Final = "uncommittedblobs"
+METADATA: Final = "metadata"
+COPY: Final = "copy"
+TAGS: Final = "tags"
+INCLUDES: Final = frozenset(
+    (
+        *(SNAPSHOTS, UNCOMMITTED, METADATA, COPY, TAGS),
+        # Taken, and nothing is added: there is nothing of the kind here.
+        *("deleted", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold"),
+        "permissions",
+    )
+)
+"""The words that `include` may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListBlobs:
+    """Input of List Blobs.
+
+    `start` is the decoded marker; `include` has words of `INCLUDES`; an empty `delimiter` folds
+    nothing.
+    """
+
+    prefix: str = ""
+    delimiter: str = ""
+    start: Position = START
+    max_results: int = limits.LIST_RESULTS_MAX
+    include: frozenset[str] = frozenset()
+
+
+class BlobRow(msgspec.Struct, frozen=True):
+    """One blob (`snapshot` None) or snapshot (its ticks)."""
+
+    name: str
+    snapshot: int | None
+    blob: BlobRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPage:
+    """Result: rows and prefixes in order of names, where the next page begins (None = nothing is
+    left), and the store time at which leases are to be judged."""
+
+    items: list[BlobRow | Prefix]
+    marker: Position | None
+    now: int
+
+
+async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
+    """List Blobs, flat or by hierarchy. A page may be short, or empty, and have a marker.
+
+    Raises: StorageError ContainerNotFound, also when it is deleted meanwhile;
+        InvalidQueryParameterValue for snapshots with a delimiter; what authorizing raises.
+    """
+    given = call.input
+    snapshots = SNAPSHOTS in given.include
+    uncommitted = UNCOMMITTED in given.include
+    if snapshots and given.delimiter:
+        reason = "Snapshots cannot be listed with a delimiter."
+        raise errors.invalid_query("include", SNAPSHOTS, reason)
+    page = Page[BlobRow](given.prefix, given.delimiter, given.max_results, given.start)
+    keyspace = keys.blobs(partition_generation(call))
+    await pages.fill(
+        services.store, keyspace, page, lambda faces: _rows(faces, snapshots, uncommitted)
+    )
+    # Last: a container that is there now was there all the time, and nothing of it was swept.
+    await services.check_place(call)
+    timed = any(not isinstance(item, Prefix) and item.blob.lease for item in page.items)
+    return BlobPage(page.items, page.marker, await services.store.now() if timed else 0)
+
+
+def _rows(
+    faces: Sequence[Face], snapshots: bool, uncommitted: bool
+) -> Iterator[tuple[bytes, bytes, BlobRow | None]]:
+    decode, head = records.BLOB.decode, keys.HEAD_KEY.name
+    for name, key, value, _ in faces:
+        ticks = None if key == head else keys.snapshot_ticks(key)
+        if ticks is not None and not snapshots:
+            yield name, key, None
+            continue
+        blob = decode(value)
+        shown = blob.committed or uncommitted
+        yield name, key, BlobRow(name.decode(), ticks, blob) if shown else None

@@ -1,0 +1,70 @@
+"""List Containers: one page of an account's containers, by name.
+
+Must not live here: XML (wire/), the rules of prefix and marker (semantics/listing.py). Source:
+"List Containers"; reference section 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from strongroom import limits
+from strongroom.engines.base import Face
+from strongroom.semantics.listing import START, Page, Position, Prefix
+from strongroom.services import pages
+from strongroom.services.calls import Call
+from strongroom.services.runner import Services
+from strongroom.store import keys, records
+from strongroom.store.records import ContainerRecord
+
+METADATA: Final = "metadata"
+INCLUDES: Final = frozenset((METADATA, "deleted", "system"))
+"""The words that `include` may have; there are no deleted and no system containers here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListContainers:
+    """Input of List Containers; `start` is the decoded marker."""
+
+    prefix: str = ""
+    start: Position = START
+    max_results: int = limits.LIST_RESULTS_MAX
+    include: frozenset[str] = frozenset()
+
+
+class ContainerRow(msgspec.Struct, frozen=True):
+    """One container."""
+
+    name: str
+    record: ContainerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPage:
+    """Result: rows in order of names, where the next page begins (None = nothing is left), and the
+    store time at which leases are to be judged."""
+
+    items: list[ContainerRow]
+    marker: Position | None
+    now: int
+
+
+async def list_containers(services: Services, call: Call[ListContainers]) -> ContainerPage:
+    """List Containers of the account. A page may be short and have a marker."""
+    given = call.input
+    page = Page[ContainerRow](given.prefix, "", given.max_results, given.start)
+    await pages.fill(services.store, keys.containers(call.account), page, _rows)
+    # Without a delimiter nothing is folded.
+    items = [item for item in page.items if not isinstance(item, Prefix)]
+    timed = any(item.record.lease for item in items)
+    return ContainerPage(items, page.marker, await services.store.now() if timed else 0)
+
+
+def _rows(faces: Sequence[Face]) -> Iterator[tuple[bytes, bytes, ContainerRow]]:
+    decode = records.CONTAINER.decode
+    for name, key, value, _ in faces:
+        yield name, key, ContainerRow(name.decode(), decode(value))

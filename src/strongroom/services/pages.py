@@ -1,0 +1,39 @@
+"""One page of a listing, read from a keyspace with bounded work.
+
+Lives here: the loop between the engine's scan and the rules of listing. Must not live here: which
+records can be seen (the listings), prefixes and markers (semantics/listing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from strongroom import limits
+from strongroom.engines.base import Engine, Face, Position
+from strongroom.semantics.listing import Page
+
+T = TypeVar("T")
+
+Rows = Callable[[Sequence[Face]], Iterable[tuple[bytes, bytes, T | None]]]
+"""Faces as (name, key, item): an item for each record that the listing shows, else None."""
+
+
+async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) -> None:
+    """Read until the page is complete, or until it has read as much as one page may.
+
+    Each read is of one committed state and goes on where the last one ended, so whatever stands
+    still meanwhile is listed exactly once.
+    """
+    scanned = least = 0
+    while not page.done:
+        if scanned >= limits.LIST_SCANNED_RECORDS_MAX:
+            page.cut()
+            return
+        # Where much cannot be seen, small pages must not read on in small steps.
+        want = min(max(page.want, least), limits.LIST_RESULTS_MAX)
+        until = None if page.until is None else Position(*page.until)
+        found = await engine.scan(keyspace, Position(*page.first), until, want)
+        page.feed(rows(found.faces), found.resume)
+        scanned += len(found.faces)
+        least = 2 * want

@@ -1,0 +1,270 @@
+"""The runner: loads what an operation names, guards, decides, commits, waits.
+
+Lives here: the only two ways in which a blob or a container is looked at (`view_*`, committed
+state) or changed (`change_*`, a pure decision at the engine's serial point). Must not live here:
+any one operation's behaviour, HTTP, SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from strongroom import errors
+from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.clock import Clock
+from strongroom.engines.base import Commit, Key, Record, Ref, Step, Store, Write
+from strongroom.errors import StorageError
+from strongroom.semantics import lease as leases
+from strongroom.services.calls import Call, Place
+from strongroom.services.changes import BlobChange
+from strongroom.services.guard import guard_blob, guard_container, same_place
+from strongroom.services.waiting import NotYet, Waiting
+from strongroom.store import keys, records
+from strongroom.store.bodies import Readers
+from strongroom.store.records import BlobRecord, ContainerRecord, Upload
+
+T = TypeVar("T")
+
+# What may turn out otherwise a moment later, when the client said that it wants to wait for that.
+_WAITABLE = (errors.NOT_MODIFIED, errors.BLOB_NOT_FOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class BlobView:
+    """A blob's head or snapshot in one committed snapshot of its partition.
+
+    `now` is store time where the record depends on time (it has a lease), else the record's own
+    modification. `extra` are the further records that were asked for, in order.
+    """
+
+    blob: BlobRecord
+    now: int
+    extra: tuple[Record | None, ...] = ()
+    is_snapshot: bool = False
+    overrides: Overrides = NO_OVERRIDES
+
+
+@dataclass(frozen=True, slots=True)
+class BlobState:
+    """What a decision on a blob sees. `named` is the head or the snapshot that the request
+    names."""
+
+    head: BlobRecord | None
+    named: BlobRecord | None
+    upload: Upload | None
+    extra: tuple[Record | None, ...]
+    now: int
+
+
+BlobDecision = Callable[[BlobState, BlobChange], T]
+ContainerDecision = Callable[[ContainerRecord, int], tuple[T, ContainerRecord | None]]
+
+
+class Services:
+    """What every service function is handed: the store, time, who reads, who waits.
+
+    Arguments:
+        store: an engine that keeps both contracts.
+        clock: for randomness (lease and copy ids); store time comes from the store.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+        self.readers = Readers()
+        self.waiting = Waiting(store)
+
+    async def place(self, account: str, container: str) -> Place | None:
+        """The container as it is now, or None."""
+        (record,) = await self.store.read([keys.container(account, container)])
+        if record is None:
+            return None
+        return Place(records.CONTAINER.decode(record.value), record.version)
+
+    async def await_place(self, account: str, container: str, wait_s: int) -> Place | None:
+        """Like `place`, but waits up to `wait_s` for a container that does not exist."""
+        ref = keys.container(account, container)
+
+        async def attempt() -> Place:
+            place = await self.place(account, container)
+            if place is None:
+                raise NotYet(StorageError(errors.CONTAINER_NOT_FOUND), [(ref, None)])
+            return place
+
+        try:
+            return await self.waiting.until_answered(wait_s, attempt)
+        except StorageError:
+            return None
+
+    async def view_blob(
+        self, call: Call[Any], extra: Sequence[Key] = (), wait: bool = True
+    ) -> BlobView:
+        """The committed blob that the request names, guarded; waits when the request asks for it.
+
+        Arguments:
+            extra: further keys of the blob's partition, read in the same snapshot.
+            wait: whether the operation supports `x-strongroom-wait`.
+
+        Raises: StorageError as guard_blob does.
+        """
+        if not (wait and call.wait_s):
+            return await self._view_blob_now(call, extra, None)
+        seen = [False]
+        return await self.waiting.until_answered(
+            call.wait_s, lambda: self._view_blob_now(call, extra, seen)
+        )
+
+    async def _view_blob_now(
+        self, call: Call[Any], extra: Sequence[Key], seen: list[bool] | None
+    ) -> BlobView:
+        place_ref, named_ref = self._blob_refs(call)
+        partition = named_ref.partition
+        refs = [place_ref, named_ref, *(Ref(partition, key) for key in extra)]
+        place_record, named, *rest = await self.store.read(refs)
+        _check_place(call, place_record)
+        blob = records.BLOB.of(named)
+        now = 0 if blob is None else blob.modified
+        if blob is not None and blob.lease is not None:
+            now = await self.store.now()
+        try:
+            guard_blob(call, blob, now)
+        except StorageError as error:
+            gone = seen is not None and seen[0] and error.row is errors.BLOB_NOT_FOUND
+            if seen is None or gone or error.row not in _WAITABLE:
+                raise
+            seen[0] = blob is not None
+            watched = [(place_ref, place_record and place_record.version)]
+            watched.append((named_ref, named and named.version))
+            until = None if blob is None else leases.next_change(blob.lease, now)
+            raise NotYet(error, watched, now, until) from None
+        assert blob is not None
+        snapshot = call.snapshot is not None
+        return BlobView(blob, now, tuple(rest), snapshot, call.overrides)
+
+    async def check_blob(self, call: Call[Any]) -> None:
+        """Refuse early, on committed state, what the serial point would refuse too: before a large
+        body is read. Raises: as guard_blob."""
+        place_ref, named_ref = self._blob_refs(call)
+        place_record, named = await self.store.read([place_ref, named_ref])
+        _check_place(call, place_record)
+        blob = records.BLOB.of(named)
+        timed = blob is not None and blob.lease is not None
+        guard_blob(call, blob, await self.store.now() if timed else 0)
+
+    def _blob_refs(self, call: Call[Any]) -> tuple[Ref, Ref]:
+        assert call.place is not None
+        partition = keys.blob(call.place.record.generation, call.blob)
+        key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
+        return keys.container(call.account, call.container), Ref(partition, key)
+
+    async def change_blob(
+        self, call: Call[Any], decide: BlobDecision[T], extra: Sequence[Key] = ()
+    ) -> T:
+        """Decide on one blob at the serial point and commit durably.
+
+        Arguments:
+            decide: pure: (state, change) -> result; it tells `change` what to write.
+            extra: further keys of the partition that the decision needs and guards.
+
+        Raises: StorageError as guard_blob and the decision do; the engine's errors.
+        """
+        place_ref, named_ref = self._blob_refs(call)
+        partition = named_ref.partition
+        head_ref = Ref(partition, keys.HEAD_KEY)
+        refs = [place_ref, head_ref, Ref(partition, keys.UPLOAD_KEY)]
+        refs += [Ref(partition, key) for key in extra]
+        if call.snapshot is not None:
+            refs.append(named_ref)
+
+        def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
+            _check_place(call, found[0])
+            head = records.BLOB.of(found[1])
+            named = head if call.snapshot is None else records.BLOB.of(found[-1])
+            guard_blob(call, named, stamp)
+            upload = records.UPLOAD.of(found[2])
+            generation = partition_generation(call)
+            change = BlobChange(partition, generation, call.blob, stamp, head, upload)
+            rest = tuple(found[3 : 3 + len(extra)])
+            result = decide(BlobState(head, named, upload, rest, stamp), change)
+            return Commit(result, change.steps())
+
+        return await self.store.update(partition, refs, at_serial_point)
+
+    async def view_container(self, call: Call[Any]) -> tuple[ContainerRecord, int]:
+        """The committed container, guarded, with store time; waits when the request asks for it.
+
+        Raises: StorageError ContainerNotFound, lease and condition errors.
+        """
+        if not call.wait_s:
+            return await self._view_container_now(call)
+        return await self.waiting.until_answered(
+            call.wait_s, lambda: self._view_container_now(call)
+        )
+
+    async def _view_container_now(self, call: Call[Any]) -> tuple[ContainerRecord, int]:
+        ref = keys.container(call.account, call.container)
+        (found,) = await self.store.read([ref])
+        _check_place(call, found)
+        container = records.CONTAINER.of(found)
+        assert container is not None and found is not None
+        now = container.modified if container.lease is None else await self.store.now()
+        try:
+            guard_container(call, container, now)
+        except StorageError as error:
+            if error.row is not errors.NOT_MODIFIED or not call.wait_s:
+                raise
+            until = leases.next_change(container.lease, now)
+            raise NotYet(error, [(ref, found.version)], now, until) from None
+        return container, now
+
+    async def change_container(self, call: Call[Any], decide: ContainerDecision[T]) -> T:
+        """Decide on a container's own record: (record, stamp) -> (result, new record or None).
+
+        Raises: StorageError ContainerNotFound, lease and condition errors, the decision's own.
+        """
+        ref = keys.container(call.account, call.container)
+
+        def committed(container: ContainerRecord, stamp: int) -> Commit[T]:
+            result, changed = decide(container, stamp)
+            if changed is None:
+                return Commit(result)
+            write = Write(ref.key, records.CONTAINER.encode(changed))
+            return Commit(result, (Step(ref.partition, (write,)),))
+
+        return await self.commit_container(call, committed)
+
+    async def commit_container(
+        self, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
+    ) -> T:
+        """Like `change_container`, for a decision that names the commit's steps itself."""
+        ref = keys.container(call.account, call.container)
+
+        def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
+            _check_place(call, found[0])
+            container = records.CONTAINER.of(found[0])
+            assert container is not None
+            guard_container(call, container, stamp)
+            return decide(container, stamp)
+
+        return await self.store.update(ref.partition, [ref], at_serial_point)
+
+    async def check_place(self, call: Call[Any]) -> None:
+        """The container is still there and still allows the request: for what looks at more than
+        one record. Raises: StorageError ContainerNotFound; what authorizing raises."""
+        (found,) = await self.store.read([keys.container(call.account, call.container)])
+        _check_place(call, found)
+
+
+def partition_generation(call: Call[Any]) -> int:
+    """The generation of the container that the request was authorized for."""
+    assert call.place is not None
+    return call.place.record.generation
+
+
+def _check_place(call: Call[Any], found: Record | None) -> None:
+    """ContainerNotFound when it is gone or another; authorized again when it changed."""
+    if call.place is not None and found is not None and found.version == call.place.version:
+        return
+    same_place(call, records.CONTAINER.of(found), 0 if found is None else found.version)

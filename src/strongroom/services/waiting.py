@@ -1,0 +1,121 @@
+"""Waiting for a change instead of polling: the one mechanism behind `x-strongroom-wait`.
+
+Lives here: the loop decide - not yet - sleep until a durable commit, a moment or the limit - decide
+again, and the queue that serves waiters in order of arrival. Must not live here: what is waited
+for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from strongroom.engines.base import Engine, Ref
+from strongroom.errors import StorageError
+from strongroom.values import TICKS_PER_S
+
+T = TypeVar("T")
+
+
+class NotYet(Exception):
+    """The answer would be `error` now, but a change may bring a better one.
+
+    Arguments:
+        error: what is answered when the time is up.
+        watched: (record, version seen) pairs: a change of any of them is a reason to look again.
+        now: store time of the decision, in ticks.
+        until: the tick at which it is worth looking again though nothing is committed, or None.
+    """
+
+    def __init__(
+        self,
+        error: StorageError,
+        watched: Sequence[tuple[Ref, int | None]],
+        now: int = 0,
+        until: int | None = None,
+    ) -> None:
+        super().__init__(error.row.code)
+        self.error = error
+        self.watched = watched
+        self.now = now
+        self.until = until
+
+
+class Waiting:
+    """Waits on one engine's records; `stop` sends every waiter home with its last error."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._queues: dict[Ref, deque[asyncio.Future[None]]] = {}
+        self._stopping = False
+
+    def stop(self) -> None:
+        """No waiter goes on; the engine's `close` or `advance` wakes those that sleep."""
+        self._stopping = True
+
+    async def until_answered(self, wait_s: float, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Run `attempt` until it stops raising NotYet or `wait_s` is over; then its error is
+        raised."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_s
+        while True:
+            try:
+                return await attempt()
+            except NotYet as not_yet:
+                left_s = deadline - loop.time()
+                if left_s <= 0 or self._stopping:
+                    raise not_yet.error from None
+                if not_yet.until is not None:
+                    # One tick late rather than early: at `until` itself the state has changed.
+                    wake_s = (not_yet.until - not_yet.now + 1) / TICKS_PER_S
+                    left_s = min(left_s, max(wake_s, 0.001))
+                await self._sleep(not_yet.watched, left_s)
+
+    async def in_turn(
+        self, ref: Ref, wait_s: float, late: StorageError, attempt: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Like `until_answered`, but those who wait for the same record are served in order of
+        arrival.
+
+        Arguments:
+            late: raised for those whose time is up before their turn has come.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_s
+        turn: asyncio.Future[None] = loop.create_future()
+        queue = self._queues.setdefault(ref, deque())
+        queue.append(turn)
+        try:
+            if queue[0] is not turn:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        await turn
+                except TimeoutError:
+                    raise late from None
+            return await self.until_answered(max(0.0, deadline - loop.time()), attempt)
+        finally:
+            self._leave(ref, queue, turn)
+
+    def _leave(
+        self, ref: Ref, queue: deque[asyncio.Future[None]], turn: asyncio.Future[None]
+    ) -> None:
+        was_first = queue[0] is turn
+        queue.remove(turn)
+        if not queue:
+            del self._queues[ref]
+        elif was_first and not queue[0].done():
+            queue[0].set_result(None)
+
+    async def _sleep(self, watched: Sequence[tuple[Ref, int | None]], timeout_s: float) -> None:
+        sleepers = [
+            asyncio.ensure_future(self._engine.wait(ref, version, timeout_s))
+            for ref, version in watched
+        ]
+        try:
+            await asyncio.wait(sleepers, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for sleeper in sleepers:
+                sleeper.cancel()
+            await asyncio.gather(*sleepers, return_exceptions=True)

@@ -1,0 +1,144 @@
+"""The keyspace map: every place where a record can lie, as one table of functions.
+
+Lives here: which keyspace, partition and key each kind of record has, and why they sort as they do.
+Must not live here: what the records contain (records.py), or when they are written (services/).
+
+| record                  | keyspace         | partition       | class  | key                      |
+| ----------------------- | ---------------- | --------------- | ------ | ------------------------ |
+| container               | `c` + account    | container name  | face   | `c`                      |
+| service properties      | `s`              | account/service | face   | `p`                      |
+| blob's snapshot         | `b` + generation | blob name       | face   | 1 + ticks                |
+| blob's head             | `b` + generation | blob name       | face   | 2                        |
+| upload in progress      | `b` + generation | blob name       | hidden | `u`                      |
+| staged block            | `b` + generation | blob name       | hidden | `k` + upload + id + nr.   |
+| inline body             | `b` + generation | blob name       | hidden | `i` + ticks (0 = head's) |
+| block list              | `b` + generation | blob name       | hidden | `l` + stamp              |
+| retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |
+| job                     | `j`              | due + stamp     | face   | `j`                      |
+
+A generation is the stamp of the container's creation: a container that is deleted and created again
+has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
+before their base blob, oldest first, the order in which List Blobs reports them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.engines.base import Key, Partition, Ref
+
+CONTAINER_KEY: Final = Key(False, b"c")
+PROPERTIES_KEY: Final = Key(False, b"p")
+HEAD_KEY: Final = Key(False, b"\x02")
+UPLOAD_KEY: Final = Key(True, b"u")
+JOB_KEY: Final = Key(False, b"j")
+SERVICES: Final = b"s"
+JOBS: Final = b"j"
+_SNAPSHOT: Final = b"\x01"
+_STAGED: Final = b"k"
+_INLINE: Final = b"i"
+_BLOCK_LIST: Final = b"l"
+_RETIRED: Final = b"r"
+
+
+def number(value: int) -> bytes:
+    """Eight bytes that sort as the numbers do."""
+    return value.to_bytes(8, "big")
+
+
+def containers(account: str) -> bytes:
+    """The keyspace of an account's containers."""
+    return b"c" + account.encode()
+
+
+def container(account: str, name: str) -> Ref:
+    """A container's own record."""
+    return Ref(Partition(containers(account), name.encode()), CONTAINER_KEY)
+
+
+def service_properties(account: str, service: str) -> Ref:
+    """The properties of one service of an account."""
+    return Ref(Partition(SERVICES, f"{account}/{service}".encode()), PROPERTIES_KEY)
+
+
+def blobs(generation: int) -> bytes:
+    """The keyspace of a container's blobs."""
+    return b"b" + number(generation)
+
+
+def blob(generation: int, name: str) -> Partition:
+    """The partition of one blob."""
+    return Partition(blobs(generation), name.encode())
+
+
+def snapshot(ticks: int) -> Key:
+    """A blob's snapshot taken at `ticks`."""
+    return Key(False, _SNAPSHOT + number(ticks))
+
+
+def snapshot_range() -> tuple[bytes, bytes]:
+    """(first, until) of all snapshots in a blob's partition."""
+    return _SNAPSHOT, HEAD_KEY.name
+
+
+def snapshot_ticks(key: bytes) -> int | None:
+    """The snapshot's ticks when `key` is a snapshot's, else None."""
+    return int.from_bytes(key[1:], "big") if key[:1] == _SNAPSHOT else None
+
+
+def inline(ticks: int) -> Key:
+    """The inline bytes of a snapshot, or of the head (0): in a fixed place, so that one read of the
+    partition returns a head together with its small body."""
+    return Key(True, _INLINE + number(ticks))
+
+
+def block_list(stamp: int) -> Key:
+    """A committed block list that is short enough to lie beside the head; written once."""
+    return Key(True, _BLOCK_LIST + number(stamp))
+
+
+def retired(stamp: int) -> Key:
+    """A body that no head names any more and whose blocks are still to be dropped."""
+    return Key(True, _RETIRED + number(stamp))
+
+
+def retired_range() -> tuple[bytes, bytes]:
+    """(first, until) of a partition's retired bodies."""
+    return _RETIRED, _after(_RETIRED)
+
+
+def staged(upload: int, block_id: bytes, content: int) -> Key:
+    """A staged block. The content's number ends the key, so staging an id again adds a record and
+    the last one of an id is its latest: a block that a list is about to commit never vanishes."""
+    return Key(
+        True, _STAGED + number(upload) + bytes((len(block_id),)) + block_id + number(content)
+    )
+
+
+def staged_range(upload: int) -> tuple[bytes, bytes]:
+    """(first, until) of the staged blocks of one upload."""
+    return _STAGED + number(upload), _STAGED + number(upload + 1)
+
+
+def staged_before(upload: int) -> tuple[bytes, bytes]:
+    """(first, until) of the staged blocks of all uploads that began before the stamp `upload`."""
+    return _STAGED, _STAGED + number(upload)
+
+
+def staged_id(key: bytes) -> bytes:
+    """The block id of a staged block's key."""
+    return key[10 : 10 + key[9]]
+
+
+def job(due: int, stamp: int) -> Ref:
+    """Background work that must survive a restart, in the order in which it falls due."""
+    return Ref(Partition(JOBS, number(due) + number(stamp)), JOB_KEY)
+
+
+def job_times(partition: bytes) -> tuple[int, int]:
+    """(due, stamp) of a job's partition name."""
+    return int.from_bytes(partition[:8], "big"), int.from_bytes(partition[8:], "big")
+
+
+def _after(prefix: bytes) -> bytes:
+    return prefix[:-1] + bytes((prefix[-1] + 1,))

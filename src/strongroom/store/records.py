@@ -1,0 +1,193 @@
+"""What the records contain, and their versioned codecs.
+
+Lives here: the stored structs and how they become bytes: one version byte, then MessagePack. An
+unknown version is an error, never a guess. Must not live here: rules, keys, HTTP.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from strongroom.engines.base import Record
+from strongroom.service_properties import ServiceProperties
+from strongroom.values import AccessPolicy, ContentProperties, Lease, Metadata, PublicAccess
+
+R = TypeVar("R")
+
+
+class CorruptRecord(Exception):
+    """A record that this version cannot have written: damage, or a newer version's work."""
+
+
+class BlobKind(enum.IntEnum):
+    """The three kinds of blob."""
+
+    BLOCK = 1
+    PAGE = 2
+    APPEND = 3
+
+
+class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A container. Its blobs lie in the keyspace of `generation`. Times and `etag` are stamps."""
+
+    generation: int
+    etag: int
+    modified: int
+    metadata: Metadata = ()
+    public_access: PublicAccess = PublicAccess.NONE
+    policies: tuple[AccessPolicy, ...] = ()
+    lease: Lease | None = None
+
+
+class Inline(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Bytes in a hidden key beside the record (keys.inline): the head's, or a snapshot's."""
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A body that is one content; the head and its snapshots may share it."""
+
+    content: int
+
+
+class Listed(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A body made of `count` blocks. The block list lies in the hidden key of `number`
+    (keys.block_list) or, when it is long, in the content `list_content`; it never changes, and the
+    head and its snapshots may share it."""
+
+    number: int
+    count: int
+    list_content: int | None = None
+
+
+Body = Inline | Stored | Listed | None
+"""Where a blob's bytes are; None = no bytes."""
+
+
+class ListedBlock(msgspec.Struct, frozen=True, array_like=True):
+    """One block of a committed list: raw id, length, and the content that holds it."""
+
+    id: bytes
+    size_bytes: int
+    content: int
+
+
+class CopyState(msgspec.Struct, frozen=True, array_like=True):
+    """The last copy onto a blob. `status` is the wire's word; `completed` 0 = not yet."""
+
+    id: str
+    source: str
+    status: str
+    done_bytes: int
+    total_bytes: int
+    completed: int = 0
+    description: str | None = None
+
+
+class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A blob's head or one of its snapshots. `committed` False: only blocks were staged so far.
+
+    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record).
+    """
+
+    kind: BlobKind
+    committed: bool
+    etag: int
+    modified: int
+    created: int
+    size_bytes: int
+    body: Body
+    properties: ContentProperties
+    metadata: Metadata = ()
+    lease: Lease | None = None
+    copy: CopyState | None = None
+    snapshots: int = 0
+    tier: str | None = None
+    tier_changed: int = 0
+    tags: Metadata = ()
+
+
+class Upload(msgspec.Struct, frozen=True, array_like=True):
+    """The blocks being staged on a blob. `number` is the stamp of the upload's first block,
+    `id_bytes` the length of all its ids, `touched` the stamp of the last block."""
+
+    number: int
+    id_bytes: int
+    count: int
+    touched: int
+
+
+class StagedBlock(msgspec.Struct, frozen=True, array_like=True):
+    """One staged block."""
+
+    size_bytes: int
+    content: int
+
+
+class Retired(msgspec.Struct, frozen=True, array_like=True):
+    """A body that a head or a snapshot gave up and that others of the blob may still share."""
+
+    body: Stored | Listed
+
+
+class JobKind(enum.IntEnum):
+    """Background work."""
+
+    SWEEP_CONTAINER = 1
+    SWEEP_BLOB = 2
+    COPY = 3
+    EXPIRE_UPLOAD = 4
+
+
+class Job(msgspec.Struct, frozen=True, array_like=True):
+    """Work to be done after the answer. Blob jobs name their blob; `token` is what the blob's own
+    record must still say (a copy id), else the job is void."""
+
+    kind: JobKind
+    generation: int
+    blob: str = ""
+    token: str = ""
+
+
+class Codec(Generic[R]):
+    """Bytes of one record type.
+
+    Arguments:
+        kind: the struct's type.
+        version: the byte that precedes it; `decode` refuses others.
+    """
+
+    def __init__(self, kind: type[R], version: int = 1) -> None:
+        self._kind = kind
+        self._version = bytes((version,))
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = msgspec.msgpack.Decoder(kind)
+
+    def encode(self, value: R) -> bytes:
+        """The record's bytes."""
+        return self._version + self._encoder.encode(value)
+
+    def decode(self, data: bytes) -> R:
+        """The value of stored bytes. Raises CorruptRecord."""
+        if data[:1] != self._version:
+            raise CorruptRecord(f"record version {data[:1]!r} is not {self._version!r}")
+        try:
+            return self._decoder.decode(memoryview(data)[1:])
+        except msgspec.MsgspecError as error:
+            raise CorruptRecord(f"not a {self._kind}: {error}") from error
+
+    def of(self, record: Record | None) -> R | None:
+        """The value of a record that may be absent. Raises CorruptRecord."""
+        return None if record is None else self.decode(record.value)
+
+
+CONTAINER: Final = Codec(ContainerRecord)
+BLOB: Final = Codec(BlobRecord)
+UPLOAD: Final = Codec(Upload)
+STAGED: Final = Codec(StagedBlock)
+RETIRED: Final = Codec(Retired)
+JOB: Final = Codec(Job)
+PROPERTIES: Final = Codec(ServiceProperties)
+BLOCK_LIST: Final[Codec[tuple[ListedBlock, ...]]] = Codec(tuple[ListedBlock, ...])

@@ -1,0 +1,173 @@
+"""From a history that has no linearization to something a person can read.
+
+Here live the cut to the shortest beginning that already fails, the removal of what does not
+matter to it, and the table. The judgement itself is in `search.py`.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from strongroom.testing.linearizability import NEVER, Hints, Model, Operation, State
+from strongroom.testing.search import Found, SearchLimitError, find_order
+
+_TRIED_MAX: Final = 20_000  # operations searched, over all trials, to leave some out
+_CONTEXT_ROWS: Final = 6  # operations shown before those that have no place
+_ROWS_MAX: Final = 24  # of more than this the middle is not shown
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """Operations of one object that no order explains.
+
+    Arguments:
+        object_key: the object.
+        operations: the shortest beginning of the history that fails, without the operations that
+            do not matter; those still under way at its end have `returned == NEVER`.
+        order: the longest order of some of them that the model allows, as numbers.
+        states: what the object may be after that order.
+    """
+
+    object_key: str
+    operations: tuple[Operation, ...]
+    order: tuple[int, ...]
+    states: frozenset[Hashable]
+
+    def render(self) -> str:
+        """The table: one row an operation, with its place in the order, and time to the right."""
+        last = max(self.operations, key=_returned)
+        rows = self._rows(last)
+        hidden = len(self.operations) - len(rows)
+        states = " or ".join(sorted(map(repr, self.states)))
+        lines = [
+            f"{self.object_key!r} is not linearizable: no order of these operations explains "
+            f"the answer of #{last.number}.",
+            f"The longest order that can be explained has {len(self.order)} of "
+            f"{len(self.operations)} operations and leaves: {states}.",
+            *([f"{hidden} operations are not shown."] if hidden else []),
+            *_table(rows, self.order),
+        ]
+        return "\n".join(lines)
+
+    def _rows(self, last: Operation) -> list[Operation]:
+        """What has no place in the order, what overlaps it, and a little of what came before."""
+        placed = set(self.order)
+        left = [operation for operation in self.operations if operation.number not in placed]
+        begin = min((operation.invoked for operation in left), default=0)
+        context = set(self.order[-_CONTEXT_ROWS:])
+        rows = [
+            operation
+            for operation in self.operations
+            if operation.returned > begin or operation.number in context
+        ]
+        half = _ROWS_MAX // 2
+        ends = {operation.number for operation in (*rows[:half], *rows[-half:], last)}
+        return [operation for operation in rows if operation.number in ends]
+
+
+def counterexample(
+    operations: Sequence[Operation], model: Model[State], object_key: str, max_steps: int
+) -> Counterexample:
+    """Finds the shortest beginning that fails and leaves out what does not matter to it.
+
+    Arguments:
+        operations: of one object, already known to have no order.
+        model, object_key, max_steps: as for `find_order`.
+
+    Raises:
+        SearchLimitError: the search for the shortest beginning came to its limit.
+    """
+    ends = sorted(operation.returned for operation in operations if operation.returned < NEVER)
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if find_order(_beginning(operations, ends[middle]), model, object_key, max_steps).complete:
+            low = middle + 1
+        else:
+            high = middle
+    shortest = _beginning(operations, ends[high])
+    kept, found = _without_reads(shortest, model, object_key, max_steps)
+    return Counterexample(object_key, tuple(kept), found.order, found.states)
+
+
+def _beginning(operations: Sequence[Operation], end: int) -> list[Operation]:
+    """The history up to a position; what had not returned by then may have happened or not.
+
+    Such an operation keeps its later answer, which is a fact, so that the cut comes early.
+    """
+    return [
+        operation if operation.returned <= end else replace(operation, returned=NEVER)
+        for operation in operations
+        if operation.invoked < end
+    ]
+
+
+def _without_reads(
+    operations: list[Operation], model: Model[State], object_key: str, max_steps: int
+) -> tuple[list[Operation], Found]:
+    """Leaves out operations that change nothing, in ever smaller pieces, while it still fails.
+
+    Only such may go: without a write the reads of it would fail for no fault of the server.
+    """
+    kept, found = operations, find_order(operations, model, object_key, max_steps)
+    if not isinstance(model, Hints):
+        return kept, found
+    droppable = [
+        operation
+        for operation in operations
+        if operation.returned < NEVER and model.never_changes(operation.call, operation.result)
+    ]
+    size, tried = len(droppable), 0
+    while size and droppable and tried < _TRIED_MAX:
+        for start in range(0, len(droppable), size):
+            tried += len(kept)
+            piece = {operation.number for operation in droppable[start : start + size]}
+            rest = [operation for operation in kept if operation.number not in piece]
+            outcome = _try(rest, model, object_key, max_steps)
+            if outcome is not None and not outcome.complete:
+                kept, found = rest, outcome
+        numbers = {operation.number for operation in kept}
+        droppable = [operation for operation in droppable if operation.number in numbers]
+        size = min(size // 2, len(droppable))
+    return kept, found
+
+
+def _try(
+    operations: list[Operation], model: Model[State], object_key: str, max_steps: int
+) -> Found | None:
+    try:
+        return find_order(operations, model, object_key, max_steps)
+    except SearchLimitError:
+        return None
+
+
+def _returned(operation: Operation) -> int:
+    return operation.returned if operation.returned < NEVER else -1
+
+
+def _table(rows: Sequence[Operation], order: Sequence[int]) -> list[str]:
+    place = {number: str(position + 1) for position, number in enumerate(order)}
+    cells = [("#", "order", "client", "call", "answer", "time")]
+    for row, line in zip(rows, _timeline(rows), strict=True):
+        answer = repr(row.result)
+        cells.append(
+            (str(row.number), place.get(row.number, "-"), row.client, repr(row.call), answer, line)
+        )
+    widths = [max(len(cell[column]) for cell in cells) for column in range(6)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip()
+        for cell in cells
+    ]
+
+
+def _timeline(rows: Sequence[Operation]) -> list[str]:
+    """One bar an operation: `[` invoked, `]` returned, `>` not returned by the end."""
+    moments = sorted({moment for row in rows for moment in (row.invoked, row.returned)} - {NEVER})
+    column = {moment: index for index, moment in enumerate(moments)}
+    lines = []
+    for row in rows:
+        begin = column[row.invoked]
+        end = column.get(row.returned, len(moments))
+        mark = "]" if row.returned < NEVER else ">"
+        lines.append(" " * begin + "[" + "-" * (end - begin - 1) + mark)
+    return lines

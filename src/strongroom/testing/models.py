@@ -1,0 +1,376 @@
+"""Models for the history checker: a blob with compare-and-swap, and a lease.
+
+They are pure step functions over what a client sees. ETags and lease ids are opaque: a model
+learns them from the answers, and holds a server to it that an ETag never comes back.
+Source of the rules: Microsoft's "Specifying conditional headers for Blob service operations" and
+"Lease Blob". Time is not modelled: leases here are held until they are released.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, NamedTuple
+
+from strongroom.testing.linearizability import UNKNOWN, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write `content` whatever is there: 201 with the new ETag."""
+
+    content: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class PutIfMatch:
+    """Write `content` if the blob still has `etag`: 201 with the new ETag, or 412."""
+
+    content: Hashable
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutIfAbsent:
+    """Write `content` if there is no blob: 201 with the new ETag, or 409 (or 412)."""
+
+    content: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Read: 200 with ETag and content, or 404."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete whatever is there: 202, or 404."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteIfMatch:
+    """Delete if the blob still has `etag`: 202, 412, or 404 where there is no blob."""
+
+    etag: str
+
+
+class Mark(Enum):
+    """ETags and contents that no client saw; for the model's own use."""
+
+    ABSENT = "absent"
+    UNSEEN = "unseen"  # there is one, and a later answer may show it
+    UNREAD = "unread"  # there is one, and no answer ever shows it; as a result: such a 201
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a client saw of a blob.
+
+    Arguments:
+        status: the HTTP status.
+        etag: the ETag of the answer; None where there is none, or it was not looked at.
+        content: what a read returned, equal to what a write gave; None if it was not looked at.
+    """
+
+    status: int
+    etag: str | None = None
+    content: Hashable = None
+
+
+_REFUSED: Final = (409, 412)
+
+
+class Blob(NamedTuple):
+    """A blob as the model knows it.
+
+    Arguments:
+        etag: the current ETag, or a mark.
+        content: what the blob holds.
+        past: the ETags that are gone, as a set of bits.
+    """
+
+    etag: str | Mark
+    content: Hashable
+    past: int
+
+    def __repr__(self) -> str:
+        if self.etag is Mark.ABSENT:
+            return "no blob"
+        return f"blob with etag={self.etag} content={self.content!r}"
+
+
+class BlobModel:
+    """One blob as a register with compare-and-swap.
+
+    Arguments:
+        etag, content: what is there at first; no blob by default.
+    """
+
+    def __init__(self, etag: str | None = None, content: Hashable = None) -> None:
+        self._bits: dict[str, int] = {}
+        self._initial = Blob(Mark.ABSENT if etag is None else etag, content, 0)
+
+    def initial(self, object_key: str) -> Blob:
+        """Every object begins alike."""
+        return self._initial
+
+    def step(self, state: Blob, call: Hashable, result: Hashable) -> Iterable[Blob]:
+        """The states after one call; see the calls for what each may answer."""
+        match call:
+            case Get():
+                return self._read(state, result)
+            case Put():
+                return self._write([state], [], call.content, result)
+            case PutIfMatch():
+                return self._write(*self._split(state, call.etag), call.content, result)
+            case PutIfAbsent():
+                free, taken = ([state], []) if state.etag is Mark.ABSENT else ([], [state])
+                return self._write(free, taken, call.content, result)
+            case Delete():
+                return self._delete([state], [], result)
+            case DeleteIfMatch():
+                return self._delete(*self._split(state, call.etag), result)
+        raise TypeError(f"not a call on a blob: {call!r}")
+
+    def _split(self, state: Blob, etag: str) -> tuple[list[Blob], list[Blob]]:
+        """What the state is if it has this ETag, and what it is if it has not."""
+        if state.etag is not Mark.UNSEEN:
+            return ([state], []) if state.etag == etag else ([], [state])
+        bit = self._bit(etag)
+        if state.past & bit:
+            return [], [state]
+        return [state._replace(etag=etag)], [state._replace(past=state.past | bit)]
+
+    def _read(self, state: Blob, result: Hashable) -> list[Blob]:
+        if result is UNKNOWN:
+            return [state]
+        answer = _answer(result)
+        if answer.status == 404:
+            return [state] if state.etag is Mark.ABSENT else []
+        if answer.status != 200 or state.etag is Mark.ABSENT:
+            return []
+        if answer.content is not None and answer.content != state.content:
+            return []
+        return [state] if answer.etag is None else self._split(state, answer.etag)[0]
+
+    def _write(
+        self, free: list[Blob], refusing: list[Blob], content: Hashable, result: Hashable
+    ) -> list[Blob]:
+        if result is UNKNOWN:
+            return self._written(free, content, Mark.UNSEEN) + refusing
+        if result is Mark.UNREAD:
+            return self._written(free, content, Mark.UNREAD)
+        answer = _answer(result)
+        if answer.status == 201:
+            return self._written(free, content, answer.etag or Mark.UNSEEN)
+        return refusing if answer.status in _REFUSED else []
+
+    def _written(self, free: list[Blob], content: Hashable, etag: str | Mark) -> list[Blob]:
+        """The blob written anew; nothing if the ETag is one that it had before."""
+        written = [Blob(etag, content, self._left(state)) for state in free]
+        if isinstance(etag, Mark):
+            return written
+        return [state for state in written if not state.past & self._bit(etag)]
+
+    def _delete(self, free: list[Blob], refusing: list[Blob], result: Hashable) -> list[Blob]:
+        there = [state for state in free if state.etag is not Mark.ABSENT]
+        missing = [state for state in (*free, *refusing) if state.etag is Mark.ABSENT]
+        refusing = [state for state in refusing if state.etag is not Mark.ABSENT]
+        deleted = [Blob(Mark.ABSENT, None, self._left(state)) for state in there]
+        if result is UNKNOWN:
+            return deleted + refusing + missing
+        by_status = {202: deleted, 404: missing, 412: refusing}
+        return by_status.get(_answer(result).status, [])
+
+    def _left(self, state: Blob) -> int:
+        """The ETags that are gone once the state is."""
+        return state.past | self._bit(state.etag) if isinstance(state.etag, str) else state.past
+
+    def _bit(self, etag: str) -> int:
+        return 1 << self._bits.setdefault(etag, len(self._bits))
+
+    def never_changes(self, call: Hashable, result: Hashable) -> bool:
+        """Reads and refusals at most tell more about the blob."""
+        if result is Mark.UNREAD:
+            return False
+        return isinstance(call, Get) or _answer(result).status in (*_REFUSED, 404)
+
+    def version(self, state: Blob) -> Hashable | None:
+        """The ETag: none is given twice."""
+        return state.etag if isinstance(state.etag, str) else None
+
+    def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
+        """The ETag that a read showed or that a successful condition named."""
+        done = result is Mark.UNREAD or _answer(result).status in (200, 201, 202)
+        if done and isinstance(call, PutIfMatch | DeleteIfMatch):
+            return call.etag
+        return _answer(result).etag if done and isinstance(call, Get) else None
+
+    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+        """Forgets ETags and contents that only their own write mentions."""
+        reads = [op.result for op in operations if isinstance(op.call, Get)]
+        shown = [read for read in reads if isinstance(read, Answer) and read.status == 200]
+        if any(read.etag is None or read.content is None for read in shown):
+            return operations
+        mentions = Counter(etag for op in operations for etag in _etags(op))
+        contents = {read.content for read in shown}
+        return [_plain(operation, mentions, contents) for operation in operations]
+
+
+def _answer(result: Hashable) -> Answer:
+    if not isinstance(result, Answer):
+        raise TypeError(f"not an answer about a blob: {result!r}")
+    return result
+
+
+def _etags(operation: Operation) -> Iterable[Hashable]:
+    if isinstance(operation.call, PutIfMatch | DeleteIfMatch):
+        yield operation.call.etag
+    if isinstance(operation.result, Answer):
+        yield operation.result.etag
+
+
+def _plain(operation: Operation, mentions: Counter[Hashable], contents: set[Hashable]) -> Operation:
+    call, result = operation.call, operation.result
+    if not isinstance(call, Put | PutIfMatch | PutIfAbsent):
+        return operation
+    if not isinstance(result, Answer):
+        if call.content in contents:
+            return operation
+        return replace(operation, call=replace(call, content=Mark.UNREAD))
+    if result.status == 201 and (result.etag is None or mentions[result.etag] > 1):
+        return operation
+    unread = replace(call, content=Mark.UNREAD)
+    return replace(operation, call=unread, result=Mark.UNREAD if result.status == 201 else result)
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """Take the lease: 201 with the id, or 409. Taking it again with the id held succeeds."""
+
+    proposed_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Keep the lease: 200 if `lease_id` holds it, else 409 (or 412)."""
+
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the lease back: 200 if `lease_id` holds it, else 409 (or 412)."""
+
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAnswer:
+    """What a client saw of a lease: the HTTP status, and the id it was given, if any."""
+
+    status: int
+    lease_id: str | None = None
+
+
+class Holder(NamedTuple):
+    """Who holds the lease: nobody, an id, or an id that no client got to know."""
+
+    held: bool
+    lease_id: str | None
+
+    def __repr__(self) -> str:
+        return f"held by {self.lease_id or 'an unseen id'}" if self.held else "free"
+
+
+FREE: Final = Holder(False, None)
+
+
+class LeaseModel:
+    """One lease without time: held from its acquisition until it is released.
+
+    It is a lock too: at most one id holds it, and only that id keeps it or gives it back.
+    """
+
+    def initial(self, object_key: str) -> Holder:
+        """Nobody holds it at first."""
+        return FREE
+
+    def step(self, state: Holder, call: Hashable, result: Hashable) -> Iterable[Holder]:
+        """The states after one call; see the calls for what each may answer."""
+        match call:
+            case Acquire():
+                return self._acquire(state, call.proposed_id, result)
+            case Renew():
+                return self._use(state, call.lease_id, state, result)
+            case Release():
+                return self._use(state, call.lease_id, FREE, result)
+        raise TypeError(f"not a call on a lease: {call!r}")
+
+    def _acquire(
+        self, state: Holder, proposed_id: str | None, result: Hashable
+    ) -> Iterable[Holder]:
+        again = state.held and proposed_id is not None and proposed_id == state.lease_id
+        allowed = again or not state.held
+        if result is UNKNOWN:
+            return [Holder(True, proposed_id) if allowed else state]
+        answer = _lease_answer(result)
+        if answer.status != 201:
+            return [state] if answer.status in _REFUSED and not allowed else []
+        as_proposed = proposed_id is None or answer.lease_id == proposed_id
+        return [Holder(True, answer.lease_id)] if allowed and as_proposed else []
+
+    def _use(
+        self, state: Holder, lease_id: str, after: Holder, result: Hashable
+    ) -> Iterable[Holder]:
+        holds = state.held and state.lease_id == lease_id
+        if result is UNKNOWN:
+            return [after if holds else state]
+        if _lease_answer(result).status == 200:
+            return [after] if holds else []
+        return [state] if _lease_answer(result).status in _REFUSED and not holds else []
+
+    def never_changes(self, call: Hashable, result: Hashable) -> bool:
+        """Renewals and refusals only look."""
+        return isinstance(call, Renew) or _lease_answer(result).status in _REFUSED
+
+    def version(self, state: Holder) -> Hashable | None:
+        """None: an id may hold the lease again later."""
+        return None
+
+    def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
+        """None, as `version`."""
+        return None
+
+    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+        """A server's fresh ids that nobody used again are all alike."""
+        used = Counter(lease_id for op in operations for lease_id in _lease_ids(op))
+        return [
+            replace(operation, result=LeaseAnswer(201))
+            if operation.call == Acquire() and _is_unused(operation.result, used)
+            else operation
+            for operation in operations
+        ]
+
+
+def _lease_answer(result: Hashable) -> LeaseAnswer:
+    if not isinstance(result, LeaseAnswer):
+        raise TypeError(f"not an answer about a lease: {result!r}")
+    return result
+
+
+def _lease_ids(operation: Operation) -> Iterable[str | None]:
+    match operation.call:
+        case Acquire():
+            yield operation.call.proposed_id
+        case Renew() | Release():
+            yield operation.call.lease_id
+    if isinstance(operation.result, LeaseAnswer):
+        yield operation.result.lease_id
+
+
+def _is_unused(result: Hashable, used: Counter[str | None]) -> bool:
+    return isinstance(result, LeaseAnswer) and result.status == 201 and used[result.lease_id] == 1

@@ -1,0 +1,160 @@
+"""Header values: one typed codec for each kind of value that headers carry.
+
+Must not live here: which operation takes which header (operations/), rules about the values
+(semantics/). Sources: RFC 9110; "Specifying the range header for Blob service operations",
+"Setting and retrieving properties and metadata", "Lease Blob" (forms of lease ids).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from strongroom import errors
+from strongroom.errors import StorageError, invalid_header
+from strongroom.values import ByteRange
+from strongroom.wire import dates
+
+METADATA_PREFIX: Final = "x-ms-meta-"
+_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+_RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
+_ETAG: Final = re.compile(r'\s*(?:((?:W/)?"[^"]*")|([^\s",]+))\s*(?:,|$)')
+_HEX: Final = "[0-9A-Fa-f]"
+_D_FORM: Final = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
+_GUID: Final = re.compile(rf"{_D_FORM}|{_HEX}{{32}}|\{{{_D_FORM}\}}|\({_D_FORM}\)")
+_GUID_MARKS: Final = str.maketrans("", "", "{}()-")
+
+
+def boolean(name: str, value: str) -> bool:
+    """`true` or `false`, in any case. Raises InvalidHeaderValue."""
+    lower = value.lower()
+    if lower not in ("true", "false"):
+        raise invalid_header(name, value)
+    return lower == "true"
+
+
+def integer(name: str, value: str, minimum: int, maximum: int) -> int:
+    """A decimal number within [minimum, maximum]. Raises InvalidHeaderValue."""
+    if _INTEGER.fullmatch(value) is None or not minimum <= int(value) <= maximum:
+        raise invalid_header(name, value)
+    return int(value)
+
+
+def date(name: str, value: str) -> int:
+    """Ticks of an RFC 1123 date. Raises InvalidHeaderValue."""
+    ticks = dates.parse_rfc1123(value)
+    if ticks is None:
+        raise invalid_header(name, value)
+    return ticks
+
+
+def md5(value: str) -> bytes:
+    """The 16 bytes of a base64 MD5. Raises InvalidMd5."""
+    digest = _base64(value)
+    if digest is None or len(digest) != 16:
+        raise StorageError(errors.INVALID_MD5)
+    return digest
+
+
+def md5_text(digest: bytes) -> str:
+    """A digest as Content-MD5 carries it."""
+    return base64.b64encode(digest).decode("ascii")
+
+
+def crc64(value: str) -> int:
+    """The checksum of base64 of eight bytes, least significant first. Raises InvalidCrc64."""
+    checksum = _base64(value)
+    if checksum is None or len(checksum) != 8:
+        raise StorageError(errors.INVALID_CRC64)
+    return int.from_bytes(checksum, "little")
+
+
+def crc64_text(checksum: int) -> str:
+    """A checksum as x-ms-content-crc64 carries it."""
+    return base64.b64encode(checksum.to_bytes(8, "little")).decode("ascii")
+
+
+def byte_range(value: str | None) -> ByteRange | None:
+    """`bytes=a-` or `bytes=a-b`; None for every other form, which the service ignores."""
+    found = _RANGE.fullmatch(value.strip()) if value else None
+    if found is None:
+        return None
+    first = int(found[1])
+    last = None if found[2] is None else int(found[2])
+    return None if last is not None and last < first else ByteRange(first, last)
+
+
+def requested_range(range_: str | None, x_ms_range: str | None) -> ByteRange | None:
+    """The range that a read asks for: x-ms-range wins over Range."""
+    return byte_range(range_ if x_ms_range is None else x_ms_range)
+
+
+def required_range(name: str, value: str) -> ByteRange:
+    """As `byte_range`, where the range cannot be ignored. Raises InvalidHeaderValue."""
+    found = byte_range(value)
+    if found is None:
+        raise invalid_header(name, value)
+    return found
+
+
+def etags(name: str, value: str) -> tuple[str, ...]:
+    """The ETags of a list in their quoted form, or `("*",)`. Quotes are optional on the wire.
+
+    Raises: InvalidHeaderValue.
+    """
+    text = value.strip()
+    if text == "*":
+        return ("*",)
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        one = _ETAG.match(text, at)
+        # An asterisk among others says nothing that could be checked.
+        if one is None or one[2] == "*":
+            raise invalid_header(name, value)
+        found.append(one[1] or f'"{one[2]}"')
+        at = one.end()
+    if not found or text.endswith(","):
+        raise invalid_header(name, value)
+    return tuple(found)
+
+
+def guid(name: str, value: str) -> str:
+    """A GUID in form N, D, B or P, as lower-case D form. Raises InvalidHeaderValue."""
+    if _GUID.fullmatch(value) is None:
+        raise invalid_header(name, value)
+    digits = value.translate(_GUID_MARKS).lower()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def metadata(fields: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The `x-ms-meta-*` fields without their prefix: order and case as they were sent, not yet
+    checked (semantics.names.check_metadata does that)."""
+    start = len(METADATA_PREFIX)
+    return tuple(
+        (name[start:], value) for name, value in fields if name[:start].lower() == METADATA_PREFIX
+    )
+
+
+def comma_list(value: str) -> tuple[str, ...]:
+    """The elements of a comma list, trimmed, without the empty ones."""
+    return tuple(part for part in (piece.strip() for piece in value.split(",")) if part)
+
+
+def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
+    """The element of `allowed` that `value` is, whatever its case. Raises InvalidHeaderValue."""
+    lower = value.lower()
+    for word in allowed:
+        if word.lower() == lower:
+            return word
+    raise invalid_header(name, value)
+
+
+def _base64(value: str) -> bytes | None:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (ValueError, binascii.Error):
+        return None

@@ -1,0 +1,119 @@
+"""Query strings: percent-decoded, looked up without regard to case, with typed answers.
+
+Must not live here: what a parameter means. Source: RFC 3986 section 3.4; the parameters' errors are
+those of "Common REST API error codes". A `+` is a plus sign, as the service and its clients have
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from strongroom import errors
+from strongroom.errors import StorageError, invalid_query, out_of_range_query
+
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+class Query:
+    """The parameters of one request: names in lower case, values decoded."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, list[str]]) -> None:
+        self._values = values
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def get(self, name: str) -> str | None:
+        """The value of the parameter called `name` (lower case), None when it was not sent.
+
+        Raises: InvalidQueryParameterValue when it was sent more than once with different values.
+        """
+        values = self._values.get(name)
+        if values is None:
+            return None
+        if any(value != values[0] for value in values):
+            raise invalid_query(name, values[1], "The parameter is specified more than once.")
+        return values[0]
+
+    def require(self, name: str) -> str:
+        """As `get`. Raises MissingRequiredQueryParameter when it was not sent."""
+        value = self.get(name)
+        if value is None:
+            raise StorageError(
+                errors.MISSING_REQUIRED_QUERY_PARAMETER, None, (("QueryParameterName", name),)
+            )
+        return value
+
+    def integer(self, name: str, minimum: int, maximum: int) -> int | None:
+        """A whole number within [minimum, maximum], None when it was not sent or is empty.
+
+        Raises: InvalidQueryParameterValue, OutOfRangeQueryParameterValue.
+        """
+        text = self.get(name)
+        if not text:
+            return None
+        if _INTEGER.fullmatch(text) is None:
+            raise invalid_query(name, text, "The value is not an integer.")
+        value = int(text)
+        if not minimum <= value <= maximum:
+            raise out_of_range_query(name, text, minimum, maximum)
+        return value
+
+    def comma_list(self, name: str, allowed: frozenset[str]) -> frozenset[str]:
+        """The elements of a comma list, which may also be spread over several parameters.
+
+        Raises: InvalidQueryParameterValue for an element that is not in `allowed`.
+        """
+        found = set()
+        for text in self._values.get(name, ()):
+            for element in text.split(","):
+                word = element.strip().lower()
+                if word and word not in allowed:
+                    raise invalid_query(name, text, f"{element.strip()} is not known here.")
+                found.add(word)
+        return frozenset(found - {""})
+
+
+def parse(raw: str | None) -> Query:
+    """The query of a request target.
+
+    Arguments:
+        raw: what follows the question mark exactly as sent, decoded as latin-1; None = no query.
+
+    Raises: InvalidQueryParameterValue for a bad escape or text that is not UTF-8.
+    """
+    values: dict[str, list[str]] = {}
+    for pair in raw.split("&") if raw else ():
+        name, _, value = pair.partition("=")
+        if pair:
+            lower = decode(name, name).lower()
+            values.setdefault(lower, []).append(decode(value, lower))
+    return Query(values)
+
+
+def decode(text: str, name: str) -> str:
+    """Percent-decode one value of the query. Raises InvalidQueryParameterValue that names
+    `name`."""
+    if "%" not in text and text.isascii():
+        return text
+    try:
+        if _BAD_ESCAPE.search(text):
+            raise ValueError(text)
+        return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+    except ValueError:
+        reason = "The value is not percent-encoded UTF-8."
+        raise invalid_query(_printable(name), _printable(text), reason) from None
+
+
+def _printable(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode("ascii")

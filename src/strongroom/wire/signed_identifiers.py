@@ -1,0 +1,82 @@
+"""Stored access policies as XML: the body of Set Container ACL, the answer of Get Container ACL.
+
+Must not live here: what a policy permits (auth/). Source: "Set Container ACL", "Define a stored
+access policy".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from strongroom import limits
+from strongroom.values import AccessPolicy
+from strongroom.wire import dates, xml
+
+_FIELDS: Final = ("Start", "Expiry", "Permission")
+_PERMISSION_CHARS_MAX: Final = 32
+
+
+def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
+    """The policies of a body; none for an empty body. Times are kept as the text that was given.
+
+    Raises: InvalidXmlDocument for bad XML, a repeated id or more than five policies;
+    InvalidXmlNodeValue for an id of no or more than 64 characters, a time in no known form,
+    letters of no permission.
+    """
+    if not body:
+        return ()
+    root = xml.read(body, "SignedIdentifiers")
+    policies: list[AccessPolicy] = []
+    for child in root.children:
+        if child.name != "SignedIdentifier":
+            raise xml.invalid_document(1, 1, f"The element {child.name[:64]} is not expected.")
+        policies.append(_policy(child))
+    if len(policies) > limits.STORED_POLICIES_MAX:
+        raise xml.invalid_document(1, 1, "There are more than five stored access policies.")
+    if len({policy.id for policy in policies}) != len(policies):
+        raise xml.invalid_document(1, 1, "The ids of stored access policies must be unique.")
+    return tuple(policies)
+
+
+def _policy(identifier: xml.Element) -> AccessPolicy:
+    identifier.only("Id", "AccessPolicy")
+    policy_id = identifier.require("Id").text.strip()
+    if not 1 <= len(policy_id) <= limits.POLICY_ID_CHARS_MAX:
+        raise xml.invalid_node("Id", policy_id, "An id has 1 to 64 characters.")
+    policy = identifier.child("AccessPolicy")
+    if policy is None:
+        return AccessPolicy(policy_id)
+    policy.only(*_FIELDS)
+    start, expiry, permission = (_text(policy, name) for name in _FIELDS)
+    for name, text in (("Start", start), ("Expiry", expiry)):
+        if text is not None and dates.parse_iso8601(text) is None:
+            raise xml.invalid_node(name, text, "The value is not an ISO 8601 time.")
+    if permission is not None and not _is_permission(permission):
+        raise xml.invalid_node("Permission", permission)
+    return AccessPolicy(policy_id, start, expiry, permission)
+
+
+def _text(policy: xml.Element, name: str) -> str | None:
+    field = policy.child(name)
+    return None if field is None else field.text.strip() or None
+
+
+def _is_permission(text: str) -> bool:
+    letters = text.isascii() and text.isalpha() and text.islower()
+    return letters and len(text) <= _PERMISSION_CHARS_MAX
+
+
+def write_signed_identifiers(policies: Iterable[AccessPolicy]) -> bytes:
+    """The answer of Get Container ACL."""
+    rows = "".join(map(_written, policies))
+    if not rows:
+        return f"{xml.DECLARATION}<SignedIdentifiers />".encode()
+    return f"{xml.DECLARATION}<SignedIdentifiers>{rows}</SignedIdentifiers>".encode()
+
+
+def _written(policy: AccessPolicy) -> str:
+    texts = (policy.start, policy.expiry, policy.permission)
+    fields = "".join(map(xml.optional_element, _FIELDS, texts))
+    inner = f"<AccessPolicy>{fields}</AccessPolicy>" if fields else "<AccessPolicy />"
+    return f"<SignedIdentifier>{xml.element('Id', policy.id)}{inner}</SignedIdentifier>"

@@ -1,0 +1,181 @@
+"""XML in, hardened; and what writing it by templates needs.
+
+Lives here: a bounded reader without document types, entities or namespaces, and escaping. Must not
+live here: the documents themselves (each has a module). Source: XML 1.0; errors InvalidXmlDocument
+and InvalidXmlNodeValue of "Common REST API error codes".
+
+The reader is Expat itself. A document type is refused when it begins, so that no entity, internal
+or external, can ever be declared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote
+from xml.parsers import expat
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError
+
+DECLARATION: Final = '<?xml version="1.0" encoding="utf-8"?>'
+_DEPTH_MAX: Final = 16
+_ILLEGAL_CLASS: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
+_ILLEGAL: Final = re.compile(f"[{_ILLEGAL_CLASS}]")
+_SPECIAL: Final = re.compile(f'[&<>"\r{_ILLEGAL_CLASS}]')
+_ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;"}
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: its name, the text directly inside it, its children in order."""
+
+    name: str
+    text: str = ""
+    children: list[Element] = field(default_factory=list)
+
+    def child(self, name: str) -> Element | None:
+        """The first child called `name`."""
+        return next((child for child in self.children if child.name == name), None)
+
+    def require(self, name: str) -> Element:
+        """As `child`. Raises MissingRequiredXmlNode."""
+        found = self.child(name)
+        if found is None:
+            raise missing_node(name)
+        return found
+
+    def only(self, *names: str) -> None:
+        """Check that no child has another name, and none comes twice.
+
+        Raises: UnsupportedXmlNode, InvalidXmlDocument.
+        """
+        seen = set()
+        for child in self.children:
+            if child.name not in names:
+                extras = (("XmlNodeName", child.name),)
+                raise StorageError(errors.UNSUPPORTED_XML_NODE, None, extras)
+            if child.name in seen:
+                raise invalid_document(1, 1, f"The element {child.name} is present twice.")
+            seen.add(child.name)
+
+
+def invalid_document(line: int, position: int, reason: str) -> StorageError:
+    """400 InvalidXmlDocument with the place and the reason."""
+    return StorageError(
+        errors.INVALID_XML_DOCUMENT,
+        None,
+        (("LineNumber", str(line)), ("LinePosition", str(position)), ("Reason", reason)),
+    )
+
+
+def invalid_node(name: str, value: str, reason: str = "") -> StorageError:
+    """400 InvalidXmlNodeValue that names the element, quotes it and says why."""
+    extras: errors.Extras = (("XmlNodeName", name), ("XmlNodeValue", value[:1024]))
+    return StorageError(
+        errors.INVALID_XML_NODE_VALUE, None, (*extras, ("Reason", reason)) if reason else extras
+    )
+
+
+def missing_node(name: str) -> StorageError:
+    """400 MissingRequiredXmlNode that names the element."""
+    return StorageError(errors.MISSING_REQUIRED_XML_NODE, None, (("XmlNodeName", name),))
+
+
+def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> Element:
+    """The tree of a small document whose outermost element is `root`.
+
+    Raises: InvalidXmlDocument, RequestBodyTooLarge.
+    """
+    top = Element("")
+    open_elements = [top]
+
+    def start(name: str, _attributes: dict[str, str]) -> None:
+        if len(open_elements) == 1 and name != root:
+            raise invalid_document(1, 1, f"The outermost element must be {root}.")
+        if len(open_elements) > _DEPTH_MAX:
+            raise invalid_document(1, 1, "The elements are nested too deeply.")
+        element = Element(name)
+        open_elements[-1].children.append(element)
+        open_elements.append(element)
+
+    def end(_name: str) -> None:
+        open_elements.pop()
+
+    def text(data: str) -> None:
+        open_elements[-1].text += data
+
+    parse(body, max_bytes, start, end, text)
+    return top.children[0]
+
+
+def parse(
+    body: bytes,
+    max_bytes: int,
+    start: Callable[[str, dict[str, str]], None],
+    end: Callable[[str], None],
+    text: Callable[[str], None],
+) -> None:
+    """Drive three handlers over a document. Only UTF-8 is read, whatever the declaration says.
+
+    Raises: InvalidXmlDocument, RequestBodyTooLarge, and what the handlers raise.
+    """
+    if len(body) > max_bytes:
+        extras = (("MaxLimit", str(max_bytes)),)
+        raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, extras)
+    parser = expat.ParserCreate("UTF-8")
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    try:
+        parser.Parse(body, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise invalid_document(error.lineno, error.offset + 1, reason) from None
+
+
+def _refuse_doctype(*_declaration: object) -> None:
+    raise invalid_document(1, 1, "Document type declarations are not allowed.")
+
+
+def escape(text: str) -> str:
+    """Text or an attribute's value; what XML cannot hold becomes U+FFFD."""
+    return text if _SPECIAL.search(text) is None else _SPECIAL.sub(_escaped, text)
+
+
+def element(name: str, text: str | None) -> str:
+    """`<name>text</name>`, or `<name />` without text."""
+    return f"<{name}>{escape(text)}</{name}>" if text else f"<{name} />"
+
+
+def optional_element(name: str, text: str | None) -> str:
+    """As `element`, and nothing for None."""
+    return "" if text is None else element(name, text)
+
+
+def name_element(name: str, tag: str = "Name") -> str:
+    """The name of a blob; percent-encoded and marked so when XML cannot hold it."""
+    if _SPECIAL.search(name) is None:
+        return f"<{tag}>{name}</{tag}>"
+    if _ILLEGAL.search(name) is None:
+        return f"<{tag}>{_SPECIAL.sub(_escaped, name)}</{tag}>"
+    encoded = quote(name.encode("utf-8", "replace"), safe="/~")
+    return f'<{tag} Encoded="true">{encoded}</{tag}>'
+
+
+def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
+    """`<Metadata>` with an element for each pair; nothing for None."""
+    if metadata is None:
+        return ""
+    if not metadata:
+        return "<Metadata />"
+    pairs = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in metadata)
+    return f"<Metadata>{pairs}</Metadata>"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _ESCAPES.get(found[0], "\ufffd")

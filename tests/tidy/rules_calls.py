@@ -1,0 +1,114 @@
+"""Rules about what code may reach for: clocks, chance, the environment; and tests that do not test.
+
+Names are resolved through the file's imports, so `from time import time as t; t` is seen too. A
+mention counts as a use: `default_factory=uuid4` reads chance as surely as a call.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.tidy.sources import PACKAGE, Source
+
+# asyncio's loop.time() is not here: it paces sockets, and no stored value may come from it.
+CLOCK_AND_CHANCE = {
+    "datetime.date.today", "datetime.datetime.now", "datetime.datetime.today",
+    "datetime.datetime.utcnow", "email.utils.localtime", "os.getrandom", "os.urandom",
+    "ssl.RAND_bytes", "time.clock_gettime", "time.clock_gettime_ns", "time.monotonic",
+    "time.monotonic_ns", "time.perf_counter", "time.perf_counter_ns", "time.process_time",
+    "time.time", "time.time_ns", "uuid.uuid1", "uuid.uuid4",
+}  # fmt: skip
+CHANCE_MODULES = ("random.", "secrets.")
+NOT_CHANCE = {"secrets.compare_digest"}
+# These read the clock only when the time is not handed to them: name -> arguments that they need.
+CLOCK_WHEN_BARE = {
+    "email.utils.formatdate": 1, "time.asctime": 1, "time.ctime": 1, "time.gmtime": 1,
+    "time.localtime": 1, "time.strftime": 2,
+}  # fmt: skip
+CLOCK_MODULES = {PACKAGE / "clock.py", PACKAGE / "coordination/clock.py"}
+
+ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
+ENVIRONMENT_READERS = ("config.py", "cli", "testing")
+
+SKIPS = {
+    "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail",
+    "pytest.skip", "pytest.xfail", "unittest.SkipTest", "unittest.skip", "unittest.skipIf",
+    "unittest.skipUnless",
+}  # fmt: skip
+
+
+def clock_or_chance(source: Source) -> list[str]:
+    """Time and randomness are arguments; only clock.py reads them, so that a test can move both."""
+    if source.path in CLOCK_MODULES:
+        return []
+    names = _imported_names(source.tree)
+    complaints = [
+        f"{source.path}:{node.lineno} {name} belongs to clock.py"
+        for node, name in _mentions(source.tree, names)
+        if name not in NOT_CHANCE and (name in CLOCK_AND_CHANCE or name.startswith(CHANCE_MODULES))
+    ]
+    return complaints + _bare_clock_calls(source, names)
+
+
+def environment(source: Source) -> list[str]:
+    """Only the edge of the program sees the environment; below it, settings are values."""
+    if source.path.relative_to(PACKAGE).parts[0] in ENVIRONMENT_READERS:
+        return []
+    return _uses(source, ENVIRONMENT, "belongs to config.py or cli")
+
+
+def skips(source: Source) -> list[str]:
+    """No test is skipped or expected to fail: it would prove nothing and look as if it did."""
+    return _uses(source, SKIPS, "takes a test out of the proof")
+
+
+def _uses(source: Source, banned: set[str], reason: str) -> list[str]:
+    mentions = _mentions(source.tree, _imported_names(source.tree))
+    return [
+        f"{source.path}:{node.lineno} {name} {reason}" for node, name in mentions if name in banned
+    ]
+
+
+def _bare_clock_calls(source: Source, names: dict[str, str]) -> list[str]:
+    complaints = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            name = _dotted(node.func, names)
+            needed = CLOCK_WHEN_BARE.get(name, 0)
+            if len(node.args) + len(node.keywords) < needed:
+                complaints.append(
+                    f"{source.path}:{node.lineno} {name} without a time reads the clock"
+                )
+    return complaints
+
+
+def _imported_names(tree: ast.Module) -> dict[str, str]:
+    """Map each local name to the dotted name that it was imported from."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.split(".")[0]
+                names[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def _mentions(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[ast.expr, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            name = _dotted(node, names)
+            if name:
+                yield node, name
+
+
+def _dotted(node: ast.expr, names: dict[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return names.get(node.id, "")
+    if isinstance(node, ast.Attribute):
+        owner = _dotted(node.value, names)
+        return f"{owner}.{node.attr}" if owner else ""
+    return ""

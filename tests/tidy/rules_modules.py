@@ -1,0 +1,77 @@
+"""Rules about the package as a whole: no module that nobody imports, no folder outside of it."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterable
+from typing import Any
+
+from tests.tidy.sources import Source
+
+# Shipped for users: such a module lives if anything in the repository, a test say, imports it.
+PUBLIC_PACKAGES = ("strongroom.coordination", "strongroom.testing")
+
+
+def entry_points(pyproject: str) -> set[str]:
+    """Return the modules that start from outside: the package, `python -m`, scripts, plugins."""
+    project: dict[str, Any] = tomllib.loads(pyproject)["project"]
+    groups = [project.get("scripts", {}), *project.get("entry-points", {}).values()]
+    named = {target.split(":")[0] for group in groups for target in group.values()}
+    return {"strongroom", "strongroom.__main__"} | named
+
+
+def dead_modules(everything: Iterable[Source], entries: set[str]) -> list[str]:
+    """Return a complaint for each module of the package that nothing brings to life."""
+    sources = tuple(everything)
+    used: set[str] = set(entries)
+    used_outside: set[str] = set()
+    for source in sources:
+        found = imported_modules(source)
+        if source.in_package:
+            used |= found - {source.module}
+        else:
+            used_outside |= found
+    used |= {name for name in used_outside if name.startswith(PUBLIC_PACKAGES)}
+    return [
+        f"{source.path} is imported by nothing"
+        for source in sources
+        if source.in_package and not _is_alive(source, used)
+    ]
+
+
+def folders_without_init(everything: Iterable[Source]) -> list[str]:
+    """Return a complaint for each folder of the package that import checks would overlook."""
+    paths = {source.path for source in everything if source.in_package}
+    folders = {path.parent for path in paths}
+    return [
+        f"{folder} has no __init__.py" for folder in folders if folder / "__init__.py" not in paths
+    ]
+
+
+def imported_modules(source: Source) -> set[str]:
+    """Return every dotted name that a file's imports may refer to, modules and members alike."""
+    found: set[str] = set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(source, node)
+            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    return found
+
+
+def _base(source: Source, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    depth = node.level - (1 if source.path.name == "__init__.py" else 0)
+    package = source.module.split(".")
+    return ".".join([*package[: len(package) - depth], *([node.module] if node.module else [])])
+
+
+def _is_alive(source: Source, used: set[str]) -> bool:
+    if source.module in used:
+        return True
+    # A package lives through its modules; each of those is judged by itself.
+    is_package = source.path.name == "__init__.py"
+    return is_package and any(name.startswith(f"{source.module}.") for name in used)

@@ -1,0 +1,77 @@
+"""The project's files as the tidy rules see them. The rules live in the `rules_*` modules."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = PurePosixPath("src/strongroom")
+
+_FOLDERS = (".ci", "benchmarks", "docs", "examples", "src", "tests")
+_FOREIGN = {"__pycache__", "node_modules"}
+_BINARY_SUFFIXES = {".gif", ".ico", ".png", ".pyc", ".woff2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One Python file: where it lies in the repository, its text, its syntax tree."""
+
+    path: PurePosixPath
+    text: str
+    tree: ast.Module
+
+    @property
+    def in_package(self) -> bool:
+        """Tell whether the file is part of the package, not of its tests or examples."""
+        return self.path.is_relative_to(PACKAGE)
+
+    @property
+    def module(self) -> str:
+        """Return the dotted name under which the package's file is imported."""
+        parts = self.path.relative_to("src").with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def parse(path: str, text: str) -> Source:
+    """Build a `Source` from text; raises SyntaxError if it is not Python."""
+    return Source(PurePosixPath(path), text, ast.parse(text))
+
+
+@cache
+def text_files() -> dict[PurePosixPath, str]:
+    """Return the text of every file that people wrote for this project, by path."""
+    return {
+        PurePosixPath(path.relative_to(ROOT).as_posix()): path.read_text(encoding="utf-8")
+        for path in sorted(_files())
+    }
+
+
+@cache
+def python_sources() -> tuple[Source, ...]:
+    """Return every Python file of the project, in order of its path."""
+    texts = text_files().items()
+    return tuple(parse(str(path), text) for path, text in texts if path.suffix == ".py")
+
+
+@cache
+def package_sources() -> tuple[Source, ...]:
+    """Return every Python file of the package itself, in order of its path."""
+    return tuple(source for source in python_sources() if source.in_package)
+
+
+def _files() -> Iterator[Path]:
+    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name != ".coverage")
+    for folder in _FOLDERS:
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and not _is_foreign(path):
+                yield path
+
+
+def _is_foreign(path: Path) -> bool:
+    parts = path.relative_to(ROOT).parts
+    generated = any(part in _FOREIGN or part.endswith(".egg-info") for part in parts)
+    return generated or path.suffix in _BINARY_SUFFIXES

@@ -1,0 +1,90 @@
+"""The layer contracts refuse an import that points the wrong way.
+
+Each case builds a small package of the same name, with one forbidden import in it, and lets the
+real contracts of pyproject.toml judge it. That the project itself keeps them, `make check` asks
+separately.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.sources import ROOT
+
+# The contracts name these outright, so that the small package must have them.
+PACKAGES = ("semantics", "wire", "auth", "operations", "servers", "services", "store", "engines")
+
+LAYERS = "Layers point one way"
+PURE = "Rules, codecs and signatures are pure"
+FORBIDDEN = (
+    ("semantics/lease.py", "from strongroom.services import x", LAYERS),
+    ("semantics/lease.py", "import strongroom.wire", LAYERS),
+    ("wire/xml.py", "import strongroom.auth", LAYERS),
+    ("errors.py", "import strongroom.semantics", LAYERS),
+    ("engines/embedded.py", "import strongroom.store", LAYERS),
+    ("drawer.py", "", LAYERS),
+    ("semantics/lease.py", "import asyncio", PURE),
+    ("auth/sas.py", "import time", PURE),
+    ("engines/embedded.py", "import strongroom.semantics", "Engines know nothing about Azure"),
+    ("store/keys.py", "import strongroom.wire", "The store knows records and bytes"),
+    ("services/blobs.py", "import strongroom.wire.http", "Services never see HTTP"),
+    ("services/blobs.py", "import apsw", "SQL stays in the engines"),
+    ("operations/spec.py", "import strongroom.store", "Only services use the store"),
+    ("servers/http.py", "import strongroom.engines", "Only services use the store"),
+    ("servers/http.py", "import strongroom.testing", "Only the command line uses the test tools"),
+    ("coordination/lock.py", "import strongroom.errors", "Coordination is a client"),
+    ("app.py", "import strongroom.coordination", "The server does not use the coordination"),
+    ("services/a.py", "import strongroom.services.b", "No import cycles"),
+)
+
+
+def _build(folder: Path, path: str, text: str) -> None:
+    package = folder / "strongroom"
+    base = {f"{name}/__init__.py": "" for name in (*PACKAGES, "testing", "coordination", "cli")}
+    files = base | {
+        "__init__.py": "",
+        "app.py": "",
+        "errors.py": "",
+        "wire/http.py": "",
+        "services/b.py": "import strongroom.services.a" if path == "services/a.py" else "",
+        path: text,
+    }
+    for name, content in files.items():
+        target = package / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8")
+
+
+def _judge(folder: Path) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    options = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", "--no-logo"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [*program, *options],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_clean_package_is_kept(tmp_path: Path) -> None:
+    _build(tmp_path, "services/blobs.py", "import strongroom.semantics, strongroom.store")
+    judged = _judge(tmp_path)
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+@pytest.mark.parametrize(("path", "text", "contract"), FORBIDDEN)
+def test_a_wrong_import_is_refused(tmp_path: Path, path: str, text: str, contract: str) -> None:
+    _build(tmp_path, path, text)
+    judged = _judge(tmp_path)
+    assert judged.returncode == 1, judged.stdout + judged.stderr
+    broken = [line for line in judged.stdout.splitlines() if line.endswith(" BROKEN")]
+    assert any(line.startswith(contract) for line in broken), judged.stdout
