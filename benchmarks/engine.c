@@ -9,45 +9,22 @@
  *   I  number of the cycle, 10 digits      M  the cycle scattered over `modulo` values, 6 digits
  *   C  number of the connection, 4 digits  a-f  what an earlier answer of this cycle held
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
+#include "engine.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { STEPS_MAX = 64, VARIABLES = 6, VARIABLE_BYTES = 1024, HEAD_BYTES = 65536 };
-enum { KEPT_BODY_BYTES = 256 * 1024, EVENTS = 256, SCATTER = 7919, GRACE_S = 15 };
-
-typedef struct {
-    char source; /* 'h': a header named `open`; 'b': the body between `open` and `close` */
-    int variable, percent_encode, open_len, close_len;
-    char *open, *close;
-} Capture;
-
-typedef struct {
-    char name[64];
-    char *head, *body;
-    int head_len, substitute_body, is_head, keeps_body;
-    long body_len;
-    int accepted_count, accepted[8], capture_count;
-    Capture captures[4];
-    long by_status[1000], count, capacity;
-    float *ms;
-    double total_s;
-    char *first_bad;
-    int first_bad_status;
-} Step;
+enum { VARIABLE_BYTES = 1024, HEAD_BYTES = 65536, KEPT_BODY_BYTES = 256 * 1024 };
+enum { EVENTS = 256, SCATTER = 7919, GRACE_S = 15 };
 
 enum Reading { HEAD, BODY };
 enum Chunk { SIZE_LINE, DATA, AFTER_DATA, TRAILER };
@@ -69,28 +46,12 @@ typedef struct {
     double began;
 } Connection;
 
-static Step steps[STEPS_MAX];
-static int step_count, prologue, connection_count, active;
+static int active, poller;
+static long next_cycle;
 static Connection *connections;
-static long next_cycle, cycles_max, modulo;
-static long bytes_in, bytes_out, requests, bad, cycles, reconnects, io_errors;
-static double measure_from, measure_to;
-static int poller;
-static struct sockaddr_in server;
 static char received[1 << 20];
 
 static void begin_request(Connection *c);
-
-static void die(const char *what) {
-    perror(what);
-    exit(3);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
@@ -404,112 +365,6 @@ static void on_event(Connection *c, unsigned events) {
     double t = now();
     if (t >= measure_from && t <= measure_to) bytes_in += length;
     take(c, received, length);
-}
-
-/* ---- the plan and the report --------------------------------------------------------------- */
-
-static char *read_bytes(FILE *plan, long length) {
-    char *bytes = malloc((size_t)length + 1);
-    if (!bytes || fread(bytes, 1, (size_t)length, plan) != (size_t)length) exit(4);
-    bytes[length] = 0;
-    return bytes;
-}
-
-static int read_int(FILE *plan) {
-    int value;
-    if (fscanf(plan, "%d", &value) != 1) exit(4);
-    return value;
-}
-
-static void read_step(FILE *plan, Step *s) {
-    if (fscanf(plan, "%63s", s->name) != 1) exit(4);
-    s->head_len = read_int(plan);
-    s->body_len = read_int(plan);
-    s->substitute_body = read_int(plan);
-    s->is_head = read_int(plan);
-    s->accepted_count = read_int(plan);
-    if (s->accepted_count > 8) exit(4);
-    for (int i = 0; i < s->accepted_count; i++) s->accepted[i] = read_int(plan);
-    s->capture_count = read_int(plan);
-    if (s->capture_count > 4) exit(4);
-    fgetc(plan);
-    s->head = read_bytes(plan, s->head_len);
-    s->body = read_bytes(plan, s->body_len);
-    for (int i = 0; i < s->capture_count; i++) {
-        Capture *k = &s->captures[i];
-        if (fscanf(plan, " %c", &k->source) != 1) exit(4);
-        k->variable = read_int(plan);
-        k->percent_encode = read_int(plan);
-        k->open_len = read_int(plan);
-        k->close_len = read_int(plan);
-        fgetc(plan);
-        k->open = read_bytes(plan, k->open_len);
-        k->close = read_bytes(plan, k->close_len);
-        s->keeps_body |= k->source == 'b';
-    }
-}
-
-static void read_plan(const char *path) {
-    char host[64];
-    FILE *plan = fopen(path, "rb");
-    if (!plan) die(path);
-    if (fscanf(plan, "%63s", host) != 1) exit(4);
-    server.sin_family = AF_INET;
-    server.sin_port = htons((unsigned short)read_int(plan));
-    if (!inet_aton(host, &server.sin_addr)) exit(4);
-    connection_count = read_int(plan);
-    int measured_ms = read_int(plan), warm_up_ms = read_int(plan);
-    cycles_max = read_int(plan);
-    modulo = read_int(plan);
-    step_count = read_int(plan);
-    prologue = read_int(plan);
-    if (step_count > STEPS_MAX) exit(4);
-    for (int i = 0; i < step_count; i++) read_step(plan, &steps[i]);
-    fclose(plan);
-    measure_from = now() + warm_up_ms * 1e-3;
-    measure_to = measure_from + measured_ms * 1e-3;
-}
-
-static int by_value(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static double percentile(const Step *s, double share) {
-    return s->count ? s->ms[(long)((double)(s->count - 1) * share)] : 0.0;
-}
-
-static void print_step(Step *s, const char *separator) {
-    qsort(s->ms, (size_t)s->count, sizeof *s->ms, by_value);
-    printf("%s{\"name\":\"%s\",\"count\":%ld,\"mean_ms\":%.4f,\"p50_ms\":%.4f,\"p99_ms\":%.4f,"
-           "\"max_ms\":%.4f,\"by_status\":{",
-           separator, s->name, s->count, s->count ? s->total_s / (double)s->count * 1e3 : 0.0,
-           percentile(s, 0.5), percentile(s, 0.99), percentile(s, 1.0));
-    const char *comma = "";
-    for (int status = 0; status < 1000; status++)
-        if (s->by_status[status]) {
-            printf("%s\"%d\":%ld", comma, status, s->by_status[status]);
-            comma = ",";
-        }
-    printf("}}");
-    if (s->first_bad)
-        fprintf(stderr, "# %s: first unexpected answer %d: %.400s\n", s->name,
-                s->first_bad_status, s->first_bad);
-}
-
-static void print_report(double began) {
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    double cpu = (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
-                 (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6;
-    double end = now(), window = (end < measure_to ? end : measure_to) - measure_from;
-    printf("{\"window_s\":%.4f,\"elapsed_s\":%.4f,\"client_cpu_s\":%.4f,\"requests\":%ld,"
-           "\"bytes_in\":%ld,\"bytes_out\":%ld,\"bad\":%ld,\"cycles\":%ld,\"reconnects\":%ld,"
-           "\"io_errors\":%ld,\"steps\":[",
-           window, end - began, cpu, requests, bytes_in, bytes_out, bad, cycles, reconnects,
-           io_errors);
-    for (int i = 0; i < step_count; i++) print_step(&steps[i], i ? "," : "");
-    printf("]}\n");
 }
 
 int main(int argc, char **argv) {

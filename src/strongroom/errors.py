@@ -323,6 +323,11 @@ CANNOT_CHANGE_TO_LOWER_TIER = _row(
     "A higher blob tier has already been explicitly set.",
 )
 CANNOT_VERIFY_COPY_SOURCE = _row("CannotVerifyCopySource", 404, "Could not verify the copy source.")
+COPY_SOURCE_FORBIDDEN = _row(
+    "CannotVerifyCopySource",
+    403,
+    "This request is not authorized to read the copy source.",
+)
 CONTAINER_ALREADY_EXISTS = _row(
     "ContainerAlreadyExists",
     409,

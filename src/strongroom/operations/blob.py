@@ -30,6 +30,7 @@ PUT_BLOB: Final = Operation(
     rule=CREATES,
     input=blobs.PutBlob,
     accepts=(
+        fields.NO_PAGE_HEADERS,
         fields.BODY_PROPERTIES,
         fields.METADATA,
         fields.DIGESTS,
@@ -62,7 +63,11 @@ GET_BLOB: Final = Operation(
     success=documents.download_status,
     spreads=give.blob_headers,
     content=documents.download,
-    fails=(errors.INVALID_RANGE,),
+    fails=(
+        errors.INVALID_RANGE,
+        errors.OUT_OF_RANGE_INPUT,
+        errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
+    ),
     run=blobs.get_blob,
 )
 

@@ -34,7 +34,7 @@ class Admitted:
     target: Target
     place: Place | None
     grant: Grant
-    authorize: Callable[[Place | None], None]
+    authorize: Callable[[Place | None], object]
     version: str
 
 
@@ -47,11 +47,13 @@ async def decode(
     """
     target = admitted.target
     _check_names(operation, target)
+    _check_length(operation, request)
     wait_s = fields.wait_s(request, operation.waits)
     snapshot = _snapshot(operation, query)
     conditions = _conditions(operation, request, admitted.version, wait_s)
     _check_timeout(query)
     values = {field.name: field.read(request, query) for field in operation.accepts}
+    values.pop("", None)
     body = operation.body
     if body is not None and body.parse is not None:
         data = await request.body.read_all(body.max_bytes)
@@ -83,6 +85,12 @@ def _check_names(operation: Operation, target: Target) -> None:
         names.check_container(target.container)
     if target.blob is not None:
         names.check_blob(target.blob, target.container or "")
+
+
+def _check_length(operation: Operation, request: Request) -> None:
+    sent = "content-length" in request.headers or "transfer-encoding" in request.headers
+    if operation.body is STREAM and not sent:
+        raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
 
 
 def _snapshot(operation: Operation, query: Query) -> int | None:
@@ -134,8 +142,3 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
         return Response(status, headers)
     content = operation.content(result, call, origin)
     return Response(status, headers, content.pieces, content.size_bytes, finished=content.release)
-
-
-def takes_stream(operation: Operation) -> bool:
-    """Whether the service reads the body itself."""
-    return operation.body is STREAM

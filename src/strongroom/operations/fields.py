@@ -215,6 +215,17 @@ def tier(name: str, value: str) -> str:
     raise invalid_header(name, value)
 
 
+def _no_page_headers(request: Request, query: Query) -> None:
+    for name in ("x-ms-blob-content-length", "x-ms-blob-sequence-number"):
+        value = request.headers.get(name)
+        if value is not None:
+            raise invalid_header(name, value, "The header is for page blobs.")
+
+
+NO_PAGE_HEADERS: Final = Field("", _no_page_headers)
+"""Refuses what only a page blob can have; fills nothing."""
+
+
 def flag(name: str, value: str) -> bool:
     """`true` or `false`. Raises InvalidHeaderValue."""
     return wire.boolean(name, value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from strongroom.operations.spec import Returned
+from strongroom.semantics import copies
 from strongroom.semantics import lease as leases
 from strongroom.services.blobs import Download
 from strongroom.services.runner import BlobView
@@ -150,8 +151,8 @@ def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
     assert copy is not None
     found.append(("x-ms-copy-id", copy.id))
     found.append(("x-ms-copy-source", copy.source))
-    found.append(("x-ms-copy-status", copy.status))
-    found.append(("x-ms-copy-progress", f"{copy.done_bytes}/{copy.total_bytes}"))
+    found.append(("x-ms-copy-status", copy.status.value))
+    found.append(("x-ms-copy-progress", copies.progress_text(copy)))
     if copy.completed:
         found.append(("x-ms-copy-completion-time", rfc1123(copy.completed)))
     if copy.description:

@@ -26,6 +26,9 @@ class _Place(NamedTuple):
     comp: str | None
 
 
+_ANYWHERE: Final = _Place(Resource.ANY, None, None)
+
+
 class Ambiguous(Exception):
     """Two declarations that the same request could match, or one that none can reach."""
 
@@ -62,12 +65,15 @@ class Routes:
             InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
             InvalidHeaderValue for the header that would have told operations apart.
         """
-        place = _Place(resource, _lower(query.get("restype")), _lower(query.get("comp")))
+        if method == "OPTIONS":
+            place = _ANYWHERE
+        else:
+            place = _Place(resource, _lower(query.get("restype")), _lower(query.get("comp")))
         rivals = self._index.get((method, place))
         if rivals is None:
             raise self._unmatched(method, place)
         for operation in rivals:
-            if all(_holds(when, headers) for when in operation.when):
+            if all(_holds(when, headers, query) for when in operation.when):
                 return operation
         raise _undecided(rivals, headers)
 
@@ -89,13 +95,14 @@ def _lower(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
-def _holds(when: When, headers: Headers) -> bool:
-    value = headers.get(when.header)
+def _holds(when: When, headers: Headers, query: Query) -> bool:
+    in_query = when.name.startswith("?")
+    value = query.get(when.name[1:]) if in_query else headers.get(when.name)
     return value is not None and (when.value is None or value.lower() == when.value.lower())
 
 
 def _undecided(rivals: list[Operation], headers: Headers) -> StorageError:
     """Several operations have this URL and none matches: name the header that tells them apart."""
-    name = rivals[-1].when[-1].header
+    name = rivals[-1].when[-1].name
     value = headers.get(name)
     return missing_header(name) if value is None else invalid_header(name, value)

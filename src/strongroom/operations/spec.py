@@ -28,14 +28,16 @@ class Resource(enum.Enum):
     SERVICE = "/"
     CONTAINER = "/{container}"
     BLOB = "/{container}/{blob}"
+    ANY = "/{any}"
+    """Whatever the URL names, and without credentials: preflight requests of browsers."""
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A header that tells operations on the same URL apart: it must be present, and equal `value`
-    (in any case) unless that is None."""
+    """What tells operations on the same URL apart: a header, or a query parameter (`?name`), that
+    must be present, and equal `value` (in any case) unless that is None."""
 
-    header: str
+    name: str
     value: str | None = None
 
 
@@ -99,8 +101,8 @@ class Operation:
         name: Microsoft's name; variants in brackets.
         id: the SDKs' name for it, as in the transcript under docs/operations/.
         methods: the verbs; `resource` how deep the URL goes; `restype` and `comp` of the query.
-        when: headers that select it among those with the same URL; the first match in the order of
-            declaration is taken.
+        when: headers and parameters that select it among those with the same URL; the first match
+            in the order of declaration is taken.
         input: the type that `accepts` and `body` fill.
         permission: what a SAS or an anonymous caller needs.
         rule: lease, conditions and existence, as the runner checks them.

@@ -211,6 +211,8 @@ class IncomingBody:
         Returns: the position behind what belongs to the body; `ended` tells whether that is its
             end.
         """
+        if self._error is not None:
+            return len(data)  # behind an error nothing has a meaning: it must not become a request
         if self._decoder is not None:
             return self._receive_chunked(self._decoder, data, start)
         size = min(len(data) - start, self._left)

@@ -16,26 +16,19 @@ import asyncio
 import enum
 import logging
 import math
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from strongroom.errors import (
     INCOMPLETE_BODY,
-    INTERNAL_ERROR,
     REQUEST_TIMEOUT,
     SERVER_BUSY,
     StorageError,
 )
+from strongroom.servers.http_answer import Responder
 from strongroom.servers.http_body import EmptyBody, IncomingBody
 from strongroom.servers.http_head import Head, HeadParser
-from strongroom.servers.http_send import CONTINUE, Plan, Sender, plan_response
-from strongroom.servers.http_settings import (
-    Exchange,
-    Handler,
-    HttpSettings,
-    Observer,
-    RenderError,
-)
+from strongroom.servers.http_send import CONTINUE, Sender
+from strongroom.servers.http_settings import Handler, HttpSettings, Observer, RenderError
 from strongroom.wire.http import Request, Response
 
 _logger = logging.getLogger("strongroom.http")
@@ -82,6 +75,7 @@ class Connection(asyncio.Protocol):
     # What connection_made sets.
     _transport: asyncio.Transport
     _sender: Sender
+    _responder: Responder
     _task: asyncio.Task[None]
 
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
@@ -101,10 +95,8 @@ class Connection(asyncio.Protocol):
         self._discarding = False
         self._eof = False
         self._sending = False
-        self._given_up = False
         self._mark = 0
         self._linger_end = 0.0
-        self._status = 0
         self._lingered_bytes = 0
         self._started = 0.0
         self._waiter: asyncio.Future[None] | None = None
@@ -122,6 +114,13 @@ class Connection(asyncio.Protocol):
         self._tls = transport.get_extra_info("ssl_object") is not None
         transport.set_write_buffer_limits(high=self._settings.write_buffer_high_bytes)
         self._sender = Sender(transport, self._loop, tls=self._tls)
+        self._responder = Responder(
+            self._sender,
+            self._owner.render_error,
+            self._owner.observe,
+            self._loop.time,
+            self._start_sending,
+        )
         self.deadline = self._loop.time() + self._settings.head_timeout_s
         admitted = self._owner.admit(self)
         self._task = self._loop.create_task(self._run())
@@ -307,39 +306,20 @@ class Connection(asyncio.Protocol):
             try:
                 response = await handler(request)
             except Exception as error:
-                response = self._render(error, request)
+                response = self._responder.render(error, request)
             await self._answer(request, response)
 
-    def _render(self, error: Exception, request: Request | None) -> Response:
-        """The response to a refusal, or to a defect, which is logged without query and headers."""
-        if not isinstance(error, StorageError):
-            if request is not None:
-                _logger.error(
-                    "unexpected error in %s %s", request.method, request.path, exc_info=error
-                )
-            else:
-                _logger.error("unexpected error", exc_info=error)
-            error = StorageError(INTERNAL_ERROR)
-        try:
-            return self._owner.render_error(error, request)
-        except Exception:
-            _logger.exception("an error could not be rendered")
-            return Response(error.row.status)
-
     async def _answer(self, request: Request, response: Response) -> None:
-        sender = self._sender
-        self._status = response.status
-        bytes_before = sender.bytes_out
-        plan: Plan | None = None
-        try:
-            if not sender.lost:
-                plan = await self._send(request, response)
-        finally:
-            self._sending = False
-            _finish(response)
-            if self._owner.observe is not None:
-                bytes_out = sender.bytes_out - bytes_before
-                self._report(request, bytes_out, plan is not None)
+        assert self._head is not None
+        plan = await self._responder.answer(
+            request,
+            self._head,
+            self._body,
+            response,
+            keep_alive=self._reusable(),
+            started=self._started,
+        )
+        self._sending = False
         self._request = None
         if plan is None:
             self._abort()
@@ -348,67 +328,11 @@ class Connection(asyncio.Protocol):
         else:
             self._close()
 
-    async def _send(self, request: Request, response: Response) -> Plan | None:
-        """Write the whole response; None when that failed."""
-        sender = self._sender
-        try:
-            plan = self._plan(request, response)
-            body = response.body if plan.with_body else b""
-            if isinstance(body, bytes) and sender.write_at_once(plan.head, body):
-                if sender.congested:
-                    self._start_sending()
-                    await sender.drain()
-                return plan
-            self._start_sending()
-            await sender.send(plan, response)
-        except OSError:
-            return None
-        except asyncio.CancelledError:
-            if self._given_up:
-                return None
-            self._transport.abort()
-            raise
-        except Exception as error:
-            if not sender.started and not sender.lost:
-                return self._send_instead(request, error)
-            self._render(error, request)  # to log it: the client must see a broken response
-            return None
-        return plan
-
-    def _send_instead(self, request: Request, error: Exception) -> Plan | None:
-        """Nothing of the response has left yet: its failure can still be told."""
-        response = self._render(error, request)
-        self._status = response.status
-        plan, data = self._whole(response, request)
-        self._sender.write_at_once(data, b"")
-        return plan
-
-    def _plan(self, request: Request | None, response: Response) -> Plan:
-        head = self._head if request is not None else None
-        keep_alive = (
-            head is not None
-            and head.keep_alive
-            and not response.close
-            and not self._owner.draining
-            and self._reusable()
-        )
-        return plan_response(
-            response,
-            method="GET" if head is None else head.method,
-            http_1_0=head is not None and head.http_1_0,
-            keep_alive=keep_alive,
-        )
-
-    def _whole(self, response: Response, request: Request | None) -> tuple[Plan, bytes]:
-        """The response to a refusal as one piece."""
-        _finish(response)
-        body = response.body if isinstance(response.body, bytes) else b""
-        response = Response(response.status, response.headers, body, reason=response.reason)
-        plan = self._plan(request, response)
-        return plan, plan.head + body if plan.with_body else plan.head
-
     def _reusable(self) -> bool:
-        """Whether what is left of the request's body can be thrown away quickly."""
+        """Whether the connection can go on after this answer."""
+        head = self._head
+        if head is None or not head.keep_alive or self._owner.draining:
+            return False
         if self._state is not State.BODY:
             return self._state is State.BUSY
         body = self._body
@@ -423,22 +347,15 @@ class Connection(asyncio.Protocol):
         self._mark = self._sender.flushed_bytes()
         self.deadline = self._loop.time() + self._settings.write_stall_timeout_s
 
-    def _report(self, request: Request, bytes_out: int, complete: bool) -> None:
-        observe = self._owner.observe
-        assert observe is not None
-        seconds = self._loop.time() - self._started
-        received = self._body.received_bytes
-        try:
-            observe(Exchange(request, self._status, received, bytes_out, seconds, complete))
-        except Exception:
-            _logger.exception("the observer of exchanges failed")
-
     def _after_answer(self) -> None:
         """Go on with the next request, after what is left of this one's body."""
         if self._state is not State.BODY:
             self._next()
             return
         assert isinstance(self._body, IncomingBody)
+        if self._body.failed:
+            self._close()
+            return
         self._discarding = True
         self.deadline = self._loop.time() + self._settings.discard_timeout_s
         self._body.discard()
@@ -465,14 +382,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: StorageError) -> None:
         """Answer what is no request, and end the connection. Only while none is handled."""
-        response = self._render(error, None)
-        _, data = self._whole(response, None)
-        self._sender.write_at_once(data, b"")
-        self._started = self._loop.time()
-        if self._owner.observe is not None:
-            exchange = Exchange(None, response.status, 0, len(data), 0.0, True)
-            self._owner.observe(exchange)
-        self._ahead = b""
+        self._responder.refuse(error)
         self._close(unread=True)
 
     def _close(self, *, unread: bool = False) -> None:
@@ -518,8 +428,8 @@ class Connection(asyncio.Protocol):
 
     def _give_up(self) -> None:
         """Stop writing the response."""
-        if not self._given_up:
-            self._given_up = True
+        if not self._responder.given_up:
+            self._responder.given_up = True
             self._task.cancel()
 
     def expire(self, now: float) -> None:
@@ -538,9 +448,9 @@ class Connection(asyncio.Protocol):
 
     def _judge_writing(self, now: float) -> None:
         flushed = self._sender.flushed_bytes()
-        if self._sender.congested or self._sender.in_kernel:
-            if flushed - self._mark < self._settings.stall_bytes_min:
-                self._give_up()
+        blocked = self._sender.congested or self._sender.in_kernel
+        if blocked and flushed - self._mark < self._settings.stall_bytes_min:
+            self._give_up()
         self._mark = flushed
         self.deadline = now + self._settings.write_stall_timeout_s
 
@@ -565,13 +475,3 @@ class Connection(asyncio.Protocol):
             self._abort()
         if self._state is State.CLOSED:
             self._owner.forget(self)
-
-
-def _finish(response: Response) -> None:
-    finished: Callable[[], None] | None = response.finished
-    if finished is not None:
-        response.finished = None
-        try:
-            finished()
-        except Exception:
-            _logger.exception("a response could not be finished")

@@ -254,6 +254,17 @@ class Sender:
     async def _send_pieces(
         self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool
     ) -> None:
+        try:
+            await self._send_each(pieces, size_bytes, chunked)
+        finally:
+            # A generator that is given up must let go of what it holds now, not some day.
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _send_each(
+        self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool
+    ) -> None:
         sent = 0
         async for piece in pieces:
             length = piece.length if isinstance(piece, FileSlice) else len(piece)

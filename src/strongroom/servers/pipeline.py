@@ -2,16 +2,17 @@
 
     authenticate -> match -> place -> authorize -> decode -> run -> encode
 
-Lives here: the order of the steps and the one place where errors become answers. Must not live
+Lives here: the order of the steps, and the one place where errors become answers. Must not live
 here: decisions, sockets. Source: conditions.md section 10 (order of checks); limits-and-errors
-section 1.
+section 1 (headers of every answer).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from strongroom import errors
 from strongroom.auth.accounts import Accounts
@@ -23,11 +24,12 @@ from strongroom.auth.request import Target as Signed
 from strongroom.clock import Clock, guid
 from strongroom.engines.base import EngineError, Full
 from strongroom.errors import StorageError
-from strongroom.operations import codec, unserved
+from strongroom.operations import codec, fields, unserved
 from strongroom.operations.codec import Admitted
 from strongroom.operations.routes import Routes
 from strongroom.operations.spec import Operation, Origin, Resource
-from strongroom.services.calls import Place
+from strongroom.services import account
+from strongroom.services.calls import Call, Place
 from strongroom.services.runner import Services
 from strongroom.values import PublicAccess, rfc1123
 from strongroom.wire import errors_xml, path, query
@@ -36,8 +38,10 @@ from strongroom.wire.path import Target
 from strongroom.wire.query import Query
 
 DEFAULT_VERSION: Final = "2021-12-02"
+OLDEST_VERSION: Final = "2009-09-19"
 ERROR_CODE_SINCE: Final = "2017-07-29"
-_log = logging.getLogger("strongroom")
+_CLIENT_ID_CHARS_MAX: Final = 1024
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,68 +61,59 @@ class Context:
     strict: bool = False
 
 
+@dataclass(slots=True)
+class Asked:
+    """A request whose URL has been read: what it names, and what is found out on the way."""
+
+    request: Request
+    query: Query
+    target: Target
+    resource: Resource
+    signed: Signed
+    version: str | None = None
+    operation: Operation | None = None
+
+
 async def respond(context: Context, request: Request) -> Response:
     """Answer one request. Never raises a StorageError: refusals are answers too."""
     request_id = guid(context.clock)
-    version = request.headers.get("x-ms-version") or DEFAULT_VERSION
+    asked: Asked | None = None
     try:
-        response = await _answer(context, request)
+        asked = read(context, request)
+        response = await _answer(context, asked)
     except StorageError as error:
         response = render_error(error, request, request_id, context.clock.wall_ticks())
     except EngineError as error:
         refusal = _broken(error)
         response = render_error(refusal, request, request_id, context.clock.wall_ticks())
+    version = _served_version(request, asked)
+    if asked is not None:
+        await _add_cors(context, asked, response)
+        response.operation = asked.operation.name if asked.operation is not None else ""
     _add_common_headers(response, request, request_id, version, context)
     return response
 
 
-async def _answer(context: Context, request: Request) -> Response:
-    now = context.clock.wall_ticks()
+def read(context: Context, request: Request) -> Asked:
+    """What the URL names.
+
+    Raises: StorageError InvalidUri, InvalidQueryParameterValue.
+    """
     asked = query.parse(request.query)
     target = path.parse(request.path, request.headers.get("host"), context.suffixes)
-    target, resource = _resource(target, asked)
-    signed = _signed(context.service, target, asked)
-    claim = authenticate(request, signed, context.accounts, now)
-    operation = context.routes.match(request.method, resource, asked, request.headers)
-    place = await _place(context, operation, target, request)
-    version = _version(request, asked, claim)
-
-    def admit(there: Place | None) -> Grant:
-        access = PublicAccess.NONE if there is None else there.record.public_access
-        policies = () if there is None else there.record.policies
-        return authorize(
-            claim,
-            operation.permission,
-            signed,
-            access,
-            policies,
-            context.clock.wall_ticks(),
-            request.peer,
-            request.tls,
-            version,
-        )
-
-    grant = admit(place)
-    _refuse_unserved(operation, request, asked, target)
-
-    def again(there: Place | None) -> None:
-        admit(there)
-
-    served = version or DEFAULT_VERSION
-    call = await codec.decode(
-        operation, request, asked, Admitted(target, place, grant, again, served)
+    target, resource = locate(target, asked)
+    signed = Signed(
+        context.service,
+        target.account,
+        target.container,
+        target.blob,
+        asked.get("snapshot"),
+        asked.get("versionid"),
     )
-    assert operation.run is not None
-    try:
-        result = await operation.run(context.services, call)
-    except StorageError as error:
-        if context.strict and not operation.may_fail_with(error.row):
-            raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
-        raise
-    return codec.encode(operation, result, call, _origin(context, request, target, asked))
+    return Asked(request, asked, target, resource, signed)
 
 
-def _resource(target: Target, asked: Query) -> tuple[Target, Resource]:
+def locate(target: Target, asked: Query) -> tuple[Target, Resource]:
     """How deep the URL goes; a lone segment without `restype` is a blob of the root container."""
     if target.container is None:
         return target, Resource.SERVICE
@@ -127,64 +122,124 @@ def _resource(target: Target, asked: Query) -> tuple[Target, Resource]:
     return target, Resource.CONTAINER if target.blob is None else Resource.BLOB
 
 
-def _signed(service: Service, target: Target, asked: Query) -> Signed:
-    return Signed(
-        service,
-        target.account,
-        target.container,
-        target.blob,
-        asked.get("snapshot"),
-        asked.get("versionid"),
-    )
+async def _answer(context: Context, asked: Asked) -> Response:
+    request = asked.request
+    claim = _claim(context, asked)
+    operation = context.routes.match(request.method, asked.resource, asked.query, request.headers)
+    asked.operation = operation
+    asked.version = await _version(context, asked, claim)
+    place = await _place(context, operation, asked)
+
+    def admit(there: Place | None) -> Grant:
+        return _admit(context, asked, claim, operation, there)
+
+    grant = admit(place)
+    _refuse_unserved(operation, asked)
+    version = asked.version or DEFAULT_VERSION
+    admitted = Admitted(asked.target, place, grant, admit, version)
+    call = await codec.decode(operation, request, asked.query, admitted)
+    result = await _run(context, operation, call, asked.query)
+    return codec.encode(operation, result, call, _origin(asked))
 
 
-async def _place(
-    context: Context, operation: Operation, target: Target, request: Request
-) -> Place | None:
-    if target.container is None:
-        return None
-    return await context.services.place(target.account, target.container)
+def _claim(context: Context, asked: Asked) -> Claim:
+    # A browser sends a preflight request before it may send credentials.
+    if asked.request.method == "OPTIONS":
+        return Anonymous(asked.target.account)
+    return authenticate(asked.request, asked.signed, context.accounts, context.clock.wall_ticks())
 
 
-def _version(request: Request, asked: Query, claim: Claim) -> str | None:
-    """x-ms-version, `api-version`, or the SAS's own; None when the request names none."""
-    given = request.headers.get("x-ms-version") or asked.get("api-version")
+async def _version(context: Context, asked: Asked, claim: Claim) -> str | None:
+    """x-ms-version, `api-version`, or the SAS's own; None when an anonymous request names none.
+
+    Raises: StorageError InvalidHeaderValue.
+    """
+    given = asked.request.headers.get("x-ms-version")
+    if given is not None:
+        if not _is_version(given):
+            raise errors.invalid_header("x-ms-version", given)
+        return given
+    given = asked.query.get("api-version")
     if given is None and isinstance(claim, SasClaim):
         given = claim.sas.sv
-    if given is None:
-        return None if isinstance(claim, Anonymous) else DEFAULT_VERSION
-    if not _is_version(given):
-        raise errors.invalid_header("x-ms-version", given)
-    return given
+    if given is not None:
+        if not _is_version(given):
+            raise errors.invalid_query("api-version", given)
+        return given
+    if isinstance(claim, Anonymous):
+        return None
+    found = await account.properties(context.services, asked.target.account)
+    return found.default_service_version or DEFAULT_VERSION
 
 
 def _is_version(text: str) -> bool:
     digits = text.replace("-", "")
-    return (
-        len(text) == 10
-        and text[4] == text[7] == "-"
-        and len(digits) == 8
-        and digits.isascii()
-        and digits.isdigit()
+    shaped = len(text) == 10 and text[4] == text[7] == "-" and len(digits) == 8
+    return shaped and digits.isascii() and digits.isdigit() and text >= OLDEST_VERSION
+
+
+async def _place(context: Context, operation: Operation, asked: Asked) -> Place | None:
+    target = asked.target
+    if target.container is None or operation.resource is Resource.ANY:
+        return None
+    place = await context.services.place(target.account, target.container)
+    if place is None and operation.waits and operation.resource is Resource.CONTAINER:
+        wait_s = fields.wait_s(asked.request, operation.waits)
+        if wait_s:
+            return await context.services.await_place(target.account, target.container, wait_s)
+    return place
+
+
+def _admit(
+    context: Context, asked: Asked, claim: Claim, operation: Operation, place: Place | None
+) -> Grant:
+    if operation.resource is Resource.ANY:
+        return Grant("", may_overwrite=False)
+    return authorize(
+        claim,
+        operation.permission,
+        asked.signed,
+        PublicAccess.NONE if place is None else place.record.public_access,
+        () if place is None else place.record.policies,
+        context.clock.wall_ticks(),
+        asked.request.peer,
+        asked.request.tls,
+        asked.version,
     )
 
 
-def _refuse_unserved(operation: Operation, request: Request, asked: Query, target: Target) -> None:
+def _refuse_unserved(operation: Operation, asked: Asked) -> None:
     if operation.run is None:
         raise unserved.not_served(f"The operation {operation.name}")
-    unserved.refuse_unserved(request.headers, asked)
-    if target.secondary and operation.writes():
-        raise StorageError(
-            errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, "Write operations are not allowed."
-        )
+    unserved.refuse_unserved(asked.request.headers, asked.query)
+    if asked.target.secondary and operation.writes():
+        message = "Write operations are not allowed on the secondary endpoint."
+        raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)
 
 
-def _origin(context: Context, request: Request, target: Target, asked: Query) -> Origin:
-    scheme = "https" if request.tls else "http"
-    host = request.headers.get("host") or "localhost"
-    account = target.account + (path.SECONDARY if target.secondary else "")
-    prefix = "" if target.host_style else f"{account}/"
-    return Origin(f"{scheme}://{host}/{prefix}", asked)
+async def _run(context: Context, operation: Operation, call: Call[Any], asked: Query) -> Any:
+    assert operation.run is not None
+    limit = asked.get("timeout")
+    try:
+        if limit is None:
+            return await operation.run(context.services, call)
+        async with asyncio.timeout(int(limit)):
+            return await operation.run(context.services, call)
+    except TimeoutError:
+        raise StorageError(errors.OPERATION_TIMED_OUT) from None
+    except StorageError as error:
+        if context.strict and not operation.may_fail_with(error.row):
+            raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
+        raise
+
+
+def _origin(asked: Asked) -> Origin:
+    scheme = "https" if asked.request.tls else "http"
+    host = asked.request.headers.get("host") or "localhost"
+    target = asked.target
+    secondary = path.SECONDARY if target.secondary else ""
+    prefix = "" if target.host_style else f"{target.account}{secondary}/"
+    return Origin(f"{scheme}://{host}/{prefix}", asked.query)
 
 
 def _broken(error: EngineError) -> StorageError:
@@ -197,9 +252,12 @@ def _broken(error: EngineError) -> StorageError:
 def render_error(
     error: StorageError, request: Request | None, request_id: str, now: int
 ) -> Response:
-    """The answer of a refusal: XML body unless HEAD or 304, code in x-ms-error-code."""
+    """The answer of a refusal: its code in x-ms-error-code, and an XML body unless the request was
+    HEAD or the answer is a 304."""
     headers = list(error.headers)
-    headers.append(("x-ms-error-code", error.row.code))
+    version = None if request is None else request.headers.get("x-ms-version")
+    if version is None or version >= ERROR_CODE_SINCE:
+        headers.append(("x-ms-error-code", error.row.code))
     reason = error.message.split("\n", 1)[0]
     if error.row.status == 304 or (request is not None and request.method == "HEAD"):
         return Response(error.row.status, headers, reason=reason)
@@ -208,10 +266,34 @@ def render_error(
     return Response(error.row.status, headers, body, len(body), reason)
 
 
+async def _add_cors(context: Context, asked: Asked, response: Response) -> None:
+    """What an actual request of another origin is told; preflight has its own answer."""
+    origin = asked.request.headers.get("origin")
+    if origin is None or asked.request.method == "OPTIONS":
+        return
+    names = [name for name, _ in response.headers]
+    try:
+        response.headers.extend(
+            await account.cors_headers(
+                context.services, asked.target.account, origin, asked.request.method, names
+            )
+        )
+    except EngineError:
+        # The answer stands without them; a browser then keeps it from the page.
+        _log.warning("CORS rules cannot be read; the answer goes out without CORS headers")
+
+
 _SERVER: Final = {
     service: f"Windows-Azure-{service.value.title()}/1.0 Microsoft-HTTPAPI/2.0"
     for service in Service
 }
+
+
+def _served_version(request: Request, asked: Asked | None) -> str:
+    if asked is not None and asked.version is not None:
+        return asked.version
+    given = request.headers.get("x-ms-version")
+    return given if given is not None and _is_version(given) else DEFAULT_VERSION
 
 
 def _add_common_headers(
@@ -223,5 +305,9 @@ def _add_common_headers(
     headers.append(("x-ms-version", version))
     headers.append(("Date", rfc1123(context.clock.wall_ticks())))
     client_id = request.headers.get("x-ms-client-request-id")
-    if client_id and len(client_id) <= 1024 and client_id.isascii() and client_id.isprintable():
+    if client_id and len(client_id) <= _CLIENT_ID_CHARS_MAX and _is_visible(client_id):
         headers.append(("x-ms-client-request-id", client_id))
+
+
+def _is_visible(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text

@@ -21,6 +21,7 @@ from strongroom.errors import StorageError
 from strongroom.services import intake
 from strongroom.services.calls import Call, Piece
 from strongroom.services.changes import BlobChange
+from strongroom.services.guard import same_generation
 from strongroom.services.heads import replace_head
 from strongroom.services.intake import NO_DIGESTS, Digests
 from strongroom.services.runner import BlobState, BlobView, Services, partition_generation
@@ -61,8 +62,8 @@ async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
     Raises: StorageError Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge, PendingCopyOperation,
         UnauthorizedBlobOverwrite, and what guard_blob raises.
     """
-    intake.check_size(call.body, intake.put_blob_bytes_max(call.version))
-    received = await intake.receive(services, call, md5=True)
+    max_bytes = intake.put_blob_bytes_max(call.version)
+    received = await intake.receive(services, call, max_bytes, md5=True)
     try:
         intake.verify(call.input.digests, received)
         return await services.change_blob(
@@ -149,7 +150,7 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
 
 def _check_digest_request(given: GetBlob) -> None:
     if given.range_md5 and given.range_crc64:
-        raise errors.invalid_header("x-ms-range-get-content-crc64", "true")
+        raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
     if (given.range_md5 or given.range_crc64) and given.range is None:
         name = "md5" if given.range_md5 else "crc64"
         raise errors.invalid_header(f"x-ms-range-get-content-{name}", "true")
@@ -194,9 +195,11 @@ async def _open_listed(
     try:
         # Registered first, looked at again second: what this head names is not swept any more.
         key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
-        (again,) = await services.store.read([Ref(partition, key)])
+        place = keys.container(call.account, call.container)
+        again, container = await services.store.read([Ref(partition, key), place])
         current = records.BLOB.of(again)
-        if current is None or current.body != body:
+        gone = current is None or current.body != body
+        if gone or not same_generation(call, records.CONTAINER.of(container)):
             reading.end()
             return None
         spans = bodies.spans(await read_list(services, partition, body), offset, length)

@@ -90,7 +90,7 @@ class Call(Generic[I_co]):
     blob: str
     snapshot: int | None
     place: Place | None
-    authorize: Callable[[Place | None], None]
+    authorize: Callable[[Place | None], object]
     may_overwrite: bool
     lease_id: str | None
     conditions: Conditions

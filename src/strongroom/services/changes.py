@@ -54,7 +54,9 @@ class BlobChange:
         self._drop: list[int] = []
         self._before: list[Step] = []
         self._after: list[Step] = []
+        self._retired: dict[Stored | Listed, None] = {}
         self._sweeps = False
+        self._has_work = False
 
     def put(self, key: Key, value: bytes | None) -> None:
         """Write or delete a key; the last word on a key counts."""
@@ -95,21 +97,14 @@ class BlobChange:
         elif isinstance(body, Stored) and snapshot is None and blob.snapshots == 0:
             self._drop.append(body.content)
         elif body is not None:
-            self._retire(body)
-
-    def _retire(self, body: Stored | Listed) -> None:
-        # Two bodies can be retired by one commit (base and snapshot): the key must differ.
-        stamp = self.stamp
-        while keys.retired(stamp) in self._writes:
-            stamp += 1
-        self.put(keys.retired(stamp), records.RETIRED.encode(records.Retired(body)))
-        self._sweep()
+            self._retired[body] = None
+            self.sweep()
 
     def begin_upload(self, id_bytes: int) -> Upload:
         """Start staging blocks; abandoned ones are swept when the upload has been idle for a
         week."""
         upload = Upload(self.stamp, id_bytes, 0, self.stamp)
-        self._after.append(self._expiry_job(upload, put=True))
+        self._before.append(self._expiry_job(upload, put=True))
         return upload
 
     def put_upload(self, upload: Upload) -> None:
@@ -122,19 +117,27 @@ class BlobChange:
         if self.upload is not None:
             self.put(keys.UPLOAD_KEY, None)
             self._after.append(self._expiry_job(self.upload, put=False))
-            self._sweep()
+            self.sweep()
 
     def _expiry_job(self, upload: Upload, put: bool) -> Step:
         job = Job(JobKind.EXPIRE_UPLOAD, self._generation, self._name, str(upload.number))
-        ref = keys.job(upload.number + UPLOAD_LIFETIME_TICKS, upload.number)
+        due = upload.number + UPLOAD_LIFETIME_TICKS
+        ref = keys.job(due, upload.number, JobKind.EXPIRE_UPLOAD)
         return Step(ref.partition, (Write(ref.key, records.JOB.encode(job) if put else None),))
 
-    def add_job(self, job: Job, due: int = 0) -> None:
-        """Background work that is recorded before this commit happens."""
-        ref = keys.job(due or self.stamp, self.stamp)
+    @property
+    def has_work(self) -> bool:
+        """Whether the commit leaves work that is due at once."""
+        return self._has_work
+
+    def add_job(self, job: Job) -> None:
+        """Background work, due at once, that is recorded before this commit happens."""
+        self._has_work = True
+        ref = keys.job(self.stamp, self.stamp, job.kind)
         self._before.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Something in the partition is no longer needed."""
         if not self._sweeps:
             self._sweeps = True
             self.add_job(Job(JobKind.SWEEP_BLOB, self._generation, self._name))
@@ -142,6 +145,9 @@ class BlobChange:
     def steps(self) -> tuple[Step, ...]:
         """The commit's steps: jobs first, so that a crash in between leaves a job without garbage,
         never garbage without a job."""
+        if self._retired:
+            retired = records.Retired(tuple(self._retired))
+            self.put(keys.retired(self.stamp), records.RETIRED.encode(retired))
         if not (self._writes or self._adopt or self._drop):
             return ()
         own = Step(

@@ -127,8 +127,9 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
     ref = keys.container(call.account, call.container)
 
     def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
-        job = keys.job(stamp, stamp)
-        sweep = Job(JobKind.SWEEP_CONTAINER, container.generation)
+        job = keys.job(stamp, stamp, JobKind.SWEEP_CONTAINER)
+        name = f"{call.account}/{call.container}"
+        sweep = Job(JobKind.SWEEP_CONTAINER, container.generation, token=name)
         # The job first: cut off in between, it finds the container alive and does nothing.
         return Commit(
             None,

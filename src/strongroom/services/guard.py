@@ -81,6 +81,16 @@ def guard_container(call: Call[object], container: ContainerRecord, now: int) ->
     conditional.check_container(conditions, container.modified, accepted)
 
 
+def same_generation(call: Call[object], container: ContainerRecord | None) -> bool:
+    """Whether the container still is the one, under this name, that the request came to."""
+    place = call.place
+    return (
+        place is not None
+        and container is not None
+        and container.generation == place.record.generation
+    )
+
+
 def same_place(call: Call[object], container: ContainerRecord | None, version: int) -> None:
     """The container is still the one that was authorized; if it changed, authorize again.
 
@@ -88,7 +98,8 @@ def same_place(call: Call[object], container: ContainerRecord | None, version: i
     raises.
     """
     place = call.place
-    if place is None or container is None or container.generation != place.record.generation:
+    if place is None or not same_generation(call, container):
         raise StorageError(errors.CONTAINER_NOT_FOUND)
+    assert container is not None
     if version != place.version:
         call.authorize(Place(container, version))

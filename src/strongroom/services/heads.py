@@ -13,18 +13,18 @@ import msgspec
 
 from strongroom import errors
 from strongroom.errors import StorageError
+from strongroom.semantics import copies
 from strongroom.semantics import lease as leases
 from strongroom.services.calls import Call
 from strongroom.services.changes import BlobChange
 from strongroom.services.runner import BlobState
-from strongroom.store.records import BlobKind, BlobRecord, Body, CopyState
+from strongroom.store.records import BlobKind, BlobRecord, Body
 from strongroom.values import ContentProperties, Lease, Metadata
 
 
 def refuse_pending_copy(head: BlobRecord | None) -> None:
     """409 PendingCopyOperation while a copy onto the blob is under way."""
-    if head is not None and head.copy is not None and head.copy.status == "pending":
-        raise StorageError(errors.PENDING_COPY_OPERATION)
+    copies.require_none_pending(None if head is None else head.copy)
 
 
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
@@ -48,7 +48,7 @@ def replace_head(
     properties: ContentProperties,
     metadata: Metadata,
     tier: str | None = None,
-    copy: CopyState | None = None,
+    copy: copies.Copy | None = None,
     tags: Metadata = (),
 ) -> BlobRecord:
     """Write a new head over whatever was there: releases the old body, ends the upload in progress,
@@ -62,6 +62,10 @@ def replace_head(
     if before is not None:
         change.release(before)
     change.end_upload()
+    if tier is None and before is not None:
+        tier, tier_changed = before.tier, before.tier_changed
+    else:
+        tier_changed = change.stamp if tier else 0
     head = BlobRecord(
         kind=BlobKind.BLOCK,
         committed=True,
@@ -76,7 +80,7 @@ def replace_head(
         copy=copy,
         snapshots=0 if before is None else before.snapshots,
         tier=tier,
-        tier_changed=change.stamp if tier else 0,
+        tier_changed=tier_changed,
         tags=tags,
     )
     change.put_head(head)

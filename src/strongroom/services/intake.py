@@ -10,6 +10,7 @@ x-ms-content-crc64.
 from __future__ import annotations
 
 import base64
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,14 +34,38 @@ NO_DIGESTS: Final = Digests()
 
 
 def check_size(body: BodySource, max_bytes: int) -> None:
-    """Refuse a body that is too large, or of unknown size, before a byte of it is read.
+    """Refuse a body that says it is too large, before a byte of it is read.
 
-    Raises: StorageError MissingContentLengthHeader, RequestBodyTooLarge with MaxLimit.
+    Raises: StorageError RequestBodyTooLarge with MaxLimit.
     """
-    if body.size_bytes is None:
-        raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
-    if body.size_bytes > max_bytes:
-        raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(max_bytes)),))
+    if body.size_bytes is not None and body.size_bytes > max_bytes:
+        raise too_large(max_bytes)
+
+
+def too_large(max_bytes: int) -> StorageError:
+    """413 RequestBodyTooLarge that tells the bound."""
+    return StorageError(errors.REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(max_bytes)),))
+
+
+class Bounded:
+    """A body of unknown length (chunked) that is refused once it exceeds its bound.
+
+    Raises (while it is read): StorageError RequestBodyTooLarge.
+    """
+
+    size_bytes = None
+
+    def __init__(self, body: BodySource, max_bytes: int) -> None:
+        self._body = body
+        self._max_bytes = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for chunk in self._body:
+            count += len(chunk)
+            if count > self._max_bytes:
+                raise too_large(self._max_bytes)
+            yield chunk
 
 
 def block_bytes_max(version: str) -> int:
@@ -53,18 +78,22 @@ def put_blob_bytes_max(version: str) -> int:
     return next(row[2] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
 
 
-async def receive(services: Services, call: Call[Any], md5: bool, inline: bool = True) -> Received:
+async def receive(
+    services: Services, call: Call[Any], max_bytes: int, md5: bool, inline: bool = True
+) -> Received:
     """Read the request's body, after the checks that need no body when it is worth it.
 
     A large body is refused before it is sent (the client may wait for `100 Continue`); a small one
     has arrived already, and is judged once, at the serial point.
 
-    Raises: what guard_blob raises; what the body raises.
+    Raises: StorageError RequestBodyTooLarge; what guard_blob raises; what the body raises.
     """
+    check_size(call.body, max_bytes)
     size_bytes = call.body.size_bytes
     if size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX:
         await services.check_blob(call)
-    return await bodies.receive(services.store, call.body, md5, inline)
+    body = call.body if size_bytes is not None else Bounded(call.body, max_bytes)
+    return await bodies.receive(services.store, body, md5, inline)
 
 
 def discard(services: Services, received: Received) -> None:

@@ -7,6 +7,7 @@ any one operation's behaviour, HTTP, SQL.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics import lease as leases
 from strongroom.services.calls import Call, Place
 from strongroom.services.changes import BlobChange
+from strongroom.services.copy_sources import CopySources
 from strongroom.services.guard import guard_blob, guard_container, same_place
 from strongroom.services.waiting import NotYet, Waiting
 from strongroom.store import keys, records
@@ -56,6 +58,7 @@ class BlobState:
     upload: Upload | None
     extra: tuple[Record | None, ...]
     now: int
+    head_version: int | None = None
 
 
 BlobDecision = Callable[[BlobState, BlobChange], T]
@@ -74,6 +77,8 @@ class Services:
         self.store = store
         self.clock = clock
         self.readers = Readers()
+        self.copies = CopySources()
+        self.work = asyncio.Event()
         self.waiting = Waiting(store)
 
     async def place(self, account: str, container: str) -> Place | None:
@@ -154,8 +159,7 @@ class Services:
         guard_blob(call, blob, await self.store.now() if timed else 0)
 
     def _blob_refs(self, call: Call[Any]) -> tuple[Ref, Ref]:
-        assert call.place is not None
-        partition = keys.blob(call.place.record.generation, call.blob)
+        partition = keys.blob(partition_generation(call), call.blob)
         key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
         return keys.container(call.account, call.container), Ref(partition, key)
 
@@ -187,10 +191,16 @@ class Services:
             generation = partition_generation(call)
             change = BlobChange(partition, generation, call.blob, stamp, head, upload)
             rest = tuple(found[3 : 3 + len(extra)])
-            result = decide(BlobState(head, named, upload, rest, stamp), change)
+            version = None if found[1] is None else found[1].version
+            result = decide(BlobState(head, named, upload, rest, stamp, version), change)
+            last[0] = change.has_work
             return Commit(result, change.steps())
 
-        return await self.store.update(partition, refs, at_serial_point)
+        last = [False]
+        result = await self.store.update(partition, refs, at_serial_point)
+        if last[0]:
+            self.work.set()
+        return result
 
     async def view_container(self, call: Call[Any]) -> tuple[ContainerRecord, int]:
         """The committed container, guarded, with store time; waits when the request asks for it.
@@ -258,8 +268,12 @@ class Services:
 
 
 def partition_generation(call: Call[Any]) -> int:
-    """The generation of the container that the request was authorized for."""
-    assert call.place is not None
+    """The generation of the container that the request was authorized for.
+
+    Raises: StorageError ContainerNotFound when there was none.
+    """
+    if call.place is None:
+        raise StorageError(errors.CONTAINER_NOT_FOUND)
     return call.place.record.generation
 
 

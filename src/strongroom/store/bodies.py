@@ -115,7 +115,8 @@ def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> list[Span]
         stop = start + block.size_bytes
         if stop > offset and block.size_bytes:
             first = max(offset, start)
-            found.append(Span(block.content, first - start, min(stop, end) - first))
+            offset_bytes = block.offset_bytes + first - start
+            found.append(Span(block.content, offset_bytes, min(stop, end) - first))
         start = stop
         if start >= end:
             break

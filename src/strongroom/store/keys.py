@@ -14,7 +14,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | inline body             | `b` + generation | blob name       | hidden | `i` + ticks (0 = head's) |
 | block list              | `b` + generation | blob name       | hidden | `l` + stamp              |
 | retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |
-| job                     | `j`              | due + stamp     | face   | `j`                      |
+| job                     | `j`              | due + stamp + k | face   | `j` (k = its kind)       |
 
 A generation is the stamp of the container's creation: a container that is deleted and created again
 has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
@@ -35,10 +35,11 @@ JOB_KEY: Final = Key(False, b"j")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
 _SNAPSHOT: Final = b"\x01"
-_STAGED: Final = b"k"
-_INLINE: Final = b"i"
-_BLOCK_LIST: Final = b"l"
-_RETIRED: Final = b"r"
+# The first byte of each kind of hidden key.
+STAGED: Final = b"k"
+INLINE: Final = b"i"
+BLOCK_LIST: Final = b"l"
+RETIRED: Final = b"r"
 
 
 def number(value: int) -> bytes:
@@ -89,40 +90,45 @@ def snapshot_ticks(key: bytes) -> int | None:
 def inline(ticks: int) -> Key:
     """The inline bytes of a snapshot, or of the head (0): in a fixed place, so that one read of the
     partition returns a head together with its small body."""
-    return Key(True, _INLINE + number(ticks))
+    return Key(True, INLINE + number(ticks))
 
 
 def block_list(stamp: int) -> Key:
     """A committed block list that is short enough to lie beside the head; written once."""
-    return Key(True, _BLOCK_LIST + number(stamp))
+    return Key(True, BLOCK_LIST + number(stamp))
 
 
 def retired(stamp: int) -> Key:
-    """A body that no head names any more and whose blocks are still to be dropped."""
-    return Key(True, _RETIRED + number(stamp))
+    """Bodies that one commit gave up, to be dropped when nothing else names them."""
+    return Key(True, RETIRED + number(stamp))
 
 
 def retired_range() -> tuple[bytes, bytes]:
     """(first, until) of a partition's retired bodies."""
-    return _RETIRED, _after(_RETIRED)
+    return RETIRED, _after(RETIRED)
 
 
 def staged(upload: int, block_id: bytes, content: int) -> Key:
     """A staged block. The content's number ends the key, so staging an id again adds a record and
     the last one of an id is its latest: a block that a list is about to commit never vanishes."""
     return Key(
-        True, _STAGED + number(upload) + bytes((len(block_id),)) + block_id + number(content)
+        True, STAGED + number(upload) + bytes((len(block_id),)) + block_id + number(content)
     )
 
 
 def staged_range(upload: int) -> tuple[bytes, bytes]:
     """(first, until) of the staged blocks of one upload."""
-    return _STAGED + number(upload), _STAGED + number(upload + 1)
+    return STAGED + number(upload), STAGED + number(upload + 1)
 
 
 def staged_before(upload: int) -> tuple[bytes, bytes]:
     """(first, until) of the staged blocks of all uploads that began before the stamp `upload`."""
-    return _STAGED, _STAGED + number(upload)
+    return STAGED, STAGED + number(upload)
+
+
+def retired_stamp(key: bytes) -> int:
+    """The stamp of the commit that gave the bodies up."""
+    return int.from_bytes(key[1:], "big")
 
 
 def staged_id(key: bytes) -> bytes:
@@ -130,14 +136,15 @@ def staged_id(key: bytes) -> bytes:
     return key[10 : 10 + key[9]]
 
 
-def job(due: int, stamp: int) -> Ref:
-    """Background work that must survive a restart, in the order in which it falls due."""
-    return Ref(Partition(JOBS, number(due) + number(stamp)), JOB_KEY)
+def job(due: int, stamp: int, kind: int) -> Ref:
+    """Background work that must survive a restart, in the order in which it falls due. One commit
+    orders at most one job of a kind."""
+    return Ref(Partition(JOBS, number(due) + number(stamp) + bytes((kind,))), JOB_KEY)
 
 
 def job_times(partition: bytes) -> tuple[int, int]:
     """(due, stamp) of a job's partition name."""
-    return int.from_bytes(partition[:8], "big"), int.from_bytes(partition[8:], "big")
+    return int.from_bytes(partition[:8], "big"), int.from_bytes(partition[8:16], "big")
 
 
 def _after(prefix: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from strongroom.engines.base import Record
+from strongroom.semantics.copies import Copy
 from strongroom.service_properties import ServiceProperties
 from strongroom.values import AccessPolicy, ContentProperties, Lease, Metadata, PublicAccess
 
@@ -67,23 +68,13 @@ Body = Inline | Stored | Listed | None
 
 
 class ListedBlock(msgspec.Struct, frozen=True, array_like=True):
-    """One block of a committed list: raw id, length, and the content that holds it."""
+    """One block of a committed list: raw id, length, and where it lies. A staged block has a
+    content of its own; the blocks of a copy lie one after another in a few."""
 
     id: bytes
     size_bytes: int
     content: int
-
-
-class CopyState(msgspec.Struct, frozen=True, array_like=True):
-    """The last copy onto a blob. `status` is the wire's word; `completed` 0 = not yet."""
-
-    id: str
-    source: str
-    status: str
-    done_bytes: int
-    total_bytes: int
-    completed: int = 0
-    description: str | None = None
+    offset_bytes: int = 0
 
 
 class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -102,7 +93,7 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     properties: ContentProperties
     metadata: Metadata = ()
     lease: Lease | None = None
-    copy: CopyState | None = None
+    copy: Copy | None = None
     snapshots: int = 0
     tier: str | None = None
     tier_changed: int = 0
@@ -127,9 +118,9 @@ class StagedBlock(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Retired(msgspec.Struct, frozen=True, array_like=True):
-    """A body that a head or a snapshot gave up and that others of the blob may still share."""
+    """Bodies that one commit gave up and that others of the blob may still share."""
 
-    body: Stored | Listed
+    bodies: tuple[Stored | Listed, ...]
 
 
 class JobKind(enum.IntEnum):
@@ -141,14 +132,36 @@ class JobKind(enum.IntEnum):
     EXPIRE_UPLOAD = 4
 
 
+class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
+    """What a pending copy reads, and what of the request outlives its answer.
+
+    Either the blob `blob` (or its snapshot) in `container` of this server while that has
+    `generation`, or `url` elsewhere, with the signature that was given in it. `etag` is what the
+    source must still have when conditions were put on it. `metadata` None = the source's.
+    `destination` is the account/container that must still have the job's generation.
+    """
+
+    account: str = ""
+    container: str = ""
+    generation: int = 0
+    blob: str = ""
+    snapshot: int | None = None
+    url: str = ""
+    etag: str | None = None
+    metadata: Metadata | None = None
+    destination: str = ""
+
+
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """Work to be done after the answer. Blob jobs name their blob; `token` is what the blob's own
-    record must still say (a copy id), else the job is void."""
+    """Work to be done after the answer. Blob jobs name their blob; `token` is what the records must
+    still say, else the job is void: a copy's id, an upload's number; for a deleted container it is
+    the name, account/container, that must no longer have this generation."""
 
     kind: JobKind
     generation: int
     blob: str = ""
     token: str = ""
+    order: CopyOrder | None = None
 
 
 class Codec(Generic[R]):

@@ -25,9 +25,7 @@ def read_block_list(body: bytes) -> list[tuple[Kind, str]]:
     """
     entries: list[tuple[Kind, str]] = []
     reader = _Reader(entries)
-    xml.parse(
-        body, limits.BLOCK_LIST_BODY_BYTES_MAX, reader.start, reader.end, reader.text
-    )
+    xml.parse(body, limits.BLOCK_LIST_BODY_BYTES_MAX, reader.start, reader.end, reader.text)
     return entries
 
 

@@ -50,8 +50,13 @@ def parse_rfc1123(text: str) -> int | None:
 
 
 def format_rfc1123(ticks: int) -> str:
-    """`Fri, 26 Jun 2015 23:39:12 GMT`, cheap for many different times of few days."""
-    day, second = divmod(ticks // TICKS_PER_S, _DAY_S)
+    """`Fri, 26 Jun 2015 23:39:12 GMT`, cheap for many times of few seconds or days."""
+    return _second_text(ticks // TICKS_PER_S)
+
+
+@lru_cache(maxsize=1024)
+def _second_text(moment: int) -> str:
+    day, second = divmod(moment, _DAY_S)
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
     return f"{_day_text(day)} {hour:02d}:{minute:02d}:{second:02d} GMT"

@@ -129,7 +129,8 @@ def _path_of_absolute(path: str) -> str:
 class Response:
     """One HTTP response. `body` pieces are sent in order; `size_bytes` is their total length when
     it is known (None: chunked). `close` asks for the connection to be closed afterwards. `finished`
-    is called once when the body has been sent or given up, whatever happened (it releases pins)."""
+    is called once when the body has been sent or given up, whatever happened (it releases pins).
+    `operation` names what was done, for telemetry."""
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
@@ -138,6 +139,7 @@ class Response:
     reason: str | None = None
     close: bool = False
     finished: Finished | None = None
+    operation: str = ""
 
 
 class Finished(Protocol):

@@ -1,8 +1,8 @@
 """The answer of List Blobs.
 
-Must not live here: which blobs are listed (semantics/listing.py). Source: "List Blobs"; the order of
-elements is the one that the service sends. Written by one template for each blob, because a page may
-hold 5,000 of them.
+Must not live here: which blobs are listed (semantics/listing.py). Source: "List Blobs"; the order
+of elements is the one that the service sends. Written by one template for each blob, because a page
+may hold 5,000 of them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class BlobItem(msgspec.Struct, frozen=True):
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
     Times are ticks; `md5` is the raw digest. `lease_status` None leaves the lease out (snapshots).
-    `further` are properties that follow ServerEncrypted, in the service's order. `copy`, `metadata`,
-    `tags` are None unless asked for.
+    `further` are properties that follow ServerEncrypted, in the service's order. `copy`,
+    `metadata`, `tags` are None unless asked for.
     """
 
     name: str
@@ -88,9 +88,7 @@ def write_blobs(
     query: ListQuery, items: Iterable[BlobItem | BlobPrefix], next_marker: str
 ) -> bytes:
     """The page as XML; `next_marker` is empty when nothing is left."""
-    rows = [
-        _blob(item) if isinstance(item, BlobItem) else _prefix(item) for item in items
-    ]
+    rows = [_blob(item) if isinstance(item, BlobItem) else _prefix(item) for item in items]
     most = None if query.max_results is None else str(query.max_results)
     head = (
         f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(query.endpoint)}"'
@@ -115,15 +113,20 @@ def _blob(item: BlobItem) -> str:
     tier = item.access_tier
     inferred = "<AccessTierInferred>true</AccessTierInferred>" if item.access_tier_inferred else ""
     lease = "" if item.lease_status is None else _lease(item)
-    further = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in item.further)
+    further, metadata = item.further, item.metadata
     return (
         f"<Blob>{xml.name_element(item.name)}{_which(item)}"
         f"<Properties>{_content(item)}<BlobType>{item.blob_type}</BlobType>"
         f"{'' if tier is None else f'<AccessTier>{tier}</AccessTier>'}{inferred}{lease}"
         f"<ServerEncrypted>true</ServerEncrypted>{'' if item.copy is None else _copy(item.copy)}"
-        f"{further}</Properties>{xml.metadata_element(item.metadata)}"
+        f"{_further(further) if further else ''}</Properties>"
+        f"{'' if metadata is None else xml.metadata_element(metadata)}"
         f"{'' if item.tags is None else _tags(item.tags)}<OrMetadata /></Blob>"
     )
+
+
+def _further(pairs: tuple[tuple[str, str], ...]) -> str:
+    return "".join(f"<{name}>{escape(value)}</{name}>" for name, value in pairs)
 
 
 def _which(item: BlobItem) -> str:
@@ -172,7 +175,8 @@ def _copy(copy: CopyItem) -> str:
     completed = format_rfc1123(copy.completed) if copy.completed else None
     return (
         f"<CopyId>{copy.id}</CopyId><CopyStatus>{copy.status}</CopyStatus>"
-        f"<CopySource>{escape(copy.source)}</CopySource><CopyProgress>{copy.progress}</CopyProgress>"
+        f"<CopySource>{escape(copy.source)}</CopySource>"
+        f"<CopyProgress>{copy.progress}</CopyProgress>"
         f"{xml.optional_element('CopyCompletionTime', completed)}"
         f"{xml.optional_element('CopyStatusDescription', copy.description)}"
     )

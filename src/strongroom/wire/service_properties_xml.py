@@ -172,9 +172,7 @@ def write_service_properties(properties: ServiceProperties) -> bytes:
         "" if website is None else _website_xml(website),
     )
     inner = "".join(sections)
-    return (
-        f"{xml.DECLARATION}<StorageServiceProperties>{inner}</StorageServiceProperties>".encode()
-    )
+    return f"{xml.DECLARATION}<StorageServiceProperties>{inner}</StorageServiceProperties>".encode()
 
 
 def write_service_stats(status: str, last_sync: int | None) -> bytes:

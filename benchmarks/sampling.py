@@ -1,0 +1,129 @@
+"""What the kernel says of a process tree and of the machine: CPU, memory, file system."""
+
+import os
+import platform
+import re
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import msgspec
+
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+_SAMPLE_EVERY_S: Final = 0.1
+
+
+def process_tree(pid: int) -> list[int]:
+    """The process and all its descendants that still run."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        fields = _stat_fields(int(entry.name)) if entry.name.isdigit() else []
+        if fields:
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, queue = [], [pid]
+    while queue:
+        found.append(queue.pop())
+        queue += children.get(found[-1], [])
+    return found
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; empty if the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text[text.rindex(")") + 2 :].split()
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds, user and system, that a process tree has used."""
+    fields = [_stat_fields(member) for member in process_tree(pid)]
+    return sum(int(f[11]) + int(f[12]) for f in fields if f) / _TICKS_PER_S
+
+
+def pss_mib(pid: int) -> float:
+    """Memory of a process tree now; pages that processes share count once."""
+    return sum(_kib(member, "smaps_rollup", "Pss") for member in process_tree(pid)) / 1024
+
+
+def peak_rss_mib(pid: int) -> float:
+    """The sum of the highest resident sizes that the processes of a tree ever had (VmHWM)."""
+    return sum(_kib(member, "status", "VmHWM") for member in process_tree(pid)) / 1024
+
+
+def _kib(pid: int, file: str, field: str) -> int:
+    try:
+        text = Path(f"/proc/{pid}/{file}").read_text()
+    except OSError:
+        return 0
+    match = re.search(rf"^{field}:\s+(\d+)", text, re.MULTILINE)
+    return int(match.group(1)) if match else 0
+
+
+class PeakPss:
+    """Samples the memory of a process tree in the background while a `with` block runs."""
+
+    def __init__(self, pid: int) -> None:
+        self.mib = 0.0
+        self._pid = pid
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> "PeakPss":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._stop.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(_SAMPLE_EVERY_S):
+            self.mib = max(self.mib, pss_mib(self._pid))
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """Where a result comes from."""
+
+    processor: str
+    cores: int
+    memory_gib: float
+    kernel: str
+    python: str
+    file_system: str
+    load_average: float
+
+
+def machine(data_folder: Path) -> Machine:
+    """The facts of this machine, with the file system of the servers' data."""
+    processors = re.findall(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    total = re.search(r"^MemTotal:\s+(\d+)", _read("/proc/meminfo"), re.MULTILINE)
+    return Machine(
+        processor=processors[0] if processors else platform.machine(),
+        cores=os.cpu_count() or 0,
+        memory_gib=round(int(total.group(1)) / 2**20, 1) if total else 0.0,
+        kernel=platform.release(),
+        python=platform.python_version(),
+        file_system=_file_system(data_folder),
+        load_average=round(os.getloadavg()[0], 2),
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def _file_system(folder: Path) -> str:
+    """The type of the mount with the longest matching path."""
+    resolved = folder.resolve()
+    mounts = [line.split()[1:3] for line in _read("/proc/mounts").splitlines()]
+    matching = [(path, kind) for path, kind in mounts if resolved.is_relative_to(path)]
+    return max(matching, key=lambda mount: len(mount[0]))[1] if matching else "unknown"

@@ -1,0 +1,175 @@
+"""The servers under test: started on free ports, paused while another is measured, stopped by id.
+
+What a server does in the background it must do in its own turn, so the one that is not measured
+is paused (SIGSTOP) and cannot take the other's CPU or disk.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks.endpoint import HOST, Endpoint, account_sas
+
+_FOLDER: Final = Path(__file__).parent
+_AZURITE: Final = _FOLDER / "azurite" / "node_modules" / "azurite"
+_PORTS: Final = range(21000, 32000)
+_READY_S: Final = 60.0
+_STOP_S: Final = 30.0
+
+Command = Callable[[Path, list[int]], list[str]]
+
+
+class ServerFailed(Exception):
+    """A server did not start, or stopped by itself."""
+
+
+def strongroom_command(data: Path, ports: list[int]) -> list[str]:
+    """Strongroom from this environment, with its defaults: durable, on disk."""
+    program = Path(sys.executable).with_name("strongroom")
+    named = zip(("blob", "queue", "table"), ports, strict=True)
+    flags = [text for name, port in named for text in (f"--{name}-port", str(port))]
+    return [str(program), "serve", "--data", str(data), *flags]
+
+
+def azurite_command(data: Path, ports: list[int]) -> list[str]:
+    """Azurite from the pinned package, with its defaults: on disk, all three services."""
+    named = zip(("blob", "queue", "table"), ports, strict=True)
+    flags = [text for name, port in named for text in (f"--{name}Port", str(port))]
+    script = _AZURITE / "dist" / "src" / "azurite.js"
+    quiet = ["--skipApiVersionCheck", "--silent", "--disableTelemetry"]
+    return [_program("node"), str(script), "-l", str(data), *quiet, *flags]
+
+
+def install_azurite() -> str:
+    """Installs the pinned package unless it is there; returns its version.
+
+    Raises:
+        ServerFailed: there is no Node or npm, or the installation failed.
+    """
+    if not (_AZURITE / "package.json").exists():
+        command = [_program("npm"), "install", "--no-audit", "--no-fund", "--loglevel=error"]
+        if subprocess.run(command, cwd=_FOLDER / "azurite", stdout=sys.stderr).returncode:
+            raise ServerFailed("npm could not install Azurite")
+    return str(json.loads((_AZURITE / "package.json").read_text())["version"])
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise ServerFailed(f"{name} is needed to compare with Azurite; or use --only strongroom")
+    return found
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody listens on, below the range of outgoing connections."""
+    found: list[int] = []
+    for offset in range(len(_PORTS)):
+        port = _PORTS[(os.getpid() * 17 + offset) % len(_PORTS)]
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise ServerFailed("no free ports")
+
+
+@dataclass
+class Server:
+    """One server with a data folder of its own.
+
+    Arguments:
+        name: for the tables.
+        command: makes the command line from the data folder and three ports.
+        data: its data folder; created here.
+    """
+
+    name: str
+    command: Command
+    data: Path
+    ports: list[int] = field(default_factory=lambda: free_ports(3))
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Its blob service."""
+        return Endpoint(self.ports[0], account_sas())
+
+    @property
+    def pid(self) -> int:
+        """The id of the process that was started.
+
+        Raises:
+            ServerFailed: it runs no more.
+        """
+        if self._process is None or self._process.poll() is not None:
+            raise ServerFailed(f"{self.name} does not run; see {self.log}")
+        return self._process.pid
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes."""
+        return self.data.with_suffix(".log")
+
+    def start(self) -> float:
+        """Starts it; returns the seconds from the start to the first right answer.
+
+        Raises:
+            ServerFailed: it ended, or gave no right answer in a minute.
+        """
+        self.data.mkdir(parents=True, exist_ok=True)
+        command = self.command(self.data, self.ports)
+        endpoint, began = self.endpoint, time.monotonic()
+        with self.log.open("ab") as log:
+            try:
+                self._process = subprocess.Popen(
+                    command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise ServerFailed(f"{command[0]} cannot be started: {error}") from error
+        while time.monotonic() - began < _READY_S:
+            try:
+                if endpoint.call("GET", "/?comp=list")[0] == 200:
+                    return time.monotonic() - began
+            except OSError:
+                pass  # not listening yet
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.005)
+        self.stop()
+        raise ServerFailed(f"{self.name} did not start: {self.log.read_text()[-2000:]}")
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Stops it and waits: asks first, or kills at once."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Lets it run for the block, and pauses it again."""
+        os.kill(self.pid, signal.SIGCONT)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGSTOP)

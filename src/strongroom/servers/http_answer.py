@@ -1,0 +1,187 @@
+"""Answers: from a handler's response, or an error, to bytes on the connection and a report.
+
+Lives here: rendering of errors, what happens when a response fails on its way, telling the
+observer. Must not live here: the bytes of a response (http_send.py), the life of the connection
+(http_protocol.py). Source: RFC 9112 section 8 (an incomplete response must not look complete).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from strongroom.errors import INTERNAL_ERROR, StorageError
+from strongroom.servers.http_body import EmptyBody, IncomingBody
+from strongroom.servers.http_head import Head
+from strongroom.servers.http_send import Plan, Sender, plan_response
+from strongroom.servers.http_settings import Exchange, Observer, RenderError
+from strongroom.wire.http import Request, Response
+
+_logger = logging.getLogger("strongroom.http")
+
+
+class Responder:
+    """Answers the requests of one connection.
+
+    Arguments:
+        sender: the writing side of the connection.
+        render_error, observe: see `HttpServer`.
+        now: seconds of the loop's clock.
+        watch: called when writing begins that may have to wait for the client.
+    """
+
+    __slots__ = ("_now", "_observe", "_render_error", "_sender", "_status", "_watch", "given_up")
+
+    def __init__(
+        self,
+        sender: Sender,
+        render_error: RenderError,
+        observe: Observer | None,
+        now: Callable[[], float],
+        watch: Callable[[], None],
+    ) -> None:
+        self._sender = sender
+        self._render_error = render_error
+        self._observe = observe
+        self._now = now
+        self._watch = watch
+        self._status = 0
+        self.given_up = False  # a cancellation then means: stop writing, the client is too slow
+
+    def render(self, error: Exception, request: Request | None) -> Response:
+        """The response to a refusal, or to a defect, which is logged without query and headers."""
+        if not isinstance(error, StorageError):
+            method, path = ("-", "-") if request is None else (request.method, request.path)
+            _logger.error("unexpected error in %s %s", method, path, exc_info=error)
+            error = StorageError(INTERNAL_ERROR)
+        try:
+            return self._render_error(error, request)
+        except Exception:
+            _logger.exception("an error could not be rendered")
+            return Response(error.row.status)
+
+    async def answer(
+        self,
+        request: Request,
+        head: Head,
+        body: IncomingBody | EmptyBody,
+        response: Response,
+        *,
+        keep_alive: bool,
+        started: float,
+    ) -> Plan | None:
+        """Send a response, whatever happens to it on the way.
+
+        Arguments:
+            head, body: of the request, as the connection knows them.
+            keep_alive: whether the connection can go on afterwards.
+            started: when the request was complete, by the loop's clock.
+
+        Returns: what was sent, None when it could not be sent whole: the connection must then be
+        broken off. `response.finished` has been called.
+        """
+        sender = self._sender
+        self._status = response.status
+        bytes_before = sender.bytes_out
+        plan: Plan | None = None
+        try:
+            if not sender.lost:
+                plan = await self._send(request, head, response, keep_alive)
+        finally:
+            if response.finished is not None:
+                _finish(response)
+            if self._observe is not None:
+                self._report(
+                    Exchange(
+                        request,
+                        self._status,
+                        body.received_bytes,
+                        sender.bytes_out - bytes_before,
+                        self._now() - started,
+                        plan is not None,
+                    )
+                )
+        return plan
+
+    def refuse(self, error: StorageError) -> None:
+        """Answer bytes that are no request; the connection must end afterwards."""
+        response = self.render(error, None)
+        _, data = self._whole(response, None, keep_alive=False)
+        self._sender.write_at_once(data, b"")
+        if self._observe is not None:
+            self._report(Exchange(None, response.status, 0, len(data), 0.0, True))
+
+    async def _send(
+        self, request: Request, head: Head, response: Response, keep_alive: bool
+    ) -> Plan | None:
+        sender = self._sender
+        try:
+            plan = plan_response(
+                response,
+                method=head.method,
+                http_1_0=head.http_1_0,
+                keep_alive=keep_alive and not response.close,
+            )
+            body = response.body if plan.with_body else b""
+            if isinstance(body, bytes) and sender.write_at_once(plan.head, body):
+                if sender.congested:
+                    self._watch()
+                    await sender.drain()
+                return plan
+            self._watch()
+            await sender.send(plan, response)
+        except ConnectionError:
+            return None
+        except asyncio.CancelledError:
+            if not self.given_up:
+                raise
+            return None
+        except Exception as error:
+            if sender.lost:
+                return None
+            if not sender.started:
+                return self._send_instead(request, head, error, keep_alive)
+            self.render(error, request)  # to log it: the client must see a broken response
+            return None
+        return plan
+
+    def _send_instead(
+        self, request: Request, head: Head, error: Exception, keep_alive: bool
+    ) -> Plan | None:
+        """Nothing of the response has left yet: its failure can still be told."""
+        response = self.render(error, request)
+        self._status = response.status
+        plan, data = self._whole(response, head, keep_alive=keep_alive)
+        self._sender.write_at_once(data, b"")
+        return plan
+
+    def _whole(
+        self, response: Response, head: Head | None, *, keep_alive: bool
+    ) -> tuple[Plan, bytes]:
+        """The response to a refusal in one piece."""
+        _finish(response)
+        body = response.body if isinstance(response.body, bytes) else b""
+        plan = plan_response(
+            Response(response.status, response.headers, body, reason=response.reason),
+            method="GET" if head is None else head.method,
+            http_1_0=head is not None and head.http_1_0,
+            keep_alive=keep_alive and not response.close,
+        )
+        return plan, plan.head + body if plan.with_body else plan.head
+
+    def _report(self, exchange: Exchange) -> None:
+        assert self._observe is not None
+        try:
+            self._observe(exchange)
+        except Exception:
+            _logger.exception("the observer of exchanges failed")
+
+
+def _finish(response: Response) -> None:
+    finished, response.finished = response.finished, None
+    if finished is not None:
+        try:
+            finished()
+        except Exception:
+            _logger.exception("a response could not be finished")

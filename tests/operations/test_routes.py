@@ -1,0 +1,51 @@
+"""The route table, tried with the example requests of the transcript (B-ADR-04 to B-ADR-08)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from strongroom.errors import StorageError
+from strongroom.operations.blob import GET_BLOB
+from strongroom.operations.blob_service import ROUTES
+from strongroom.operations.routes import Ambiguous, Routes
+from strongroom.operations.spec import When
+from strongroom.servers.pipeline import locate
+from strongroom.wire import path, query
+from strongroom.wire.http import Headers
+from tests.operations.transcript import Example, examples
+
+
+@pytest.mark.parametrize("example", examples("blob"), ids=lambda e: f"{e.method} {e.target}")
+def test_every_example_of_the_transcript_is_matched(example: Example) -> None:
+    raw_path, _, raw_query = example.target.partition("?")
+    asked = query.parse(raw_query or None)
+    target, resource = locate(path.parse("/account" + raw_path, None), asked)
+    assert target.account == "account"
+    try:
+        found = ROUTES.match(example.method, resource, asked, Headers(example.headers)).name
+    except StorageError as error:
+        found = f"{error.row.status} {error.row.code}"
+    assert found == example.outcome
+
+
+def test_a_hidden_declaration_is_refused() -> None:
+    with pytest.raises(Ambiguous, match="hides"):
+        Routes((GET_BLOB, dataclasses.replace(GET_BLOB, name="Other", when=(When("x"),))))
+
+
+def test_more_headers_first_is_no_ambiguity() -> None:
+    special = dataclasses.replace(GET_BLOB, name="Special", when=(When("x-special"),))
+    routes = Routes((special, GET_BLOB))
+    asked = query.parse(None)
+    plain = routes.match("GET", GET_BLOB.resource, asked, Headers(()))
+    assert plain is GET_BLOB
+    assert routes.match("GET", GET_BLOB.resource, asked, Headers((("X-Special", "1"),))) is special
+
+
+def test_the_allow_header_of_405_lists_the_methods() -> None:
+    with pytest.raises(StorageError) as refusal:
+        ROUTES.match("POST", GET_BLOB.resource, query.parse(None), Headers(()))
+    allow = dict(refusal.value.headers)["Allow"].split(", ")
+    assert {"GET", "HEAD", "PUT"} <= set(allow)

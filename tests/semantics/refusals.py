@@ -1,0 +1,18 @@
+"""What a call was refused with, as `status code`, for tables of expected outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strongroom.errors import StorageError
+
+OK = "ok"
+
+
+def outcome(call: Callable[[], object]) -> str:
+    """`ok`, or the refusal as `412 LeaseLost`."""
+    try:
+        call()
+    except StorageError as error:
+        return f"{error.row.status} {error.row.code}"
+    return OK
