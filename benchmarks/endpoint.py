@@ -17,9 +17,10 @@ from typing import Final
 from benchmarks.engine import Load, Report, Step, run, sent_length
 
 ACCOUNT: Final = "devstoreaccount1"
+# The development key, which is public.
 _KEY: Final = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-)  # the development key, which is public
+)
 API_VERSION: Final = "2021-12-02"
 HOST: Final = "127.0.0.1"
 BLOCK_BLOB: Final = {
@@ -91,7 +92,9 @@ class Endpoint:
         limit_s = 120.0 + count / 10
         report = self.load(Load((step,), connections, limit_s, cycles_max=count))
         if report.bad or report.cycles < count:
-            raise UnexpectedAnswer(f"{step.name}: {report.cycles} of {count} done, {report.bad} bad")
+            raise UnexpectedAnswer(
+                f"{step.name}: {report.cycles} of {count} done, {report.bad} bad"
+            )
         return report
 
     def call(

@@ -20,11 +20,16 @@ from typing import Final
 
 from benchmarks.endpoint import HOST, Endpoint, account_sas
 
+STRONGROOM: Final = "Strongroom"
+AZURITE: Final = "Azurite"
+
 _FOLDER: Final = Path(__file__).parent
 _AZURITE: Final = _FOLDER / "azurite" / "node_modules" / "azurite"
 _PORTS: Final = range(21000, 32000)
 _READY_S: Final = 60.0
 _STOP_S: Final = 30.0
+
+_given_out: set[int] = set()
 
 Command = Callable[[Path, list[int]], list[str]]
 
@@ -71,16 +76,25 @@ def _program(name: str) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on, below the range of outgoing connections."""
+    """Ports on loopback that nobody listens on, below the range of outgoing connections.
+
+    None is given out twice in a run: a server may open its second port late.
+
+    Raises:
+        ServerFailed: there are none left.
+    """
     found: list[int] = []
     for offset in range(len(_PORTS)):
         port = _PORTS[(os.getpid() * 17 + offset) % len(_PORTS)]
+        if port in _given_out:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind((HOST, port))
             except OSError:
                 continue
         found.append(port)
+        _given_out.add(port)
         if len(found) == count:
             return found
     raise ServerFailed("no free ports")
@@ -165,6 +179,15 @@ class Server:
             process.kill()
             process.wait()
 
+    def discard(self) -> None:
+        """Stops it for good and removes its data."""
+        self.stop(kill=True)
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def pause(self) -> None:
+        """Takes the CPU from it until `awake`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
     @contextmanager
     def awake(self) -> Iterator[None]:
         """Lets it run for the block, and pauses it again."""
@@ -172,4 +195,4 @@ class Server:
         try:
             yield
         finally:
-            os.kill(self.pid, signal.SIGSTOP)
+            self.pause()

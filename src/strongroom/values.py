@@ -71,6 +71,14 @@ class PublicAccess(enum.Enum):
     CONTAINER = "container"
 
 
+class BlobKind(enum.IntEnum):
+    """The three kinds of blob."""
+
+    BLOCK = 1
+    PAGE = 2
+    APPEND = 3
+
+
 class Lease(msgspec.Struct, frozen=True, array_like=True):
     """The stored part of a lease; its state at a moment is computed (semantics/lease.py).
 

@@ -1,4 +1,4 @@
-"""Every cell of the lease tables: five states, five verbs, every relation of ids, at the last tick."""
+"""Every cell of the lease tables: states, verbs, relations of ids, up to the last tick."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics import lease as leases
 from strongroom.semantics.lease import LeaseKind, LeaseState, LeaseUse
 from strongroom.values import TICKS_PER_S, Lease
-from tests.semantics.refusals import outcome
+from tests.refusals import outcome
 
 A = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 B = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
@@ -19,7 +19,7 @@ X = "99999999-9999-9999-9999-999999999999"
 NOW = 638_000_000_000_000_000
 S = TICKS_PER_S
 
-# Records that are in a state at NOW: by a whole tick, by the last or first possible tick, and forever.
+# Records that are in a state at NOW: for long, and by the last or first possible tick.
 IN_STATE: dict[str, list[Lease | None]] = {
     "available": [None],
     "leased": [Lease(A, -1), Lease(A, 60, NOW + 30 * S), Lease(A, 15, NOW + 1)],

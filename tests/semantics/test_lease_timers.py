@@ -7,7 +7,7 @@ import pytest
 from strongroom.semantics import lease as leases
 from strongroom.semantics.lease import LeaseState
 from strongroom.values import TICKS_PER_S, Lease
-from tests.semantics.refusals import outcome
+from tests.refusals import outcome
 
 A = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 B = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"

@@ -126,7 +126,14 @@ def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
         return ()
     text = query.replace("+", " ") if plus_is_space else query
     cut = (piece.partition("=") for piece in text.split("&") if piece)
-    return tuple((unquote(name), unquote(value)) for name, _, value in cut)
+    if "%" not in text and text.isascii():
+        return tuple((name, value) for name, _, value in cut)
+    return tuple((_unquoted(name), _unquoted(value)) for name, _, value in cut)
+
+
+def _unquoted(text: str) -> str:
+    # Most parts hold nothing to decode, and every request that carries a token comes through here.
+    return unquote(text) if "%" in text or not text.isascii() else text
 
 
 def is_sas(pairs: Iterable[tuple[str, str]]) -> bool:

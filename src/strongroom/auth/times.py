@@ -45,6 +45,7 @@ def _rfc1123_ticks(text: str) -> int | None:
     return _ticks(int(found[4]), _MONTHS[found[3]], int(found[2]), *clock)
 
 
+@lru_cache(maxsize=256)
 def parse_iso8601(text: str) -> int | None:
     """Ticks of a UTC time of a SAS or stored policy, or None when `text` has another form.
 

@@ -93,7 +93,7 @@ class EmbeddedStore:
         path = directory.layout.records
         self._reader = Reader(path, options.vfs, scanning=False)
         self._scanners: queue.SimpleQueue[Reader] = queue.SimpleQueue()
-        self._new_scanner = lambda: Reader(path, options.vfs, scanning=True)
+        self._vfs = options.vfs
         self._scan_threads = ThreadPoolExecutor(_SCANS_AT_ONCE, "strongroom-scan")
         self._io_threads = ThreadPoolExecutor(_IO_THREADS, "strongroom-io")
         self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
@@ -307,7 +307,7 @@ class EmbeddedStore:
         try:
             reader = self._scanners.get_nowait()
         except queue.Empty:
-            reader = self._new_scanner()
+            reader = Reader(self._directory.layout.records, self._vfs, scanning=True)
         try:
             return ask(reader)
         finally:

@@ -56,10 +56,6 @@ class Files(Protocol):
         """Rename a file, replacing the target."""
         ...
 
-    def link(self, source: str, target: str) -> None:
-        """Give a file a second name."""
-        ...
-
     def unlink(self, path: str) -> None:
         """Remove a name."""
         ...
@@ -108,9 +104,6 @@ class OsFiles:
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
-
-    def link(self, source: str, target: str) -> None:
-        os.link(source, target)
 
     def unlink(self, path: str) -> None:
         os.unlink(path)

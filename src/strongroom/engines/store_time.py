@@ -1,7 +1,7 @@
 """Store time that survives a restart: stamps, and the durable ceiling that no answer passes.
 
-Lives here: when the ceiling must rise, and by how much. Must not live here: how it is stored, or the
-clock itself (clock.py).
+Lives here: when the ceiling must rise, and by how much. Must not live here: how it is stored, or
+the clock itself (clock.py).
 """
 
 from __future__ import annotations

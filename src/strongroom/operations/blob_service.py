@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.operations import blob, unserved
+from strongroom.operations import blob, container, lease, service, unserved
 from strongroom.operations.routes import Routes
 
 ROUTES: Final = Routes(
     (
         *unserved.FIRST,
+        *service.OPERATIONS,
+        *container.OPERATIONS,
+        *lease.OPERATIONS,
         *blob.OPERATIONS,
         *unserved.OPERATIONS,
     )

@@ -19,9 +19,9 @@ from strongroom.operations.spec import STREAM, Operation, Origin
 from strongroom.semantics import conditions as conditional
 from strongroom.semantics import names, snapshots
 from strongroom.semantics.conditions import NONE, Conditions
+from strongroom.services import intake
 from strongroom.services.calls import Call, ConditionUse, Place
 from strongroom.services.guard import CONTAINER_CONDITIONS
-from strongroom.store import bodies
 from strongroom.wire.http import Request, Response
 from strongroom.wire.path import Target
 from strongroom.wire.query import Query
@@ -59,7 +59,7 @@ async def decode(
         data = await request.body.read_all(body.max_bytes)
         values[body.name] = body.parse(data)
         if body.receipt:
-            values["received"] = bodies.inline_body(data)
+            values["received"] = intake.document(data)
     return Call(
         rule=operation.rule,
         account=target.account,

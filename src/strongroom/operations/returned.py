@@ -14,8 +14,7 @@ from strongroom.semantics import copies
 from strongroom.semantics import lease as leases
 from strongroom.services.blobs import Download
 from strongroom.services.runner import BlobView
-from strongroom.store.records import BlobKind
-from strongroom.values import etag_text, iso7, rfc1123
+from strongroom.values import BlobKind, etag_text, iso7, rfc1123
 from strongroom.wire import headers as wire
 
 # Results of writes: `etag` and `modified` are stamps.

@@ -22,7 +22,6 @@ from strongroom.auth.claims import Anonymous, Claim, SasClaim
 from strongroom.auth.request import Service
 from strongroom.auth.request import Target as Signed
 from strongroom.clock import Clock, guid
-from strongroom.engines.base import EngineError, Full
 from strongroom.errors import StorageError
 from strongroom.operations import codec, fields, unserved
 from strongroom.operations.codec import Admitted
@@ -30,6 +29,7 @@ from strongroom.operations.routes import Routes
 from strongroom.operations.spec import Operation, Origin, Resource
 from strongroom.services import account
 from strongroom.services.calls import Call, Place
+from strongroom.services.outcomes import BROKEN, refusal_of
 from strongroom.services.runner import Services
 from strongroom.values import PublicAccess, rfc1123
 from strongroom.wire import errors_xml, path, query
@@ -83,8 +83,9 @@ async def respond(context: Context, request: Request) -> Response:
         response = await _answer(context, asked)
     except StorageError as error:
         response = render_error(error, request, request_id, context.clock.wall_ticks())
-    except EngineError as error:
-        refusal = _broken(error)
+    except BROKEN as error:
+        _log.error("the storage engine failed: %s", error)
+        refusal = refusal_of(error)
         response = render_error(refusal, request, request_id, context.clock.wall_ticks())
     version = _served_version(request, asked)
     if asked is not None:
@@ -242,13 +243,6 @@ def _origin(asked: Asked) -> Origin:
     return Origin(f"{scheme}://{host}/{prefix}", asked.query)
 
 
-def _broken(error: EngineError) -> StorageError:
-    if isinstance(error, Full):
-        return StorageError(errors.INSUFFICIENT_STORAGE)
-    _log.error("the storage engine failed: %s", error)
-    return StorageError(errors.INTERNAL_ERROR)
-
-
 def render_error(
     error: StorageError, request: Request | None, request_id: str, now: int
 ) -> Response:
@@ -278,7 +272,7 @@ async def _add_cors(context: Context, asked: Asked, response: Response) -> None:
                 context.services, asked.target.account, origin, asked.request.method, names
             )
         )
-    except EngineError:
+    except BROKEN:
         # The answer stands without them; a browser then keeps it from the page.
         _log.warning("CORS rules cannot be read; the answer goes out without CORS headers")
 

@@ -18,8 +18,8 @@ from strongroom.semantics import lease as leases
 from strongroom.services.calls import Call
 from strongroom.services.changes import BlobChange
 from strongroom.services.runner import BlobState
-from strongroom.store.records import BlobKind, BlobRecord, Body
-from strongroom.values import ContentProperties, Lease, Metadata
+from strongroom.store.records import BlobRecord, Body
+from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 
 
 def refuse_pending_copy(head: BlobRecord | None) -> None:

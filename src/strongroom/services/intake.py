@@ -96,6 +96,11 @@ async def receive(
     return await bodies.receive(services.store, body, md5, inline)
 
 
+def document(data: bytes) -> Received:
+    """What arrived when the body was a document: its digests are judged like any body's."""
+    return bodies.inline_body(data)
+
+
 def discard(services: Services, received: Received) -> None:
     """Give up a received body that no commit took."""
     if received.content is not None:

@@ -228,9 +228,9 @@ async def _holds(
     must not queue behind those who wait for its end."""
     (found,) = await services.store.read([ref])
     lease = lease_of(found)
-    if lease is None or lease.id != action.proposed_id:
+    if found is None or lease is None or lease.id != action.proposed_id:
         return False
-    return leases.state(lease, await services.store.now()) is LeaseState.LEASED
+    return leases.state(lease, await services.time_of((found.version,))) is LeaseState.LEASED
 
 
 async def _in_turn(

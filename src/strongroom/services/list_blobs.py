@@ -53,11 +53,12 @@ class ListBlobs:
 
 
 class BlobRow(msgspec.Struct, frozen=True):
-    """One blob (`snapshot` None) or snapshot (its ticks)."""
+    """One blob (`snapshot` None) or snapshot (its ticks), as the commit `version` left it."""
 
     name: str
     snapshot: int | None
     blob: BlobRecord
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +90,21 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
     )
     # Last: a container that is there now was there all the time, and nothing of it was swept.
     await services.check_place(call)
-    timed = any(not isinstance(item, Prefix) and item.blob.lease for item in page.items)
-    return BlobPage(page.items, page.marker, await services.store.now() if timed else 0)
+    leased = [
+        item.version for item in page.items if not isinstance(item, Prefix) and item.blob.lease
+    ]
+    return BlobPage(page.items, page.marker, await services.time_of(leased) if leased else 0)
 
 
 def _rows(
     faces: Sequence[Face], snapshots: bool, uncommitted: bool
 ) -> Iterator[tuple[bytes, bytes, BlobRow | None]]:
     decode, head = records.BLOB.decode, keys.HEAD_KEY.name
-    for name, key, value, _ in faces:
+    for name, key, value, version in faces:
         ticks = None if key == head else keys.snapshot_ticks(key)
         if ticks is not None and not snapshots:
             yield name, key, None
             continue
         blob = decode(value)
         shown = blob.committed or uncommitted
-        yield name, key, BlobRow(name.decode(), ticks, blob) if shown else None
+        yield name, key, BlobRow(name.decode(), ticks, blob, version) if shown else None

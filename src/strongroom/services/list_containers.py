@@ -37,10 +37,11 @@ class ListContainers:
 
 
 class ContainerRow(msgspec.Struct, frozen=True):
-    """One container."""
+    """One container, as the commit `version` left it."""
 
     name: str
     record: ContainerRecord
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,11 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     await pages.fill(services.store, keys.containers(call.account), page, _rows)
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
-    timed = any(item.record.lease for item in items)
-    return ContainerPage(items, page.marker, await services.store.now() if timed else 0)
+    leased = [item.version for item in items if item.record.lease]
+    return ContainerPage(items, page.marker, await services.time_of(leased) if leased else 0)
 
 
 def _rows(faces: Sequence[Face]) -> Iterator[tuple[bytes, bytes, ContainerRow]]:
     decode = records.CONTAINER.decode
-    for name, key, value, _ in faces:
-        yield name, key, ContainerRow(name.decode(), decode(value))
+    for name, key, value, version in faces:
+        yield name, key, ContainerRow(name.decode(), decode(value), version)

@@ -30,10 +30,11 @@ async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) ->
         if scanned >= limits.LIST_SCANNED_RECORDS_MAX:
             page.cut()
             return
-        # Where much cannot be seen, small pages must not read on in small steps.
+        # Where much cannot be seen, a small page must not read on in small steps; where a prefix
+        # lets it jump, it must not read far.
         want = min(max(page.want, least), limits.LIST_RESULTS_MAX)
         until = None if page.until is None else Position(*page.until)
         found = await engine.scan(keyspace, Position(*page.first), until, want)
         page.feed(rows(found.faces), found.resume)
         scanned += len(found.faces)
-        least = 2 * want
+        least = 2 * want if page.first == found.resume else 0

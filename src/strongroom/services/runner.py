@@ -8,7 +8,7 @@ any one operation's behaviour, HTTP, SQL.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -131,8 +131,8 @@ class Services:
         _check_place(call, place_record)
         blob = records.BLOB.of(named)
         now = 0 if blob is None else blob.modified
-        if blob is not None and blob.lease is not None:
-            now = await self.store.now()
+        if named is not None and blob is not None and blob.lease is not None:
+            now = await self.time_of((named.version,))
         try:
             guard_blob(call, blob, now)
         except StorageError as error:
@@ -155,8 +155,10 @@ class Services:
         place_record, named = await self.store.read([place_ref, named_ref])
         _check_place(call, place_record)
         blob = records.BLOB.of(named)
-        timed = blob is not None and blob.lease is not None
-        guard_blob(call, blob, await self.store.now() if timed else 0)
+        now = 0
+        if named is not None and blob is not None and blob.lease is not None:
+            now = await self.time_of((named.version,))
+        guard_blob(call, blob, now)
 
     def _blob_refs(self, call: Call[Any]) -> tuple[Ref, Ref]:
         partition = keys.blob(partition_generation(call), call.blob)
@@ -202,6 +204,11 @@ class Services:
             self.work.set()
         return result
 
+    async def time_of(self, versions: Iterable[int]) -> int:
+        """Store time for judging records with these versions: never before they were written,
+        though stamps can be ahead of the clock."""
+        return max(await self.store.now(), *versions)
+
     async def view_container(self, call: Call[Any]) -> tuple[ContainerRecord, int]:
         """The committed container, guarded, with store time; waits when the request asks for it.
 
@@ -219,7 +226,9 @@ class Services:
         _check_place(call, found)
         container = records.CONTAINER.of(found)
         assert container is not None and found is not None
-        now = container.modified if container.lease is None else await self.store.now()
+        now = container.modified
+        if container.lease is not None:
+            now = await self.time_of((found.version,))
         try:
             guard_container(call, container, now)
         except StorageError as error:

@@ -111,9 +111,7 @@ def retired_range() -> tuple[bytes, bytes]:
 def staged(upload: int, block_id: bytes, content: int) -> Key:
     """A staged block. The content's number ends the key, so staging an id again adds a record and
     the last one of an id is its latest: a block that a list is about to commit never vanishes."""
-    return Key(
-        True, STAGED + number(upload) + bytes((len(block_id),)) + block_id + number(content)
-    )
+    return Key(True, STAGED + number(upload) + bytes((len(block_id),)) + block_id + number(content))
 
 
 def staged_range(upload: int) -> tuple[bytes, bytes]:

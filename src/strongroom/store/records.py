@@ -14,21 +14,20 @@ import msgspec
 from strongroom.engines.base import Record
 from strongroom.semantics.copies import Copy
 from strongroom.service_properties import ServiceProperties
-from strongroom.values import AccessPolicy, ContentProperties, Lease, Metadata, PublicAccess
+from strongroom.values import (
+    AccessPolicy,
+    BlobKind,
+    ContentProperties,
+    Lease,
+    Metadata,
+    PublicAccess,
+)
 
 R = TypeVar("R")
 
 
 class CorruptRecord(Exception):
     """A record that this version cannot have written: damage, or a newer version's work."""
-
-
-class BlobKind(enum.IntEnum):
-    """The three kinds of blob."""
-
-    BLOCK = 1
-    PAGE = 2
-    APPEND = 3
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):

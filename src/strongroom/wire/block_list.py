@@ -43,7 +43,7 @@ class _Reader:
         self._depth += 1
         known = name in _KINDS if self._depth == 2 else self._depth == 1 and name == "BlockList"
         if not known:
-            raise xml.invalid_document(1, 1, f"The element {name[:64]} is not expected.")
+            raise xml.Unacceptable(f"The element {name[:64]} is not expected.")
         self._pieces = ""
 
     def end(self, name: str) -> None:

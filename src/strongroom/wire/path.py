@@ -58,20 +58,18 @@ def parse(raw_path: str, host: str | None, suffixes: tuple[str, ...] = BLOB_SUFF
     if account is None:
         raw_account, _, rest = rest.partition("/")
         label = decode(raw_account)
-        if not label:
-            raise _invalid(raw_path)
     else:
         label = account
     raw_container, _, raw_blob = rest.partition("/")
-    if raw_blob and not raw_container:
+    name = label.removesuffix(SECONDARY)
+    if not name or (raw_blob and not raw_container):
         raise _invalid(raw_path)
-    secondary = label.endswith(SECONDARY)
     return Target(
-        label[: -len(SECONDARY)] if secondary else label,
+        name,
         decode(raw_container) or None,
         # The service takes a backslash for a slash; so do the clients that write it encoded.
         decode(raw_blob).replace("\\", "/") or None,
-        secondary,
+        name != label,
         account is not None,
     )
 

@@ -99,7 +99,7 @@ def _cors(element: xml.Element) -> tuple[CorsRule, ...]:
     rules = []
     for child in element.children:
         if child.name != "CorsRule":
-            raise xml.invalid_document(1, 1, f"The element {child.name[:64]} is not expected.")
+            raise xml.invalid_document(f"The element {child.name[:64]} is not expected.")
         child.only(
             *("AllowedOrigins", "AllowedMethods", "AllowedHeaders", "ExposedHeaders"),
             "MaxAgeInSeconds",

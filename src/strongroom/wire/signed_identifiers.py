@@ -30,12 +30,12 @@ def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
     policies: list[AccessPolicy] = []
     for child in root.children:
         if child.name != "SignedIdentifier":
-            raise xml.invalid_document(1, 1, f"The element {child.name[:64]} is not expected.")
+            raise xml.invalid_document(f"The element {child.name[:64]} is not expected.")
         policies.append(_policy(child))
     if len(policies) > limits.STORED_POLICIES_MAX:
-        raise xml.invalid_document(1, 1, "There are more than five stored access policies.")
+        raise xml.invalid_document("There are more than five stored access policies.")
     if len({policy.id for policy in policies}) != len(policies):
-        raise xml.invalid_document(1, 1, "The ids of stored access policies must be unique.")
+        raise xml.invalid_document("The ids of stored access policies must be unique.")
     return tuple(policies)
 
 

@@ -58,17 +58,20 @@ class Element:
                 extras = (("XmlNodeName", child.name),)
                 raise StorageError(errors.UNSUPPORTED_XML_NODE, None, extras)
             if child.name in seen:
-                raise invalid_document(1, 1, f"The element {child.name} is present twice.")
+                raise invalid_document(f"The element {child.name} is present twice.")
             seen.add(child.name)
 
 
-def invalid_document(line: int, position: int, reason: str) -> StorageError:
-    """400 InvalidXmlDocument with the place and the reason."""
-    return StorageError(
-        errors.INVALID_XML_DOCUMENT,
-        None,
-        (("LineNumber", str(line)), ("LinePosition", str(position)), ("Reason", reason)),
-    )
+class Unacceptable(Exception):
+    """Raised by a handler of `parse`, which adds the place: well-formed, but not expected."""
+
+
+def invalid_document(reason: str, place: tuple[int, int] | None = None) -> StorageError:
+    """400 InvalidXmlDocument with the reason and, where it is known, the line and position."""
+    where: errors.Extras = ()
+    if place is not None:
+        where = (("LineNumber", str(place[0])), ("LinePosition", str(place[1])))
+    return StorageError(errors.INVALID_XML_DOCUMENT, None, (*where, ("Reason", reason)))
 
 
 def invalid_node(name: str, value: str, reason: str = "") -> StorageError:
@@ -94,9 +97,9 @@ def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> 
 
     def start(name: str, _attributes: dict[str, str]) -> None:
         if len(open_elements) == 1 and name != root:
-            raise invalid_document(1, 1, f"The outermost element must be {root}.")
+            raise Unacceptable(f"The outermost element must be {root}.")
         if len(open_elements) > _DEPTH_MAX:
-            raise invalid_document(1, 1, "The elements are nested too deeply.")
+            raise Unacceptable("The elements are nested too deeply.")
         element = Element(name)
         open_elements[-1].children.append(element)
         open_elements.append(element)
@@ -118,9 +121,9 @@ def parse(
     end: Callable[[str], None],
     text: Callable[[str], None],
 ) -> None:
-    """Drive three handlers over a document. Only UTF-8 is read, whatever the declaration says.
+    """Drive three handlers over a document: UTF-8, or UTF-16 with its mark, whatever it declares.
 
-    Raises: InvalidXmlDocument, RequestBodyTooLarge, and what the handlers raise.
+    Raises: InvalidXmlDocument, RequestBodyTooLarge, and what else the handlers raise.
     """
     if len(body) > max_bytes:
         extras = (("MaxLimit", str(max_bytes)),)
@@ -135,11 +138,14 @@ def parse(
         parser.Parse(body, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise invalid_document(error.lineno, error.offset + 1, reason) from None
+        raise invalid_document(reason, (error.lineno, error.offset + 1)) from None
+    except Unacceptable as error:
+        place = (parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
+        raise invalid_document(str(error), place) from None
 
 
 def _refuse_doctype(*_declaration: object) -> None:
-    raise invalid_document(1, 1, "Document type declarations are not allowed.")
+    raise Unacceptable("Document type declarations are not allowed.")
 
 
 def escape(text: str) -> str:

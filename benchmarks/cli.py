@@ -1,0 +1,190 @@
+"""The command line of the benchmarks: what runs, on how much, and where the results go."""
+
+import argparse
+import datetime
+import importlib.metadata
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
+
+from benchmarks import disk, growth
+from benchmarks.comparison import throughput
+from benchmarks.endpoint import UnexpectedAnswer
+from benchmarks.engine import EngineFailed
+from benchmarks.results import Results, Row, cells
+from benchmarks.sampling import machine
+from benchmarks.servers import (
+    AZURITE,
+    STRONGROOM,
+    Server,
+    ServerFailed,
+    azurite_command,
+    install_azurite,
+    strongroom_command,
+)
+
+PARTS: Final = ("throughput", "listing", "restart", "scale", "memory")
+_RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much a run does.
+
+    Arguments:
+        name: for the results.
+        slice_s, turns: how long one server is measured at a time, and how often.
+        listed: blobs of the listing that is compared; Azurite takes long to get them.
+        many: blobs of the big one of the two servers whose costs are compared.
+        filled: blobs of the memory measure.
+    """
+
+    name: str
+    slice_s: float
+    turns: int
+    listed: int
+    many: int
+    filled: int
+
+
+QUICK: Final = Scope("quick", 1.0, 2, 3_000, 5_000, 10_000)
+DEFAULT: Final = Scope("default", 3.0, 3, 10_000, 50_000, 100_000)
+FULL: Final = Scope("full", 4.0, 5, 50_000, 50_000, 1_000_000)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a few minutes, small numbers")
+    size.add_argument("--full", action="store_true", help="the numbers of the targets; hours")
+    parser.add_argument("--only", choices=("strongroom", "azurite"), help="without the other")
+    parser.add_argument(
+        "--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}; all by default"
+    )
+    parser.add_argument("--connections", default="1,32", help="for the throughput; 1,32")
+    parser.add_argument("--folder", type=Path, help="where the servers keep their data")
+    parser.add_argument("--json", type=Path, default=_RESULTS, help="where the results go")
+    found = parser.parse_args()
+    unknown = set(found.parts.split(",")) - set(PARTS)
+    if unknown:
+        parser.error(f"--parts knows no {', '.join(sorted(unknown))}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: what was asked, the folder for data, and how servers are made."""
+
+    scope: Scope
+    parts: tuple[str, ...]
+    connections: tuple[int, ...]
+    names: tuple[str, ...]
+    folder: Path
+    stack: ExitStack
+
+    def server(self, name: str, folder: str) -> Server:
+        """Starts a server that is stopped with the run, at the latest."""
+        command = strongroom_command if name == STRONGROOM else azurite_command
+        server = Server(name, command, self.folder / folder)
+        self.stack.callback(server.stop, kill=True)
+        server.start()
+        return server
+
+    def rows(self) -> Iterator[Row]:
+        """Everything that was asked for, row by row."""
+        yield from self._comparison()
+        yield from self._growth()
+
+    def _comparison(self) -> Iterator[Row]:
+        if not {"throughput", "listing", "restart"} & set(self.parts):
+            return
+        scope = self.scope
+        servers = [self.server(name, name.lower()) for name in self.names]
+        for server in servers:
+            server.pause()
+        if "throughput" in self.parts:
+            yield from throughput(
+                servers, self.folder, scope.slice_s, scope.turns, self.connections
+            )
+        blobs = scope.listed if "listing" in self.parts else 0
+        for server in servers:
+            with server.awake():
+                growth.fill(server, blobs)
+        if "listing" in self.parts:
+            yield from growth.listing(servers, blobs, scope.slice_s, scope.turns)
+        if "restart" in self.parts:
+            yield from growth.restarts(servers, blobs)
+        for server in servers:
+            server.discard()
+
+    def _growth(self) -> Iterator[Row]:
+        """The parts about one server alone: ours, unless there is only the other."""
+        name, scope = self.names[0], self.scope
+        if "scale" in self.parts:
+            few, many = self.server(name, "few"), self.server(name, "many")
+            for server in (few, many):
+                server.pause()
+            yield from growth.scale(few, many, scope.many, scope.slice_s, scope.turns)
+            few.discard()
+            yield from growth.listing([many], scope.many, scope.slice_s, scope.turns)
+            yield from growth.restarts([many], scope.many)
+            many.discard()
+        if "memory" in self.parts:
+            full = self.server(name, "full")
+            yield from growth.memory(full, scope.filled)
+            full.discard()
+
+
+def main() -> int:
+    """Runs, prints the table, writes the JSON; 0 if everything could be measured."""
+    asked = _arguments()
+    scope = QUICK if asked.quick else FULL if asked.full else DEFAULT
+    names = tuple(name for name in (STRONGROOM, AZURITE) if asked.only in (None, name.lower()))
+    signal.signal(signal.SIGTERM, _terminated)
+    began = time.monotonic()
+    try:
+        with _folder(asked.folder) as folder, ExitStack() as stack:
+            versions = {name: _version(name) for name in names}
+            counts = tuple(int(count) for count in asked.connections.split(","))
+            run = Run(scope, tuple(asked.parts.split(",")), counts, names, folder, stack)
+            facts = machine(folder)
+            syncs, appended = disk.syncs_per_s(folder, 1.0), disk.append_and_sync_mb_s(folder, 1.0)
+            rows = []
+            for one in run.rows():
+                rows.append(one)
+                print(" | ".join(cell for cell in cells(one) if cell), file=sys.stderr, flush=True)
+    except (EngineFailed, ServerFailed, UnexpectedAnswer) as error:
+        print(f"stopped: {error}", file=sys.stderr)
+        return 1
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    results = Results(now, scope.name, versions, facts, round(syncs), round(appended), rows)
+    results.write(asked.json)
+    print(f"{results.text()}\n{time.monotonic() - began:.0f} s; written to {asked.json}")
+    return 0
+
+
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def _folder(given: Path | None) -> Iterator[Path]:
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix="strongroom-bench-", dir=given))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _version(name: str) -> str:
+    return install_azurite() if name == AZURITE else importlib.metadata.version("strongroom")

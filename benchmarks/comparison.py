@@ -1,0 +1,111 @@
+"""Strongroom against Azurite, in turn: A B A B, each paused while the other is measured."""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import disk
+from benchmarks.engine import Load, Report
+from benchmarks.results import UPLOAD_SHARE_OF_DISK, Row, row
+from benchmarks.sampling import cpu_s
+from benchmarks.servers import AZURITE, STRONGROOM, Server
+from benchmarks.workloads import WORKLOADS, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One turn of one server: the rate, and what one request cost the server and the client."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    cpu_ms: float
+    bad: int
+
+
+def measure(server: Server, load: Load, rate: Callable[[Report], float]) -> Slice:
+    """One turn of a server that is awake."""
+    cpu_before = cpu_s(server.pid)
+    report = server.endpoint.load(load)
+    cpu_ms = (cpu_s(server.pid) - cpu_before) * 1000 / max(report.requests, 1)
+    return Slice(
+        rate=rate(report) / report.window_s,
+        p50_ms=max(step.p50_ms for step in report.steps),
+        p99_ms=max(step.p99_ms for step in report.steps),
+        cpu_ms=cpu_ms,
+        bad=report.bad + report.io_errors,
+    )
+
+
+def median(slices: Sequence[Slice], field: Callable[[Slice], float]) -> float | None:
+    """The median over the turns; None without turns."""
+    return statistics.median(map(field, slices)) if slices else None
+
+
+def over(a: float | None, b: float | None) -> float | None:
+    """a / b, if both are there."""
+    return a / b if a is not None and b else None
+
+
+def throughput(
+    servers: Sequence[Server], folder: Path, slice_s: float, turns: int, connections: Sequence[int]
+) -> Iterator[Row]:
+    """The rows of all workloads; the uploads are also compared with the disk itself."""
+    turn = 0
+    for workload in WORKLOADS:
+        for server in servers:
+            with server.awake():
+                workload.prepare(server.endpoint)
+        for count in connections:
+            raw: list[float] = []
+            found: dict[str, list[Slice]] = {}
+            for _ in range(turns):
+                turn += 1
+                if workload.unit == "MB/s":
+                    raw.append(disk.append_and_sync_mb_s(folder, slice_s / 2))
+                for server in servers:
+                    with server.awake():
+                        load = workload.load(server.endpoint, turn, count, slice_s)
+                        one = measure(server, load, workload.rate)
+                    found.setdefault(server.name, []).append(one)
+            yield _throughput_row(workload, count, found, raw)
+
+
+def _throughput_row(
+    workload: Workload,
+    connections: int,
+    found: dict[str, list[Slice]],
+    raw: Sequence[float],
+) -> Row:
+    ours, theirs = (found.get(name, []) for name in (STRONGROOM, AZURITE))
+    a, b = (median(slices, lambda one: one.rate) for slices in (ours, theirs))
+    notes = [cost(name, slices) for name, slices in (("", ours), ("Azurite ", theirs)) if slices]
+    is_upload = workload.name.endswith("up")
+    share = over(a, statistics.median(raw)) if raw and is_upload else None
+    if raw and is_upload:
+        notes.append(f"disk {statistics.median(raw):.0f} MB/s")
+    if share is not None:
+        notes.append(f"{share:.0%} of it")
+    made = row(
+        workload.name, connections, workload.unit, a, b, ratio=over(a, b),
+        slices=(rates(ours), rates(theirs)), note=", ".join(notes),
+    )  # fmt: skip
+    if share is not None and share >= UPLOAD_SHARE_OF_DISK:
+        made = msgspec.structs.replace(made, reached=True)
+    return made
+
+
+def rates(slices: Sequence[Slice]) -> tuple[float, ...]:
+    """The rate of each turn."""
+    return tuple(round(one.rate, 2) for one in slices)
+
+
+def cost(name: str, slices: Sequence[Slice]) -> str:
+    """What a request cost, as a note; answers that were not expected stand out."""
+    p50, p99 = median(slices, lambda one: one.p50_ms), median(slices, lambda one: one.p99_ms)
+    cpu, bad = median(slices, lambda one: one.cpu_ms), sum(one.bad for one in slices)
+    text = f"{name}p50/p99 {p50:.2f}/{p99:.2f} ms, CPU {cpu:.3f} ms"
+    return f"{text}, {bad} BAD" if bad else text

@@ -1,0 +1,153 @@
+"""What a run comes to: rows with their targets, printed as a table and written as JSON."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from benchmarks.sampling import Machine
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a row must reach: at least or at most `bound`, in its ratio or in our own value."""
+
+    bound: float
+    at_least: bool
+    of_ratio: bool
+
+    def reached(self, value: float | None, ratio: float | None) -> bool | None:
+        """Whether it is; None if it was not measured."""
+        measured = ratio if self.of_ratio else value
+        if measured is None:
+            return None
+        return measured >= self.bound if self.at_least else measured <= self.bound
+
+    def __str__(self) -> str:
+        return f"{'>=' if self.at_least else '<='} {self.bound:g}{'x' if self.of_ratio else ''}"
+
+
+def ratio_at_least(bound: float) -> Target:
+    """So many times the other server's rate, or that part of its time."""
+    return Target(bound, at_least=True, of_ratio=True)
+
+
+# (measure, connections) -> target, as the project states it.
+TARGETS: Final = {
+    ("GET 1 KiB", 32): ratio_at_least(6),
+    ("PUT 1 KiB", 32): ratio_at_least(10),
+    ("lease cycle", 32): ratio_at_least(4),
+    ("compare-and-swap", 32): ratio_at_least(4),
+    ("64 MiB up", 1): ratio_at_least(3),
+    ("64 MiB up", 32): ratio_at_least(3),
+    ("64 MiB down", 1): ratio_at_least(1.5),
+    ("64 MiB down", 32): ratio_at_least(1.5),
+    ("list a page of 5,000", 1): ratio_at_least(15),
+    ("GET, many blobs : few", 1): Target(1.3, at_least=False, of_ratio=True),
+    ("PUT, many blobs : few", 1): Target(1.3, at_least=False, of_ratio=True),
+    ("restart", 0): Target(1.0, at_least=False, of_ratio=False),
+    ("peak memory", 0): Target(120, at_least=False, of_ratio=False),
+}
+UPLOAD_SHARE_OF_DISK: Final = 0.8  # of raw append and sync, in place of the ratio
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One measure.
+
+    Arguments:
+        measure, connections: what was measured; 0 connections where it has none.
+        unit: of the two values.
+        strongroom, azurite: medians over the turns; None if not measured.
+        ratio: how many times better Strongroom is; for "many : few" how many times dearer.
+        reached: whether the target is; None without one.
+        slices: every single value, in order of the turns: Strongroom's, Azurite's.
+        note: what else to know.
+    """
+
+    measure: str
+    connections: int
+    unit: str
+    strongroom: float | None
+    azurite: float | None
+    ratio: float | None
+    target: str
+    reached: bool | None
+    slices: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    note: str = ""
+
+
+def row(
+    measure: str,
+    connections: int,
+    unit: str,
+    strongroom: float | None,
+    azurite: float | None,
+    *,
+    ratio: float | None = None,
+    slices: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
+    note: str = "",
+) -> Row:
+    """A row with its target from the table."""
+    target = TARGETS.get((measure, connections))
+    reached = target.reached(strongroom, ratio) if target and strongroom is not None else None
+    text = str(target) if target else ""
+    return Row(measure, connections, unit, strongroom, azurite, ratio, text, reached, slices, note)
+
+
+class Results(msgspec.Struct, frozen=True):
+    """Everything of one run."""
+
+    began: str
+    scope: str
+    versions: dict[str, str]
+    machine: Machine
+    disk_syncs_per_s: int
+    disk_mb_s: int
+    rows: list[Row]
+
+    def write(self, path: Path) -> None:
+        """As JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1))
+
+    def text(self) -> str:
+        """A table for people; the notes of a row stand under it."""
+        facts = self.machine
+        servers = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        head = (
+            f"{servers}; {facts.cores} x {facts.processor}, {facts.memory_gib:g} GiB, "
+            f"{facts.file_system}, load {facts.load_average:g}\n"
+            f"the disk at the beginning: {self.disk_syncs_per_s:,} appends of 1 KiB with fdatasync "
+            f"a second, {self.disk_mb_s:,} MB/s of 4 MiB appends with fdatasync\n"
+        )
+        table = [_HEADINGS, *(cells(one) for one in self.rows)]
+        widths = [max(len(line[column]) for line in table) for column in range(len(_HEADINGS))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in table
+        ]
+        noted = [
+            f"{line}\n      {one.note}" if one.note else line
+            for line, one in zip(lines[1:], self.rows, strict=True)
+        ]
+        return "\n".join([head, lines[0], *noted])
+
+
+_HEADINGS: Final = (
+    "measure", "conns", "Strongroom", "Azurite", "unit", "ratio", "target", "reached",
+)  # fmt: skip
+
+
+def cells(one: Row) -> tuple[str, ...]:
+    """A row as texts, in the order of the headings, without its note."""
+    reached = {True: "yes", False: "NO", None: ""}[one.reached]
+    ratio = "" if one.ratio is None else f"{one.ratio:.2f}x"
+    connections = str(one.connections or "")
+    values = (number(one.strongroom), number(one.azurite))
+    return (one.measure, connections, *values, one.unit, ratio, one.target, reached)
+
+
+def number(value: float | None) -> str:
+    """A value with about three digits."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,162 @@
+"""The workloads: which requests make a cycle, and what counts as its rate.
+
+Each is one row of `WORKLOADS`, in the order in which they run: what leaves many blobs behind comes
+last, because that slows a server whose cost of a request grows with them.
+"""
+
+import base64
+import os
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.endpoint import BLOCK_BLOB, Endpoint
+from benchmarks.engine import CAPTURED, CONNECTION, CYCLE, SCATTERED, Load, Report, Step
+
+CONTAINER: Final = "/bench"
+KIB: Final = b"x" * 1024
+BLOCK_BYTES: Final = 4 << 20
+BLOCKS: Final = 16
+_READ_BLOBS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One workload.
+
+    Arguments:
+        name, unit: for the tables.
+        prepare: makes what the requests need; called once a server.
+        steps: the requests of a cycle, from the endpoint and the number of the turn.
+        rate: the count that matters, of the measured time; it is divided by that time.
+        prologue: how many of the steps each connection does once only.
+    """
+
+    name: str
+    unit: str
+    prepare: Callable[[Endpoint], None]
+    steps: Callable[[Endpoint, int], tuple[Step, ...]]
+    rate: Callable[[Report], float]
+    prologue: int = 0
+
+    def load(self, endpoint: Endpoint, turn: int, connections: int, slice_s: float) -> Load:
+        """The load of one turn; a quarter of the slice comes before it to warm up."""
+        return Load(
+            self.steps(endpoint, turn), connections, slice_s, slice_s / 4,
+            modulo=_READ_BLOBS, prologue=self.prologue,
+        )  # fmt: skip
+
+
+def make_container(endpoint: Endpoint, container: str = CONTAINER) -> None:
+    """Creates a container unless it is there."""
+    endpoint.make(f"{container}?restype=container")
+
+
+def put_blob(endpoint: Endpoint, path: str, body: bytes = KIB) -> Step:
+    """A Put Blob of a small body."""
+    return endpoint.step("put", "PUT", path, 201, headers=BLOCK_BLOB, body=body)
+
+
+def upload(endpoint: Endpoint, path: str) -> tuple[Step, ...]:
+    """A 64 MiB upload as clients do it: 16 blocks of 4 MiB, one after another, and their list."""
+    body = os.urandom(BLOCK_BYTES).replace(b"\x01", b"\x02")
+    ids = [base64.b64encode(b"%06d" % number).decode() for number in range(BLOCKS)]
+    blocks = tuple(
+        endpoint.step(
+            f"block{number:02}", "PUT",
+            f"{path}?comp=block&blockid={urllib.parse.quote(block_id)}", 201, body=body,
+        )
+        for number, block_id in enumerate(ids)
+    )  # fmt: skip
+    latest = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
+    listed = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{latest}</BlockList>'.encode()
+    kind = {"Content-Type": "application/xml"}
+    commit = endpoint.step(
+        "commit", "PUT", f"{path}?comp=blocklist", 201, headers=kind, body=listed
+    )
+    return (*blocks, commit)
+
+
+def upload_one(endpoint: Endpoint, path: str) -> None:
+    """Uploads one blob of 64 MiB."""
+    endpoint.load(Load(upload(endpoint, path), 1, 120, cycles_max=1))
+
+
+def _prepare_reads(endpoint: Endpoint) -> None:
+    make_container(endpoint)
+    endpoint.fill(put_blob(endpoint, f"{CONTAINER}/r{CYCLE}"), _READ_BLOBS)
+
+
+def _prepare_hot(endpoint: Endpoint) -> None:
+    make_container(endpoint)
+    endpoint.make(f"{CONTAINER}/hot", BLOCK_BLOB, KIB)
+
+
+def _prepare_big(endpoint: Endpoint) -> None:
+    make_container(endpoint)
+    upload_one(endpoint, f"{CONTAINER}/big")
+
+
+def _get(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    return (endpoint.step("get", "GET", f"{CONTAINER}/r0000{SCATTERED}", 200),)
+
+
+def _put(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    return (put_blob(endpoint, f"{CONTAINER}/p{turn}-{CYCLE}"),)
+
+
+def _lease(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    path = f"{CONTAINER}/l{turn}-{CONNECTION}"
+    lease = f"{path}?comp=lease"
+    acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
+    renew = {"x-ms-lease-action": "renew", "x-ms-lease-id": CAPTURED}
+    release = {"x-ms-lease-action": "release", "x-ms-lease-id": CAPTURED}
+    return (
+        put_blob(endpoint, path),
+        endpoint.step(
+            "acquire", "PUT", lease, 201, headers=acquire, captured_header="x-ms-lease-id"
+        ),
+        endpoint.step("renew", "PUT", lease, 200, headers=renew),
+        endpoint.step("release", "PUT", lease, 200, headers=release),
+    )
+
+
+def _compare_and_swap(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    path, condition = f"{CONTAINER}/hot", {**BLOCK_BLOB, "If-Match": CAPTURED}
+    return (
+        endpoint.step("look", "HEAD", path, 200, captured_header="etag"),
+        endpoint.step("swap", "PUT", path, 201, 412, headers=condition, body=KIB),
+    )
+
+
+def _upload(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    return upload(endpoint, f"{CONTAINER}/u{turn % 2}-{CONNECTION}")
+
+
+def _download(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    return (endpoint.step("get", "GET", f"{CONTAINER}/big", 200),)
+
+
+def _requests(report: Report) -> float:
+    return sum(step.count for step in report.steps)
+
+
+WORKLOADS: Final = (
+    Workload("GET 1 KiB", "req/s", _prepare_reads, _get, _requests),
+    Workload(
+        "lease cycle", "cycles/s", make_container, _lease,
+        lambda report: report.step("release").count, prologue=1,
+    ),
+    Workload(
+        "compare-and-swap", "swaps/s", _prepare_hot, _compare_and_swap,
+        lambda report: report.step("swap").by_status.get("201", 0),
+    ),
+    Workload("PUT 1 KiB", "req/s", make_container, _put, _requests),
+    Workload(
+        "64 MiB down", "MB/s", _prepare_big, _download, lambda report: report.bytes_in / 1e6
+    ),
+    Workload(
+        "64 MiB up", "MB/s", make_container, _upload, lambda report: report.bytes_out / 1e6
+    ),
+)  # fmt: skip

@@ -1,0 +1,83 @@
+"""The fields of operations on containers, leases and lists: how each is read.
+
+Must not live here: what the values mean (services/, semantics/), fields that blobs have too
+(fields.py). Source: request headers and parameters of "Operations on containers", "Lease Blob",
+"List Blobs".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import limits
+from strongroom.errors import missing_header, out_of_range_query
+from strongroom.operations.fields import header, integer, parameter
+from strongroom.operations.spec import Field
+from strongroom.semantics import lease as leases
+from strongroom.semantics import listing
+from strongroom.services import list_blobs, list_containers
+from strongroom.values import PublicAccess
+from strongroom.wire import headers as wire
+from strongroom.wire.http import Request
+from strongroom.wire.query import Query
+
+_MAX_RESULTS: Final = "maxresults"
+# Any number that a client may send: what is too large is cut, what is too small is refused.
+_ANY_INTEGER: Final = 10**18
+
+
+def _public_access(name: str, value: str) -> PublicAccess:
+    return PublicAccess(wire.one_of(name, value, ("container", "blob")))
+
+
+def _duration_s(name: str, value: str) -> int:
+    return leases.require_duration(wire.integer(name, value, *_DURATIONS_S))
+
+
+_DURATIONS_S: Final = (leases.INFINITE, limits.LEASE_DURATION_S[1])
+
+PUBLIC_ACCESS: Final = header(
+    "public_access", "x-ms-blob-public-access", _public_access, default=PublicAccess.NONE
+)
+DURATION: Final = header("duration_s", "x-ms-lease-duration", _duration_s, required=True)
+PROPOSED_ID: Final = header("proposed_id", "x-ms-proposed-lease-id", wire.guid)
+NEW_ID: Final = header("proposed_id", "x-ms-proposed-lease-id", wire.guid, required=True)
+BREAK_PERIOD: Final = header(
+    "period_s", "x-ms-lease-break-period", integer(*limits.LEASE_BREAK_PERIOD_S)
+)
+
+
+def _held_id(request: Request, query: Query) -> None:
+    if request.headers.get("x-ms-lease-id") is None:
+        raise missing_header("x-ms-lease-id")
+
+
+HELD_ID: Final = Field("", _held_id, headers=("x-ms-lease-id",), required=True)
+"""Sees to it that the lease's id was sent; it is in the call already, so this fills nothing."""
+
+
+def _max_results(request: Request, query: Query) -> int:
+    value = query.integer(_MAX_RESULTS, -_ANY_INTEGER, _ANY_INTEGER)
+    if value is None:
+        return limits.LIST_RESULTS_MAX
+    if value < 1:
+        raise out_of_range_query(_MAX_RESULTS, str(value), 1, limits.LIST_RESULTS_MAX)
+    return min(value, limits.LIST_RESULTS_MAX)
+
+
+MAX_RESULTS: Final = Field("max_results", _max_results, query=(_MAX_RESULTS,))
+PREFIX: Final = parameter("prefix", "prefix", default="")
+DELIMITER: Final = parameter("delimiter", "delimiter", default="")
+MARKER: Final = parameter(
+    "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
+)
+BLOB_INCLUDES: Final = Field(
+    "include",
+    lambda request, query: query.comma_list("include", list_blobs.INCLUDES),
+    query=("include",),
+)
+CONTAINER_INCLUDES: Final = Field(
+    "include",
+    lambda request, query: query.comma_list("include", list_containers.INCLUDES),
+    query=("include",),
+)

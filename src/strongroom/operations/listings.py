@@ -1,0 +1,164 @@
+"""The XML documents of answers: lists, access control lists, service properties.
+
+Lives here: results -> rows of the writers in wire/. Must not live here: the XML itself (wire/),
+which rows there are (services/). Source: response bodies of "List Blobs", "List Containers", "Get
+Container ACL", "Get Blob Service Properties".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.operations.spec import Content, Origin
+from strongroom.semantics import copies, listing
+from strongroom.semantics import lease as leases
+from strongroom.semantics.listing import Prefix
+from strongroom.service_properties import ServiceProperties
+from strongroom.services import list_blobs, list_containers
+from strongroom.services.calls import Call
+from strongroom.services.containers import ContainerView
+from strongroom.services.list_blobs import BlobPage, BlobRow, ListBlobs
+from strongroom.services.list_containers import ContainerPage, ContainerRow, ListContainers
+from strongroom.values import BlobKind, rfc1123
+from strongroom.wire import list_blobs as blobs_xml
+from strongroom.wire import list_containers as containers_xml
+from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery
+from strongroom.wire.list_containers import ContainerItem
+from strongroom.wire.query import Query
+from strongroom.wire.service_properties_xml import write_service_properties
+from strongroom.wire.signed_identifiers import write_signed_identifiers
+
+_KINDS: Final = {
+    BlobKind.BLOCK: "BlockBlob",
+    BlobKind.PAGE: "PageBlob",
+    BlobKind.APPEND: "AppendBlob",
+}
+
+
+def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
+    """The answer of List Blobs."""
+    asked, include = origin.query, call.input.include
+    query = ListQuery(
+        origin.endpoint,
+        call.container,
+        asked.get("prefix"),
+        asked.get("marker"),
+        _asked_results(asked, call.input.max_results),
+        asked.get("delimiter"),
+    )
+    metadata, copy = list_blobs.METADATA in include, list_blobs.COPY in include
+    tags = list_blobs.TAGS in include
+    items = [
+        BlobPrefix(str(item))
+        if isinstance(item, Prefix)
+        else _blob(item, page.now, metadata, copy, tags)
+        for item in page.items
+    ]
+    return _document(blobs_xml.write_blobs(query, items, listing.encode_marker(page.marker)))
+
+
+def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> BlobItem:
+    blob = row.blob
+    status: str | None = "unlocked"
+    state: str | None = "available"
+    duration = None
+    if row.snapshot is not None:
+        status = state = None
+    elif blob.lease is not None:
+        status, state = leases.status(blob.lease, now), leases.state(blob.lease, now).value
+        duration = leases.reported_duration(blob.lease, now)
+    if not blob.committed:
+        return BlobItem(
+            row.name,
+            blob_type=_KINDS[blob.kind],
+            lease_status=status,
+            lease_state=state,
+            lease_duration=duration,
+        )
+    properties = blob.properties
+    return BlobItem(
+        row.name,
+        size_bytes=blob.size_bytes,
+        stamp=blob.etag,
+        created=blob.created,
+        modified=blob.modified,
+        snapshot=row.snapshot,
+        content_type=properties.content_type,
+        encoding=properties.encoding,
+        language=properties.language,
+        md5=properties.md5,
+        cache_control=properties.cache_control,
+        disposition=properties.disposition,
+        blob_type=_KINDS[blob.kind],
+        access_tier=blob.tier or "Hot",
+        access_tier_inferred=blob.tier is None,
+        lease_status=status,
+        lease_state=state,
+        lease_duration=duration,
+        copy=_copy(row) if copy and blob.copy is not None else None,
+        further=_further(row) if blob.tags or blob.tier else (),
+        metadata=blob.metadata if metadata else None,
+        tags=blob.tags if tags and blob.tags else None,
+    )
+
+
+def _further(row: BlobRow) -> tuple[tuple[str, str], ...]:
+    blob = row.blob
+    count = (("TagCount", str(len(blob.tags))),) if blob.tags else ()
+    changed = (("AccessTierChangeTime", rfc1123(blob.tier_changed)),) if blob.tier else ()
+    return (*count, *changed)
+
+
+def _copy(row: BlobRow) -> CopyItem:
+    copy = row.blob.copy
+    assert copy is not None
+    progress = copies.progress_text(copy)
+    status = copy.status.value
+    return CopyItem(copy.id, status, copy.source, progress, copy.completed, copy.description)
+
+
+def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) -> Content:
+    """The answer of List Containers."""
+    asked = origin.query
+    metadata = list_containers.METADATA in call.input.include
+    body = containers_xml.write_containers(
+        origin.endpoint,
+        [_container(row, page.now, metadata) for row in page.items],
+        listing.encode_marker(page.marker),
+        asked.get("prefix"),
+        asked.get("marker"),
+        _asked_results(asked, call.input.max_results),
+    )
+    return _document(body)
+
+
+def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
+    record = row.record
+    return ContainerItem(
+        row.name,
+        record.etag,
+        record.modified,
+        leases.status(record.lease, now),
+        leases.state(record.lease, now).value,
+        leases.reported_duration(record.lease, now),
+        record.public_access,
+        record.metadata if metadata else None,
+    )
+
+
+def _asked_results(asked: Query, max_results: int) -> int | None:
+    return max_results if asked.get("maxresults") else None
+
+
+def acl(view: ContainerView, call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Container ACL."""
+    return _document(write_signed_identifiers(view.record.policies))
+
+
+def service_properties(properties: ServiceProperties, call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Blob Service Properties."""
+    return _document(write_service_properties(properties))
+
+
+def _document(body: bytes) -> Content:
+    return Content(body, len(body))

@@ -1,0 +1,240 @@
+"""Copy Blob, Copy Blob From URL, Abort Copy Blob: the requests.
+
+Lives here: the opening of the source and the commits that begin, complete or abort a copy. Must not
+live here: the work that goes on after the answer (copy_jobs.py), the bytes (copy_transfer.py).
+Source: "Copy Blob", "Copy Blob From URL", "Abort Copy Blob"; reference section 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+from strongroom import errors, limits
+from strongroom.clock import guid
+from strongroom.errors import StorageError
+from strongroom.semantics import conditions as conditional
+from strongroom.semantics import copies
+from strongroom.semantics.conditions import Conditions
+from strongroom.semantics.copies import Copy
+from strongroom.services import intake
+from strongroom.services.calls import Call
+from strongroom.services.changes import BlobChange
+from strongroom.services.copy_reading import open_local
+from strongroom.services.copy_sources import (
+    OpenSource,
+    SourceBroken,
+    cannot_read,
+    check_url,
+    reported_url,
+)
+from strongroom.services.copy_transfer import Moved, transfer
+from strongroom.services.heads import modified_head, refuse_pending_copy, replace_head
+from strongroom.services.intake import Digests
+from strongroom.services.runner import BlobState, Services, partition_generation
+from strongroom.store.bodies import Received
+from strongroom.store.records import Body, CopyOrder, Job, JobKind
+from strongroom.values import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBlob:
+    """Input of both copies. No metadata: the source's. `source_md5` is what its content must
+    have (Copy Blob From URL only)."""
+
+    source: str
+    source_conditions: Conditions = conditional.NONE
+    metadata: Metadata = ()
+    tags: Metadata = ()
+    tier: str | None = None
+    source_md5: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMade:
+    """Result of a copy: `etag` and `modified` are stamps; digests where they were computed."""
+
+    etag: int
+    modified: int
+    copy_id: str
+    copy_status: str
+    md5: bytes | None = None
+    crc64: int | None = None
+
+
+async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
+    """Copy Blob: small blobs of this server at once, everything else after the answer.
+
+    Raises: StorageError InvalidHeaderValue (no usable URL), CannotVerifyCopySource,
+        SourceConditionNotMet, InfiniteLeaseDurationRequired, PendingCopyOperation,
+        UnauthorizedBlobOverwrite, and what guard_blob raises.
+    """
+    source, order = await _open(services, call)
+    handed_over = False
+    try:
+        size_bytes = source.size_bytes
+        at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
+        if at_once and not order.url:
+            moved = await transfer(services.store, source)
+            return await _complete(services, call, source, moved, lasting=True)
+        made = await _begin(services, call, source, order)
+        handed_over = True
+        await services.copies.hand_over(made.copy_id, source)
+        return made
+    finally:
+        if not handed_over:
+            await source.close()
+
+
+async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
+    """Copy Blob From URL: complete when it is answered, for sources of up to 256 MiB.
+
+    Raises: as copy_blob, but for the lease; Md5Mismatch, RequestBodyTooLarge with MaxLimit.
+    """
+    source, _ = await _open(services, call)
+    given = call.input
+    try:
+        bytes_max = limits.COPY_FROM_URL_BYTES_MAX
+        if (source.size_bytes or 0) > bytes_max:
+            limit = (("MaxLimit", str(bytes_max)),)
+            raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, limit)
+        wants_md5 = given.source_md5 is not None
+        moved = await transfer(services.store, source, md5=wants_md5, bytes_max=bytes_max)
+        return await _complete(services, call, source, moved, lasting=False)
+    except SourceBroken as broken:
+        raise cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+    finally:
+        await source.close()
+
+
+async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, CopyOrder]:
+    """The source, open, and the order that would find it again."""
+    given = call.input
+    url, wanted = given.source, given.source_conditions
+    check_url(url)
+    conditional.require_write_combination(wanted)
+    await services.check_blob(call)
+    metadata = given.metadata or None
+    destination = f"{call.account}/{call.container}"
+    locate = services.copies.locate
+    local = None if locate is None else await locate(url, call)
+    if local is None:
+        source = await services.copies.open_remote(url, wanted)
+        order = CopyOrder(
+            url=url,
+            etag=_bound(source, wanted),
+            metadata=metadata,
+            destination=destination,
+        )
+        return source, order
+    source = await open_local(services, local, wanted)
+    order = CopyOrder(
+        account=local.account,
+        container=local.container,
+        generation=local.generation,
+        blob=local.blob,
+        snapshot=local.snapshot,
+        etag=_bound(source, wanted),
+        metadata=metadata,
+        destination=destination,
+    )
+    return source, order
+
+
+def _bound(source: OpenSource, wanted: Conditions) -> str | None:
+    return None if wanted is conditional.NONE else source.etag
+
+
+async def _complete(
+    services: Services, call: Call[CopyBlob], source: OpenSource, moved: Moved, lasting: bool
+) -> CopyMade:
+    """Commit a copy whose bytes have arrived."""
+    given = call.input
+    copy_id = guid(services.clock)
+    try:
+        if given.source_md5 is not None:
+            arrived = Received(moved.size_bytes, 0, moved.md5, None, None)
+            intake.verify(Digests(given.source_md5), arrived)
+
+        def decide(state: BlobState, change: BlobChange) -> CopyMade:
+            begun = copies.started(copy_id, reported_url(given.source), moved.size_bytes)
+            copy = copies.succeeded(begun, change.stamp)
+            body = moved.take(change)
+            _replace(call, source, copy, body, moved.size_bytes, lasting, state, change)
+            return _made(change, copy, moved)
+
+        return await services.change_blob(call, decide)
+    except BaseException:
+        moved.discard(services.store)
+        raise
+
+
+async def _begin(
+    services: Services, call: Call[CopyBlob], source: OpenSource, order: CopyOrder
+) -> CopyMade:
+    """Commit a copy that is still to be done, and the job that does it."""
+    copy_id = guid(services.clock)
+    job = Job(JobKind.COPY, partition_generation(call), call.blob, copy_id, order)
+
+    def decide(state: BlobState, change: BlobChange) -> CopyMade:
+        copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
+        _replace(call, source, copy, None, 0, True, state, change)
+        change.add_job(job)
+        return _made(change, copy, None)
+
+    return await services.change_blob(call, decide)
+
+
+def _replace(
+    call: Call[CopyBlob],
+    source: OpenSource,
+    copy: Copy,
+    body: Body,
+    size_bytes: int,
+    lasting: bool,
+    state: BlobState,
+    change: BlobChange,
+) -> None:
+    refuse_pending_copy(state.head)
+    if lasting and state.head is not None:
+        copies.require_infinite_lease(state.head.lease, state.now)
+    replace_head(
+        call,
+        state,
+        change,
+        size_bytes=size_bytes,
+        body=body,
+        properties=source.properties,
+        metadata=call.input.metadata or source.metadata,
+        tier=call.input.tier,
+        copy=copy,
+        tags=call.input.tags,
+    )
+
+
+def _made(change: BlobChange, copy: Copy, moved: Moved | None) -> CopyMade:
+    md5, crc64 = (None, None) if moved is None else (moved.md5, moved.crc64)
+    return CopyMade(change.stamp, change.stamp, copy.id, copy.status.value, md5, crc64)
+
+
+@dataclass(frozen=True, slots=True)
+class AbortCopy:
+    """Input of Abort Copy Blob: the id of the copy."""
+
+    copy_id: str
+
+
+async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
+    """Abort Copy Blob: the destination stays, empty.
+
+    Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what guard_blob raises.
+    """
+
+    def decide(state: BlobState, change: BlobChange) -> None:
+        head = state.head
+        assert head is not None
+        copy = copies.aborted(head.copy, call.input.copy_id, change.stamp)
+        change.put_head(modified_head(head, change.stamp, copy=copy))
+
+    await services.change_blob(call, decide)
+    services.work.set()

@@ -1,0 +1,23 @@
+"""What a broken or full engine means to a caller: the one translation of engine errors to refusals.
+
+Must not live here: rendering. Source: design of the engine contract (engines/base.py); 507 is ours.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors
+from strongroom.engines.base import EngineError, Full
+from strongroom.errors import StorageError
+
+BROKEN: Final = EngineError
+"""What every layer above catches."""
+
+
+def refusal_of(error: EngineError) -> StorageError:
+    """507 InsufficientStorage when the disk is full, otherwise 500 InternalError: the outcome of the
+    request is then unknown or nothing, and the engine has said why in its log."""
+    if isinstance(error, Full):
+        return StorageError(errors.INSUFFICIENT_STORAGE)
+    return StorageError(errors.INTERNAL_ERROR)

@@ -1,0 +1,105 @@
+"""SQLite on a simulated disk: an apsw VFS that tells the disk what SQLite writes and syncs.
+
+Lives here: the shim. Must not live here: what survives a power cut (disk.py). The shared-memory file
+is not recorded: SQLite builds it anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from types import TracebackType
+from typing import Final
+
+import apsw
+
+from strongroom.testing.disk import Disk
+
+# SQLite's own unix VFS syncs the directory with the first sync of a new file of these kinds.
+_SYNCS_ITS_NAME: Final = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
+
+
+class DiskVfs(apsw.VFS):
+    """The VFS `name` on `disk`. Use it in a `with` statement, which unregisters it again."""
+
+    def __init__(self, disk: Disk, name: str) -> None:
+        self.name = name
+        self.disk = disk
+        super().__init__(name, "")
+
+    def __enter__(self) -> DiskVfs:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.unregister()
+
+    def xOpen(  # noqa: N802
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
+        if name is None:
+            return apsw.VFSFile("", name, flags)
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        return _DiskVfsFile(self.disk, name, os.path.abspath(path), flags)
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
+        try:
+            self.disk.operate("unlink", filename)
+        except OSError as error:
+            raise _as_sqlite(error, apsw.SQLITE_IOERR_DELETE) from error
+        super().xDelete(filename, syncdir)
+        if self.disk.knows(filename):
+            self.disk.unlinked(filename)
+        if syncdir:
+            self.disk.directory_synced(os.path.dirname(filename))
+
+
+class _DiskVfsFile(apsw.VFSFile):
+    def __init__(
+        self, disk: Disk, name: str | apsw.URIFilename, path: str, flags: list[int]
+    ) -> None:
+        self._disk = disk
+        self._path = path
+        self._sync_name = False
+        super().__init__("", name, flags)
+        if not disk.knows(path):
+            disk.created(path)
+            self._sync_name = bool(flags[0] & _SYNCS_ITS_NAME)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        try:
+            self._disk.operate("write", self._path)
+            self._disk.written(self._path, data, offset)
+        except OSError as error:
+            raise _as_sqlite(error, apsw.SQLITE_IOERR_WRITE) from error
+        super().xWrite(data, offset)
+
+    def xTruncate(self, newsize: int) -> None:  # noqa: N802
+        try:
+            self._disk.operate("truncate", self._path)
+        except OSError as error:
+            raise _as_sqlite(error, apsw.SQLITE_IOERR_TRUNCATE) from error
+        super().xTruncate(newsize)
+        self._disk.truncated(self._path, newsize)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        try:
+            self._disk.operate("sync", self._path)
+        except OSError as error:
+            raise _as_sqlite(error, apsw.SQLITE_IOERR_FSYNC) from error
+        self._disk.synced(self._path)
+        if self._sync_name:
+            self._sync_name = False
+            self._disk.directory_synced(os.path.dirname(self._path))
+
+
+def _as_sqlite(error: OSError, code: int) -> apsw.Error:
+    if error.errno == errno.ENOSPC:
+        return apsw.FullError("database or disk is full")
+    failure = apsw.IOError("disk I/O error")
+    failure.extendedresult = code
+    return failure

@@ -1,0 +1,56 @@
+"""Fixtures of the conformance tests: one server for all, names of their own for each.
+
+`client` is a signed client of the development account; `container` the name of a new container;
+`account` a client of an account that only this test uses. See client.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.conformance.answer import expect
+from tests.conformance.client import Client
+from tests.conformance.running import Running
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Running]:
+    """The server that all conformance tests share."""
+    running = Running()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def client(server: Running) -> Iterator[Client]:
+    """A client of the development account, one connection for all tests."""
+    found = server.client()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def account(server: Running) -> Iterator[Client]:
+    """A client of an account that this test has for itself."""
+    found = server.account()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def new_name() -> Callable[[], str]:
+    """Makes container names that nobody else has."""
+    return lambda: f"container-{next(_numbers)}"
+
+
+@pytest.fixture
+def container(client: Client, new_name: Callable[[], str]) -> str:
+    """The name of a new, private container."""
+    name = new_name()
+    expect(client.put(f"/{name}?restype=container"), 201)
+    return name

@@ -1,0 +1,48 @@
+"""Every example runs to its end, and prints what it promises."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "steps.py")
+STATUSES = {
+    "managing_concurrency.py": [
+        *(201, 201, 201, 412, 201),
+        *(201, 409, 201, 412, 412, 200, 200, 201),
+        *(201, 201, 412, 202),
+    ],
+    "lease_exclusive_write_shared_read.py": [201, 201, 201, 201, 200, 412, 200],
+    "lease_exclusive_write_exclusive_read.py": [
+        *(201, 201, 201, 200, 412, 412, 200, 201, 200, 200),
+    ],
+    "lease_shared_write_exclusive_read.py": [
+        *(201, 201, 201, 201, 201, 412, 201, 201, 409, 200, 200, 201),
+    ],
+}
+
+
+def test_every_example_has_its_expected_steps() -> None:
+    assert set(STATUSES) == set(SCRIPTS)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_example_meets_the_codes_it_promises(script: str) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AZURE_")}
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    steps = [line for line in done.stdout.splitlines() if line.startswith("  ")]
+    met = [int(word) for line in steps for word in line[68:].split()[:1] if word.isdigit()]
+    assert met == STATUSES[script]

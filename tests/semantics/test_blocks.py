@@ -1,0 +1,80 @@
+"""Block ids, and what a block list commits."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom.semantics import blocks
+from strongroom.semantics.blocks import Block, Kind
+from tests.refusals import outcome
+
+
+def text(decoded: bytes) -> str:
+    return base64.b64encode(decoded).decode()
+
+
+COMMITTED = [Block(b"a", 1, "a old"), Block(b"b", 2, "b old"), Block(b"a", 3, "a twice")]
+STAGED = {b"b": Block(b"b", 4, "b new"), b"c": Block(b"c", 5, "c new")}
+
+LISTS: list[tuple[list[tuple[Kind, str]], list[str] | str]] = [
+    ([], []),
+    ([("Committed", "a")], ["a old"]),
+    ([("Uncommitted", "b")], ["b new"]),
+    ([("Latest", "a"), ("Latest", "b"), ("Latest", "c")], ["a old", "b new", "c new"]),
+    ([("Committed", "b"), ("Uncommitted", "b"), ("Latest", "b")], ["b old", "b new", "b new"]),
+    ([("Latest", "c"), ("Latest", "c")], ["c new", "c new"]),
+    ([("Committed", "c")], "400 InvalidBlockList"),
+    ([("Uncommitted", "a")], "400 InvalidBlockList"),
+    ([("Latest", "a"), ("Latest", "d")], "400 InvalidBlockList"),
+]
+
+
+@pytest.mark.parametrize(("requested", "expected"), LISTS)
+def test_lists(requested: list[tuple[Kind, str]], expected: list[str] | str) -> None:
+    entries = [(kind, text(name.encode())) for kind, name in requested]
+    if isinstance(expected, str):
+        assert outcome(lambda: blocks.commit_list(entries, COMMITTED, STAGED)) == expected
+    else:
+        found = blocks.commit_list(entries, COMMITTED, STAGED)
+        assert [block.content for block in found] == expected
+
+
+@pytest.mark.parametrize("bad", ["", "*", "a", "YQ", text(b"x" * 65), "é"])
+def test_an_entry_that_is_no_id_names_no_block(bad: str) -> None:
+    seen = outcome(lambda: blocks.commit_list([("Latest", bad)], COMMITTED, STAGED))
+    assert seen == "400 InvalidBlockList"
+    assert outcome(lambda: blocks.block_id(bad)) == "400 InvalidQueryParameterValue"
+
+
+def test_the_longest_list() -> None:
+    entry: tuple[Kind, str] = ("Latest", text(b"c"))
+    assert len(blocks.commit_list([entry] * 50_000, (), STAGED)) == 50_000
+    seen = outcome(lambda: blocks.commit_list([entry] * 50_001, (), STAGED))
+    assert seen == "400 BlockListTooLong"
+
+
+def test_staged_ids_are_of_one_length() -> None:
+    assert outcome(lambda: blocks.check_id_length(b"abc", None)) == "ok"
+    assert outcome(lambda: blocks.check_id_length(b"abc", 3)) == "ok"
+    assert outcome(lambda: blocks.check_id_length(b"abc", 4)) == "400 InvalidBlobOrBlock"
+
+
+def test_the_number_of_staged_blocks_is_bounded() -> None:
+    assert outcome(lambda: blocks.check_staged_count(100_000)) == "ok"
+    seen = outcome(lambda: blocks.check_staged_count(100_001))
+    assert seen == "409 BlockCountExceedsLimit"
+
+
+@given(st.binary(min_size=1, max_size=64))
+def test_ids_come_back(decoded: bytes) -> None:
+    assert blocks.block_id(blocks.block_id_text(decoded)) == decoded
+
+
+@given(st.text())
+def test_any_text_is_an_id_or_refused(anything: str) -> None:
+    seen = outcome(lambda: blocks.block_id(anything))
+    assert seen in ("ok", "400 InvalidQueryParameterValue")

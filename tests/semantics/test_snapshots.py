@@ -1,0 +1,95 @@
+"""Times of snapshots, and what a delete takes away."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom.semantics import snapshots
+from strongroom.semantics.snapshots import DeleteSnapshots, Deletion
+from strongroom.values import UNIX_EPOCH_TICKS
+from tests.refusals import outcome
+
+INCLUDE, ONLY = DeleteSnapshots.INCLUDE, DeleteSnapshots.ONLY
+LAST_TICK = 3_155_378_975_999_999_999  # of the year 9999
+QUERY, HEADER = "400 InvalidQueryParameterValue", "400 InvalidHeaderValue"
+
+
+def test_the_documented_form() -> None:
+    text = "2011-03-09T01:42:34.9360000Z"
+    assert snapshots.snapshot_text(snapshots.snapshot_time(text)) == text
+
+
+@given(st.integers(UNIX_EPOCH_TICKS, LAST_TICK))
+def test_times_come_back(ticks: int) -> None:
+    assert snapshots.snapshot_time(snapshots.snapshot_text(ticks)) == ticks
+
+
+BAD_TIMES = [
+    *("", "now", "2011-03-09", "2011-03-09T01:42:34Z", "2011-03-09T01:42:34.936Z"),
+    *("2011-03-09T01:42:34.9360000", "2011-02-30T01:42:34.9360000Z"),
+    *("2011-03-09T25:42:34.9360000Z", "0000-03-09T01:42:34.9360000Z"),
+    *("2011-03-09T01:42:34.9360000Z ", "2011-03-09 01:42:34.9360000Z"),
+]
+
+
+@pytest.mark.parametrize("text", BAD_TIMES)
+def test_other_forms_are_refused(text: str) -> None:
+    assert outcome(lambda: snapshots.snapshot_time(text)) == QUERY
+
+
+@given(st.text())
+def test_any_text_is_a_time_or_refused(text: str) -> None:
+    assert outcome(lambda: snapshots.snapshot_time(text)) in ("ok", QUERY)
+
+
+def test_snapshots_of_one_tick_get_different_times() -> None:
+    assert snapshots.next_snapshot_time(10, None) == 10
+    assert snapshots.next_snapshot_time(10, 9) == 10
+    assert snapshots.next_snapshot_time(10, 10) == 11
+    assert snapshots.next_snapshot_time(10, 15) == 16
+
+
+OPTIONS = [(None, None), ("include", INCLUDE), ("only", ONLY), ("Include", INCLUDE)]
+
+
+@pytest.mark.parametrize(("value", "expected"), OPTIONS)
+def test_options(value: str | None, expected: DeleteSnapshots | None) -> None:
+    assert snapshots.delete_option(value) is expected
+
+
+@pytest.mark.parametrize("value", ["", "all", "include,only"])
+def test_other_options_are_refused(value: str) -> None:
+    assert outcome(lambda: snapshots.delete_option(value)) == HEADER
+
+
+DELETIONS: list[tuple[DeleteSnapshots | None, bool, Deletion | str]] = [
+    (None, False, Deletion(base=True, snapshots=False)),
+    (None, True, "409 SnapshotsPresent"),
+    (INCLUDE, False, Deletion(base=True, snapshots=False)),
+    (INCLUDE, True, Deletion(base=True, snapshots=True)),
+    (ONLY, False, Deletion(base=False, snapshots=False)),
+    (ONLY, True, Deletion(base=False, snapshots=True)),
+]
+
+
+@pytest.mark.parametrize(("option", "has_snapshots", "expected"), DELETIONS)
+def test_deletions(
+    option: DeleteSnapshots | None, has_snapshots: bool, expected: Deletion | str
+) -> None:
+    if isinstance(expected, str):
+        assert outcome(lambda: snapshots.deletion(option, has_snapshots)) == expected
+    else:
+        assert snapshots.deletion(option, has_snapshots) == expected
+
+
+def test_deleting_one_snapshot_says_nothing_about_others() -> None:
+    assert outcome(lambda: snapshots.check_delete_target(None, True)) == "ok"
+    assert outcome(lambda: snapshots.check_delete_target(INCLUDE, False)) == "ok"
+    assert outcome(lambda: snapshots.check_delete_target(ONLY, True)) == HEADER
+
+
+def test_snapshots_cannot_be_written() -> None:
+    assert outcome(lambda: snapshots.refuse_snapshot(None)) == "ok"
+    assert outcome(lambda: snapshots.refuse_snapshot("2011-03-09T01:42:34.9360000Z")) == QUERY

@@ -1,0 +1,235 @@
+"""A server on loopback for one test, and a client that shows every byte.
+
+The client's parser is strict and knows nothing of the server's: a response that it accepts is well
+formed. Must not live here: assertions about what a response means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from strongroom.errors import StorageError
+from strongroom.servers.http import Exchange, HttpServer, HttpSettings
+from strongroom.wire.http import Request, Response
+
+T = TypeVar("T")
+_PORTS: Final = range(21_000, 31_000)
+# No test waits longer than this for anything: a hang fails instead of blocking.
+PATIENCE_S: Final = 20.0
+# Timeouts short enough to be waited for; everything else keeps its default.
+QUICK: Final = HttpSettings(
+    head_timeout_s=0.3,
+    idle_timeout_s=0.3,
+    body_stall_timeout_s=0.3,
+    write_stall_timeout_s=0.3,
+    discard_timeout_s=0.3,
+    linger_timeout_s=1.0,
+    linger_idle_timeout_s=0.3,
+    tls_handshake_timeout_s=0.3,
+    sweep_interval_s=0.05,
+)
+PATIENT: Final = HttpSettings(sweep_interval_s=0.05)
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def run(scenario: Coroutine[object, object, T]) -> T:
+    """Run a scenario to its end, or fail."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(PATIENCE_S):
+            return await scenario
+
+    return asyncio.run(bounded())
+
+
+def render_error(error: StorageError, request: Request | None) -> Response:
+    """An error as plain text: its code in a header, its message in the body."""
+    return Response(
+        error.row.status, [("x-ms-error-code", error.row.code)], error.message.encode()
+    )
+
+
+@dataclass
+class Answer:
+    """A response as the client saw it. `complete` is False when the connection broke inside it."""
+
+    status: int
+    reason: str
+    headers: list[tuple[str, str]]
+    body: bytes = b""
+    complete: bool = True
+
+    def header(self, name: str) -> str | None:
+        found = [value for key, value in self.headers if key.lower() == name.lower()]
+        assert len(found) <= 1, f"{name} was sent {len(found)} times"
+        return found[0] if found else None
+
+    @property
+    def code(self) -> str | None:
+        return self.header("x-ms-error-code")
+
+
+class Client:
+    """One connection, byte by byte."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def ask(self, data: bytes, *, method: str = "GET") -> Answer:
+        await self.send(data)
+        return await self.answer(method=method)
+
+    async def answer(self, *, method: str = "GET") -> Answer:
+        """The next final response. Raises AssertionError when it is malformed."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        answer = parse_head(head)
+        assert answer.status >= 200, answer
+        if method == "HEAD" or answer.status in (204, 304):
+            return answer
+        try:
+            answer.body = await self._body(answer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            answer.complete = False
+        return answer
+
+    async def _body(self, answer: Answer) -> bytes:
+        length = answer.header("Content-Length")
+        if answer.header("Transfer-Encoding") == "chunked":
+            assert length is None
+            return await self._chunks()
+        if length is not None:
+            return await self.reader.readexactly(int(length))
+        assert answer.header("Connection") == "close"
+        return await self.reader.read()
+
+    async def _chunks(self) -> bytes:
+        body = b""
+        while True:
+            line = await self.reader.readuntil(b"\r\n")
+            assert re.fullmatch(rb"[0-9a-fA-F]+\r\n", line)
+            size = int(line, 16)
+            body += await self.reader.readexactly(size)
+            assert await self.reader.readexactly(2) == b"\r\n"
+            if size == 0:
+                return body
+
+    async def interim(self) -> bytes:
+        """The next interim response (1xx), raw."""
+        return await self.reader.readuntil(b"\r\n\r\n")
+
+    async def ended(self) -> bytes:
+        """What arrives until the server ends the connection; a reset counts as an end."""
+        try:
+            return await self.reader.read()
+        except ConnectionError:
+            return b""
+
+    def end_sending(self) -> None:
+        self.writer.write_eof()
+
+    async def close(self) -> None:
+        self.writer.close()
+        try:
+            await self.writer.wait_closed()
+        except (ConnectionError, ssl.SSLError):
+            pass  # the server may have ended it first
+
+
+def parse_head(head: bytes) -> Answer:
+    """The head of a response, checked against RFC 9112 sections 4 and 5."""
+    lines = head.decode("latin-1").split("\r\n")
+    status_line = re.fullmatch(r"HTTP/1\.1 ([0-9]{3}) ([^\r\n\0]*)", lines[0])
+    assert status_line, lines[0]
+    assert lines[-2:] == ["", ""]
+    headers = []
+    for line in lines[1:-2]:
+        name, colon, value = line.partition(": ")
+        assert colon, line
+        assert re.fullmatch(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", name), line
+        assert not re.search(r"[\r\n\0]", value), line
+        headers.append((name, value))
+    return Answer(int(status_line[1]), status_line[2], headers)
+
+
+@dataclass
+class Served:
+    """A running server and what its observer heard."""
+
+    server: HttpServer
+    host: str
+    port: int
+    exchanges: list[Exchange] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
+
+    async def connect(self, *, tls: ssl.SSLContext | None = None, limit: int = 2**20) -> Client:
+        name = None if tls is None else "localhost"
+        return Client(
+            *await asyncio.open_connection(
+                self.host, self.port, ssl=tls, server_hostname=name, limit=limit
+            )
+        )
+
+
+@asynccontextmanager
+async def serving(
+    handler: Handler,
+    *,
+    settings: HttpSettings = PATIENT,
+    tls: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+) -> AsyncIterator[Served]:
+    """A server on a free port; it is closed at the end, whatever happened."""
+    served = Served(None, host, 0)  # type: ignore[arg-type]
+    server = HttpServer(
+        handler, render_error, settings=settings, observe=served.exchanges.append, tls=tls
+    )
+    served.server = server
+    served.port = await listen_somewhere(server, host)
+    try:
+        yield served
+    finally:
+        await server.close()
+
+
+async def listen_somewhere(server: HttpServer, host: str) -> int:
+    """Listen on a free port, from a place that differs between processes."""
+    first = os.getpid() % len(_PORTS)
+    for step in range(len(_PORTS)):
+        try:
+            return await server.listen(host, _PORTS[(first + step * 7) % len(_PORTS)])
+        except OSError:
+            continue
+    raise AssertionError("no free port")
+
+
+async def echo(request: Request) -> Response:
+    """Answers with the request: method, target and headers as they were read, then the body."""
+    lines = [f"{request.method} {request.target}"]
+    lines += [f"{name}={value}" for name, value in request.headers.fields]
+    body = await request.body.read_all(2**20)
+    return Response(200, [], "\n".join(lines).encode("latin-1") + b"\n\n" + body)
+
+
+def get(target: str = "/", *headers: str, method: str = "GET", version: str = "1.1") -> bytes:
+    """A request without a body; `Host` is there unless `headers` has one."""
+    fields = [] if any(h.lower().startswith("host:") for h in headers) else ["Host: localhost"]
+    lines = [f"{method} {target} HTTP/{version}", *fields, *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def put(body: bytes, *headers: str, target: str = "/", method: str = "PUT") -> bytes:
+    """A request with a body and its Content-Length."""
+    return get(target, f"Content-Length: {len(body)}", *headers, method=method) + body

@@ -1,0 +1,151 @@
+"""TLS: the self-made certificate, and plain and encrypted connections on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import stat
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from strongroom.clock import ManualClock, SystemClock
+from strongroom.servers.tls import load_context, self_made_certificate
+from strongroom.values import FileSlice
+from strongroom.wire.http import Request, Response
+from tests.servers.loopback import QUICK, get, put, run, serving
+
+MIB = 2**20
+DAY_S = 24 * 3600.0
+
+
+async def tells_tls(request: Request) -> Response:
+    body = await request.body.read_all(64 * MIB)
+    return Response(200, [], f"{request.tls} {len(body)}".encode())
+
+
+def contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The server's context, and a client's that trusts it and nothing else."""
+    certificate, key = self_made_certificate(directory, SystemClock())
+    return load_context(certificate, key), ssl.create_default_context(cafile=certificate)
+
+
+def test_plain_and_encrypted_on_one_port(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        server_side, client_side = contexts(tmp_path)
+        async with serving(tells_tls, tls=server_side) as served:
+            plain, encrypted = await served.connect(), await served.connect(tls=client_side)
+            for _ in range(2):
+                assert (await plain.ask(get())).body == b"False 0"
+                assert (await encrypted.ask(get())).body == b"True 0"
+            size = 5 * MIB
+            assert (await encrypted.ask(put(b"x" * size))).body == f"True {size}".encode()
+            await encrypted.close()
+            await plain.close()
+
+    run(scenario())
+
+
+def test_files_are_sent_encrypted(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 16_384
+
+    async def scenario() -> None:
+        with tempfile.TemporaryFile() as file:
+            file.write(content)
+            file.flush()
+
+            async def pieces() -> AsyncIterator[FileSlice]:
+                yield FileSlice(file, 1, len(content) - 1)  # type: ignore[arg-type]
+                yield FileSlice(file, 0, 1)  # type: ignore[arg-type]
+
+            async def handler(request: Request) -> Response:
+                return Response(200, [], pieces(), len(content))
+
+            server_side, client_side = contexts(tmp_path)
+            async with serving(handler, tls=server_side) as served:
+                client = await served.connect(tls=client_side)
+                assert (await client.ask(get())).body == content[1:] + content[:1]
+                await client.close()
+
+    run(scenario())
+
+
+def test_a_refusal_is_seen_over_tls(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        server_side, client_side = contexts(tmp_path)
+        async with serving(tells_tls, tls=server_side, settings=QUICK) as served:
+            client = await served.connect(tls=client_side)
+            answer = await client.ask(b"GET / HTTP/1.1\r\n\r\n")
+            assert (answer.status, answer.header("Connection")) == (400, "close")
+            await client.close()
+
+    run(scenario())
+
+
+def test_broken_handshakes_and_silence_harm_nobody(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        server_side, client_side = contexts(tmp_path)
+        async with serving(tells_tls, tls=server_side, settings=QUICK) as served:
+            broken, silent, left = [await served.connect() for _ in range(3)]
+            await broken.send(b"\x16\x03\x01 this is no handshake")
+            await left.close()
+            await broken.ended()
+            assert await silent.ended() == b""
+            good = await served.connect(tls=client_side)
+            assert (await good.ask(get())).body == b"True 0"
+            for client in (broken, silent, good):
+                await client.close()
+            while served.server.connection_count:
+                await asyncio.sleep(0.02)
+
+    run(scenario())
+
+
+def test_the_certificate_is_made_once_and_renewed_in_time(tmp_path: Path) -> None:
+    clock = ManualClock()
+    certificate, key = self_made_certificate(tmp_path, clock)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    first = certificate.read_bytes()
+    clock.advance(300 * DAY_S)
+    assert self_made_certificate(tmp_path, clock) == (certificate, key)
+    assert certificate.read_bytes() == first
+    clock.advance(60 * DAY_S)
+    self_made_certificate(tmp_path, clock)
+    assert certificate.read_bytes() != first
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    second = certificate.read_bytes()
+    key.write_bytes(b"damaged")
+    self_made_certificate(tmp_path, clock)
+    assert certificate.read_bytes() != second
+    load_context(certificate, key)
+
+
+@pytest.mark.parametrize(
+    "name", ["localhost", "127.0.0.1", "::1", "devstoreaccount1.blob.localhost"]
+)
+def test_clients_accept_its_names(tmp_path: Path, name: str) -> None:
+    server_side, client_side = contexts(tmp_path)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = server_side.wrap_bio(to_server, to_client, server_side=True)
+    client = client_side.wrap_bio(to_client, to_server, server_hostname=name)
+    for _ in range(3):
+        for side in (client, server):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    assert client.version() == "TLSv1.3"
+
+
+def test_a_missing_or_foreign_key_is_refused(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    certificate, _ = self_made_certificate(one, ManualClock())
+    _, foreign_key = self_made_certificate(other, ManualClock())
+    with pytest.raises(ssl.SSLError):
+        load_context(certificate, foreign_key)
+    with pytest.raises(FileNotFoundError):
+        load_context(certificate, tmp_path / "none.pem")

@@ -1,0 +1,163 @@
+"""The answers of List Containers and List Blobs, element by element."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom.values import UNIX_EPOCH_TICKS, PublicAccess
+from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery, write_blobs
+from strongroom.wire.list_containers import ContainerItem, write_containers
+
+ENDPOINT = "http://127.0.0.1:10000/acct/"
+TIME = UNIX_EPOCH_TICKS
+DATE = "Thu, 01 Jan 1970 00:00:00 GMT"
+QUERY = ListQuery(ENDPOINT, "c")
+
+
+def names(element: ElementTree.Element) -> list[str]:
+    return [child.tag for child in element]
+
+
+def parsed(body: bytes) -> ElementTree.Element:
+    return ElementTree.fromstring(body.decode("utf-8"))
+
+
+def blob_of(item: BlobItem) -> ElementTree.Element:
+    found = parsed(write_blobs(QUERY, [item], "")).find("Blobs/Blob")
+    assert found is not None
+    return found
+
+
+def text(element: ElementTree.Element, path: str) -> str | None:
+    found = element.find(path)
+    assert found is not None, path
+    return found.text
+
+
+FULL = BlobItem(
+    *("a&b", 5, 0x8D8499394C82CF9, TIME, TIME),
+    content_type="text/plain",
+    encoding="gzip",
+    language="en",
+    md5=bytes(16),
+    cache_control="no-cache",
+    disposition="inline",
+    access_tier="Hot",
+    access_tier_inferred=True,
+    lease_status="locked",
+    lease_state="leased",
+    lease_duration="fixed",
+    copy=CopyItem("id", "success", "http://s?a&b", "5/5", TIME),
+    further=(("TagCount", "1"),),
+    metadata=(("Key", "<v>"),),
+    tags=(("k", "v"),),
+)
+
+
+def test_a_blob_has_its_elements_in_the_service_s_order() -> None:
+    blob = blob_of(FULL)
+    assert names(blob) == ["Name", "Properties", "Metadata", "Tags", "OrMetadata"]
+    properties = blob.find("Properties")
+    assert properties is not None
+    assert names(properties) == [
+        *("Creation-Time", "Last-Modified", "Etag", "Content-Length", "Content-Type"),
+        *("Content-Encoding", "Content-Language", "Content-CRC64", "Content-MD5", "Cache-Control"),
+        *("Content-Disposition", "BlobType", "AccessTier", "AccessTierInferred", "LeaseStatus"),
+        *("LeaseState", "LeaseDuration", "ServerEncrypted", "CopyId", "CopyStatus", "CopySource"),
+        *("CopyProgress", "CopyCompletionTime", "TagCount"),
+    ]
+    assert text(blob, "Name") == "a&b"
+    assert text(blob, "Properties/Etag") == "0x8D8499394C82CF9"
+    assert text(blob, "Properties/Last-Modified") == DATE
+    assert text(blob, "Properties/Content-MD5") == "AAAAAAAAAAAAAAAAAAAAAA=="
+    assert text(blob, "Properties/Content-Disposition") == "inline"
+    assert text(blob, "Properties/CopySource") == "http://s?a&b"
+    assert text(blob, "Metadata/Key") == "<v>"
+    assert text(blob, "Tags/TagSet/Tag/Value") == "v"
+
+
+def test_what_is_not_set_is_an_empty_element_or_none() -> None:
+    blob = blob_of(BlobItem("a", 0, 1, TIME, TIME))
+    assert names(blob) == ["Name", "Properties", "OrMetadata"]
+    for name in ("Type", "Encoding", "Language", "CRC64", "MD5", "Disposition"):
+        assert text(blob, f"Properties/Content-{name}") is None
+    assert text(blob, "Properties/Cache-Control") is None
+    assert blob.find("Properties/LeaseStatus") is None
+    assert blob.find("Properties/AccessTier") is None
+
+
+def test_snapshots_and_versions() -> None:
+    item = BlobItem(*("a", 0, 1, TIME, TIME, TIME + 5, "v1"), is_current_version=True, deleted=True)
+    blob = blob_of(item)
+    assert names(blob)[:5] == ["Name", "Snapshot", "VersionId", "IsCurrentVersion", "Deleted"]
+    assert text(blob, "Snapshot") == "1970-01-01T00:00:00.0000005Z"
+
+
+def test_an_uncommitted_blob_has_no_content_properties() -> None:
+    properties = blob_of(BlobItem("a")).find("Properties")
+    assert properties is not None
+    assert names(properties) == ["Content-Length", "BlobType", "ServerEncrypted"]
+
+
+def test_prefixes_stand_between_blobs_in_order() -> None:
+    items: list[BlobItem | BlobPrefix] = [BlobItem("a"), BlobPrefix("b/"), BlobItem("c")]
+    blobs = parsed(write_blobs(QUERY, items, "next")).find("Blobs")
+    assert blobs is not None
+    assert names(blobs) == ["Blob", "BlobPrefix", "Blob"]
+    assert text(blobs, "BlobPrefix/Name") == "b/"
+
+
+def test_a_page_repeats_what_was_asked() -> None:
+    root = parsed(write_blobs(ListQuery(ENDPOINT, "c", "p<", "m", 7, "/"), [], "next"))
+    assert root.attrib == {"ServiceEndpoint": ENDPOINT, "ContainerName": "c"}
+    assert [(child.tag, child.text) for child in root] == [
+        *(("Prefix", "p<"), ("Marker", "m"), ("MaxResults", "7"), ("Delimiter", "/")),
+        *(("Blobs", None), ("NextMarker", "next")),
+    ]
+    assert names(parsed(write_blobs(QUERY, [], ""))) == ["Blobs", "NextMarker"]
+    empty = parsed(write_blobs(ListQuery(ENDPOINT, "c", "", "", None, ""), [], ""))
+    assert names(empty) == ["Prefix", "Marker", "Delimiter", "Blobs", "NextMarker"]
+
+
+def test_the_beginning_is_as_the_service_writes_it() -> None:
+    body = write_blobs(QUERY, [], "").decode()
+    head = '<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="'
+    assert (
+        body
+        == f'{head}{ENDPOINT}" ContainerName="c"><Blobs></Blobs><NextMarker /></EnumerationResults>'
+    )
+
+
+@given(st.lists(st.text(st.characters(), min_size=1), max_size=4))
+def test_any_name_can_be_listed(found: list[str]) -> None:
+    items: list[BlobItem | BlobPrefix] = [BlobItem(name) for name in found]
+    items += [BlobPrefix(name) for name in found]
+    assert len(list(parsed(write_blobs(QUERY, items, "")).iter("Name"))) == 2 * len(found)
+
+
+def test_containers() -> None:
+    items = [
+        ContainerItem("a", 0x1F, TIME),
+        ContainerItem(
+            *("b", 0x2F, TIME, "locked", "leased", "infinite", PublicAccess.BLOB, (("k", "v"),))
+        ),
+    ]
+    root = parsed(write_containers(ENDPOINT, items, "b", "p", "m", 2))
+    assert names(root) == ["Prefix", "Marker", "MaxResults", "Containers", "NextMarker"]
+    first, second = root.findall("Containers/Container")
+    assert names(first) == ["Name", "Properties"]
+    assert text(first, "Properties/Etag") == '"0x1F"'
+    assert text(first, "Properties/Last-Modified") == DATE
+    properties = second.find("Properties")
+    assert properties is not None
+    assert names(properties) == [
+        *("Last-Modified", "Etag", "LeaseStatus", "LeaseState", "LeaseDuration", "PublicAccess"),
+        *("DefaultEncryptionScope", "DenyEncryptionScopeOverride", "HasImmutabilityPolicy"),
+        *("HasLegalHold", "ImmutableStorageWithVersioningEnabled"),
+    ]
+    assert text(second, "Properties/PublicAccess") == "blob"
+    assert text(second, "Metadata/k") == "v"
+    assert names(parsed(write_containers(ENDPOINT, [], ""))) == ["Containers", "NextMarker"]

@@ -1,0 +1,90 @@
+"""Request paths: both styles, decoding, what is no path."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom.wire import path
+from strongroom.wire.path import Target
+from tests.refusals import outcome
+
+INVALID = "400 InvalidUri"
+LOCAL = "127.0.0.1:10000"
+HOSTED = "Acct.blob.localhost:10000"
+
+TARGETS: list[tuple[str, str | None, Target]] = [
+    ("/acct", LOCAL, Target("acct")),
+    ("/acct/", LOCAL, Target("acct")),
+    ("/acct/c", LOCAL, Target("acct", "c")),
+    ("/acct/c/", LOCAL, Target("acct", "c")),
+    ("/acct/c/b", LOCAL, Target("acct", "c", "b")),
+    ("/acct/c/b/d//e/", None, Target("acct", "c", "b/d//e/")),
+    ("/acct/c//b", LOCAL, Target("acct", "c", "/b")),
+    ("/acct/c/a%2Fb%20c%25", LOCAL, Target("acct", "c", "a/b c%")),
+    ("/acct/c/%C3%A9", LOCAL, Target("acct", "c", "é")),
+    ("/acct/c/\xc3\xa9", LOCAL, Target("acct", "c", "é")),
+    ("/acct/c/a/../b/./c", LOCAL, Target("acct", "c", "a/../b/./c")),
+    ("/acct/c/..%2F..%2Fetc", LOCAL, Target("acct", "c", "../../etc")),
+    ("/acct/c/a%5Cb\\c", LOCAL, Target("acct", "c", "a/b/c")),
+    ("/acct/c/a+b", LOCAL, Target("acct", "c", "a+b")),
+    ("/acct/$root/b", LOCAL, Target("acct", "$root", "b")),
+    ("/acct-secondary/c/b", LOCAL, Target("acct", "c", "b", secondary=True)),
+    ("/c/b", HOSTED, Target("acct", "c", "b", host_style=True)),
+    ("/", HOSTED, Target("acct", host_style=True)),
+    ("/c", "acct-secondary.blob.localhost", Target("acct", "c", None, True, True)),
+    ("/c", "acct.blob.localhost.", Target("acct", "c", host_style=True)),
+    ("/acct/c", "a.b.blob.localhost", Target("acct", "c")),
+    ("/acct/c", "blob.localhost", Target("acct", "c")),
+    ("/acct/c", "acct.blob.example", Target("acct", "c")),
+    ("/acct/c", "[::1]:10000", Target("acct", "c")),
+    ("/acct/c", "[::1]", Target("acct", "c")),
+]
+
+
+@pytest.mark.parametrize(("raw", "host", "expected"), TARGETS)
+def test_targets(raw: str, host: str | None, expected: Target) -> None:
+    assert path.parse(raw, host) == expected
+
+
+BAD = ["", "acct/c", "/", "//c", "/acct//b", "/-secondary/c", "http://h/acct", "*"]
+BAD += [
+    "/acct/c/%",
+    "/acct/c/%2",
+    "/acct/c/%GG",
+    "/acct/c/%FF",
+    "/acct/%C3/b",
+    "/%E9/c",
+    "/acct/c/\xff",
+]
+
+
+@pytest.mark.parametrize("raw", BAD)
+def test_what_is_no_path(raw: str) -> None:
+    assert outcome(lambda: path.parse(raw, LOCAL)) == INVALID
+
+
+def test_other_suffixes() -> None:
+    suffixes = ("blob.core.example", "blob.localhost")
+    assert path.parse("/c", "acct.blob.core.example:443", suffixes).account == "acct"
+    assert path.parse("/a/c", "acct.core.example", suffixes).account == "a"
+
+
+def test_blobs_of_the_root_container() -> None:
+    assert path.parse("/acct/b.txt", LOCAL).in_root() == Target("acct", "$root", "b.txt")
+    assert path.parse("/acct/c/b", LOCAL).in_root() == Target("acct", "c", "b")
+    assert path.parse("/acct", LOCAL).in_root() == Target("acct")
+
+
+@given(st.binary().map(lambda raw: raw.decode("latin-1")), st.text() | st.none())
+def test_any_path_is_read_or_refused(raw: str, host: str | None) -> None:
+    for text in (raw, f"/a/c/{raw}", f"/{raw}"):
+        assert outcome(lambda text=text: path.parse(text, host)) in ("ok", INVALID)  # type: ignore[misc]
+
+
+@given(st.text(min_size=1).filter(lambda name: "\\" not in name and name.isprintable()))
+def test_encoded_names_come_back(name: str) -> None:
+    assert path.parse(f"/acct/c/{quote(name, safe='')}", LOCAL).blob == name

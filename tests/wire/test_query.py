@@ -1,0 +1,114 @@
+"""Query strings: decoding, look-up, typed answers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom.wire import query
+from tests.refusals import outcome
+
+BAD = "400 InvalidQueryParameterValue"
+RANGE = "400 OutOfRangeQueryParameterValue"
+
+VALUES = [
+    ("comp=list", "comp", "list"),
+    ("COMP=list", "comp", "list"),
+    ("a=1&comp=list&b", "comp", "list"),
+    ("comp", "comp", ""),
+    ("comp=", "comp", ""),
+    ("comp=a=b", "comp", "a=b"),
+    ("prefix=%C3%A9%2F", "prefix", "é/"),
+    ("prefix=\xc3\xa9", "prefix", "é"),
+    ("prefix=a+b", "prefix", "a+b"),
+    ("prefix=a%20b%2Bc", "prefix", "a b+c"),
+    ("%63omp=list", "comp", "list"),
+    ("comp=list&comp=list", "comp", "list"),
+    ("&&comp=list&", "comp", "list"),
+]
+
+
+@pytest.mark.parametrize(("raw", "name", "expected"), VALUES)
+def test_values(raw: str, name: str, expected: str) -> None:
+    parsed = query.parse(raw)
+    assert parsed.get(name) == expected
+    assert name in parsed
+
+
+def test_what_is_not_there() -> None:
+    for raw in (None, "", "a=1"):
+        parsed = query.parse(raw)
+        assert parsed.get("comp") is None
+        assert "comp" not in parsed
+        assert outcome(lambda q=parsed: q.require("comp")) == "400 MissingRequiredQueryParameter"  # type: ignore[misc]
+    assert list(query.parse("B=1&a=2")) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "raw", ["a=%", "a=%2", "a=%GG", "a=%FF", "a=%C3", "%ZZ=1", "a=\xff", "a=%ED%A0%80"]
+)
+def test_bad_escapes(raw: str) -> None:
+    assert outcome(lambda: query.parse(raw)) == BAD
+
+
+def test_a_parameter_with_two_values() -> None:
+    parsed = query.parse("comp=list&comp=acl&x=1")
+    assert outcome(lambda: parsed.get("comp")) == BAD
+    assert parsed.get("x") == "1"
+
+
+INTEGERS = [
+    (None, None),
+    ("", None),
+    ("n=", None),
+    ("n=1", 1),
+    ("n=5000", 5000),
+    ("n=0", RANGE),
+    ("n=-1", RANGE),
+    ("n=5001", RANGE),
+    ("n=x", BAD),
+    ("n=1.5", BAD),
+    ("n=%D9%A3", BAD),
+    ("n=" + "9" * 5000, BAD),
+]
+
+
+@pytest.mark.parametrize(("raw", "expected"), INTEGERS)
+def test_integers(raw: str | None, expected: int | str | None) -> None:
+    parsed = query.parse(raw)
+    if isinstance(expected, str):
+        assert outcome(lambda: parsed.integer("n", 1, 5000)) == expected
+    else:
+        assert parsed.integer("n", 1, 5000) == expected
+
+
+def test_lists() -> None:
+    allowed = frozenset(("metadata", "copy"))
+    assert query.parse("include=Metadata,%20copy,").comma_list("include", allowed) == allowed
+    assert query.parse("include=metadata&include=copy").comma_list("include", allowed) == allowed
+    assert query.parse("include=").comma_list("include", allowed) == frozenset()
+    unknown = query.parse("include=metadata,other")
+    assert outcome(lambda: unknown.comma_list("include", allowed)) == BAD
+
+
+LATIN = st.binary().map(lambda raw: raw.decode("latin-1"))
+ESCAPES = st.lists(st.sampled_from(["%", "a", "=", "&", "%C3%A9", "+", "F", "\xff"])).map("".join)
+
+
+@given(LATIN | ESCAPES)
+def test_any_query_is_read_or_refused(raw: str) -> None:
+    assert outcome(lambda: query.parse(raw)) in ("ok", BAD)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), st.text()))
+def test_what_is_encoded_comes_back(values: dict[str, str]) -> None:
+    from urllib.parse import quote
+
+    raw = "&".join(
+        f"{name}={quote(value.encode('utf-8', 'replace'), safe='')}"
+        for name, value in values.items()
+    )
+    parsed = query.parse(raw)
+    for name, value in values.items():
+        assert parsed.get(name) == value.encode("utf-8", "replace").decode()
