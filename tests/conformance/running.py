@@ -95,9 +95,7 @@ class Running:
         context = Context(services, ROUTES, self.accounts, clock, strict=True)
         http = HttpServer(
             lambda request: respond(context, request),
-            lambda error, request: pipeline.render_error(
-                error, request, "0" * 8, clock.wall_ticks()
-            ),
+            lambda error, request: pipeline.refuse(context, error, request),
         )
         started.set_result(await http.listen(HOST, free_port()))
         await self._stopped.wait()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,10 @@ def since(moment: int) -> Conditions:
 
 def until(moment: int) -> Conditions:
     return Conditions(if_unmodified_since=moment)
+
+
+def since_and_until(first: int, last: int) -> Conditions:
+    return Conditions(if_modified_since=first, if_unmodified_since=last)
 
 
 READS: list[tuple[Conditions, str]] = [
@@ -179,6 +185,8 @@ SOURCES: list[tuple[Conditions, bool]] = [
     (since(AT), False),
     (until(AT), True),
     (until(BEFORE), False),
+    (inm(OTHER, if_modified_since=AT), True),
+    (im(SAME, if_unmodified_since=BEFORE), True),
     (Conditions(if_tags="a = 'b'"), False),
 ]
 
@@ -187,6 +195,11 @@ SOURCES: list[tuple[Conditions, bool]] = [
 def test_sources(conditions: Conditions, met: bool) -> None:
     seen = outcome(lambda: law.check_source(conditions, STAMP, MODIFIED))
     assert seen == ("ok" if met else "412 SourceConditionNotMet")
+
+
+def test_sources_follow_the_pair_rules_of_writes() -> None:
+    for pair in (Conditions(SAME, OTHER), im(BOTH), since_and_until(BEFORE, AT)):
+        assert outcome(partial(law.check_source, pair, STAMP, MODIFIED)) == MANY
 
 
 UNSUPPORTED = "400 ConditionHeadersNotSupported"

@@ -79,11 +79,14 @@ def test_requests_that_no_rule_answers_only_vary() -> None:
     assert cors.actual((), A, "GET", RESPONSE) == ()
 
 
+def test_at_most_five_rules() -> None:
+    assert outcome(lambda: cors.check_rules([GOOD] * 6)) == "400 InvalidXmlDocument"
+
+
 GOOD = CorsRule((A,), ("GET",))
 LIMITS: list[tuple[list[CorsRule], bool]] = [
     ([], True),
     ([GOOD] * 5, True),
-    ([GOOD] * 6, False),
     ([CorsRule((), ("GET",))], False),
     ([CorsRule((A,), ())], False),
     ([CorsRule((A,), ("get",))], False),
@@ -101,6 +104,6 @@ LIMITS: list[tuple[list[CorsRule], bool]] = [
 
 
 @pytest.mark.parametrize(("rules", "valid"), LIMITS)
-def test_limits(rules: list[CorsRule], valid: bool) -> None:
+def test_limits_of_rules(rules: list[CorsRule], valid: bool) -> None:
     seen = outcome(lambda: cors.check_rules(rules))
     assert seen == ("ok" if valid else "400 InvalidXmlNodeValue")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strongroom.semantics import listing
@@ -25,6 +25,7 @@ class Reader:
     def read(
         self, first: Position, until: Position | None, want: int
     ) -> tuple[list[Record], Position | None]:
+        assert until is None or first < until, "nothing can be there"
         inside = [
             record
             for record in self.records
@@ -74,7 +75,9 @@ def naive(records: list[Record], prefix: str, delimiter: str) -> list[str]:
     return found
 
 
-NAMES = st.text(alphabet="ab/é\U0001f600\uffff-", min_size=1, max_size=6)
+NAMES = st.text("ab/", min_size=1, max_size=6) | st.text(
+    "a/é\U0001f600\uffff", min_size=1, max_size=4
+)
 RECORDS = st.dictionaries(NAMES, st.lists(st.booleans(), min_size=1, max_size=3), max_size=25).map(
     lambda blobs: [
         (name.encode(), b"k%d" % number, f"{name}#{number}" if seen else None)
@@ -84,9 +87,10 @@ RECORDS = st.dictionaries(NAMES, st.lists(st.booleans(), min_size=1, max_size=3)
 )
 
 
+@settings(max_examples=300)
 @given(
     RECORDS,
-    st.text(alphabet="ab/é", max_size=3),
+    st.text("a/", max_size=3) | st.text("ab/é", max_size=2),
     st.sampled_from(["", "/", "a", "//", "ab", "é", "/a/", "\U0001f600"]),
     st.integers(1, 8),
     st.integers(1, 7),
@@ -105,6 +109,27 @@ def test_paging_yields_what_the_naive_model_yields(
     assert all(len(page) <= max_results for page in pages)
     if not cut_after:
         assert all(len(page) == max_results for page in pages[:-1])
+
+
+TREE = ["a", "a/1", "a/2", "a/b/3", "a/b/4", "a//5", "b", "c/6", "c1/7"]
+FOLDED = [
+    ("", "/", ["a", "<a/>", "b", "<c/>", "<c1/>"]),
+    ("a/", "/", ["<a//>", "a/1", "a/2", "<a/b/>"]),
+    ("a", "/", ["a", "<a/>"]),
+    ("a/b", "/", ["<a/b/>"]),
+    ("a/b/", "/", ["a/b/3", "a/b/4"]),
+    ("c", "/", ["<c/>", "<c1/>"]),
+    ("", "//", ["a", "<a//>", "a/1", "a/2", "a/b/3", "a/b/4", "b", "c/6", "c1/7"]),
+    ("", "b/", ["a", "a//5", "a/1", "a/2", "<a/b/>", "b", "c/6", "c1/7"]),
+    ("", "", sorted(TREE)),
+    ("d", "/", []),
+]
+
+
+@pytest.mark.parametrize(("prefix", "delimiter", "expected"), FOLDED)
+def test_folding(prefix: str, delimiter: str, expected: list[str]) -> None:
+    records: list[Record] = [(name.encode(), b"head", name) for name in TREE]
+    assert page_through(Reader(records, 4), prefix, delimiter, 100) == [expected]
 
 
 def many(count: int) -> list[Record]:

@@ -87,7 +87,7 @@ def test_deletions(
 def test_deleting_one_snapshot_says_nothing_about_others() -> None:
     assert outcome(lambda: snapshots.check_delete_target(None, True)) == "ok"
     assert outcome(lambda: snapshots.check_delete_target(INCLUDE, False)) == "ok"
-    assert outcome(lambda: snapshots.check_delete_target(ONLY, True)) == HEADER
+    assert outcome(lambda: snapshots.check_delete_target(ONLY, True)) == QUERY
 
 
 def test_snapshots_cannot_be_written() -> None:

@@ -52,9 +52,7 @@ def run(scenario: Coroutine[object, object, T]) -> T:
 
 def render_error(error: StorageError, request: Request | None) -> Response:
     """An error as plain text: its code in a header, its message in the body."""
-    return Response(
-        error.row.status, [("x-ms-error-code", error.row.code)], error.message.encode()
-    )
+    return Response(error.row.status, [("x-ms-error-code", error.row.code)], error.message.encode())
 
 
 @dataclass

@@ -181,8 +181,9 @@ def test_other_codings_are_refused(coding: str) -> None:
     assert refusal(head)[0] in (400, 501)
 
 
-def test_unknown_methods_are_405() -> None:
-    assert refusal(b"FROB / HTTP/1.1\r\nHost: a\r\n\r\n") == (405, "UnsupportedHttpVerb")
+def test_words_that_are_no_method_are_400_and_connect_is_405() -> None:
+    assert refusal(b"FROB / HTTP/1.1\r\nHost: a\r\n\r\n") == (400, "InvalidHttpVerb")
+    assert refusal(b"get / HTTP/1.1\r\nHost: a\r\n\r\n") == (400, "InvalidHttpVerb")
     assert refusal(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n") == (405, "UnsupportedHttpVerb")
 
 

@@ -20,7 +20,7 @@ from strongroom.service_properties import (
     StaticWebsite,
 )
 from strongroom.services import account
-from strongroom.services.account import SetServiceProperties
+from strongroom.services.account import Preflight, SetServiceProperties
 from strongroom.services.runner import Services
 from tests.services import container_calls as given
 
@@ -145,7 +145,7 @@ def test_a_preflight_is_answered_by_the_stored_rules() -> None:
         origin = "https://a.example"
 
         async def ask(*asked: Any) -> dict[str, str]:
-            return dict(await account.preflight(on, given.ACCOUNT, *asked))
+            return dict(await account.preflight(on, given.call(Preflight(*asked))))
 
         assert await given.refused(ask(origin, "PUT", ())) == (403, "CorsPreflightFailure")
         await put(on, cors=(RULE,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from strongroom.wire import query
 from tests.refusals import outcome
 
+URI = "400 InvalidUri"
 BAD = "400 InvalidQueryParameterValue"
 RANGE = "400 OutOfRangeQueryParameterValue"
 
@@ -24,7 +27,6 @@ VALUES = [
     ("prefix=a+b", "prefix", "a+b"),
     ("prefix=a%20b%2Bc", "prefix", "a b+c"),
     ("%63omp=list", "comp", "list"),
-    ("comp=list&comp=list", "comp", "list"),
     ("&&comp=list&", "comp", "list"),
 ]
 
@@ -41,7 +43,7 @@ def test_what_is_not_there() -> None:
         parsed = query.parse(raw)
         assert parsed.get("comp") is None
         assert "comp" not in parsed
-        assert outcome(lambda q=parsed: q.require("comp")) == "400 MissingRequiredQueryParameter"  # type: ignore[misc]
+        assert outcome(partial(parsed.require, "comp")) == "400 MissingRequiredQueryParameter"
     assert list(query.parse("B=1&a=2")) == ["b", "a"]
 
 
@@ -49,11 +51,12 @@ def test_what_is_not_there() -> None:
     "raw", ["a=%", "a=%2", "a=%GG", "a=%FF", "a=%C3", "%ZZ=1", "a=\xff", "a=%ED%A0%80"]
 )
 def test_bad_escapes(raw: str) -> None:
-    assert outcome(lambda: query.parse(raw)) == BAD
+    assert outcome(lambda: query.parse(raw)) == URI
 
 
-def test_a_parameter_with_two_values() -> None:
-    parsed = query.parse("comp=list&comp=acl&x=1")
+@pytest.mark.parametrize("second", ["acl", "list"])
+def test_a_parameter_that_is_sent_twice(second: str) -> None:
+    parsed = query.parse(f"comp=list&Comp={second}&x=1")
     assert outcome(lambda: parsed.get("comp")) == BAD
     assert parsed.get("x") == "1"
 
@@ -98,7 +101,7 @@ ESCAPES = st.lists(st.sampled_from(["%", "a", "=", "&", "%C3%A9", "+", "F", "\xf
 
 @given(LATIN | ESCAPES)
 def test_any_query_is_read_or_refused(raw: str) -> None:
-    assert outcome(lambda: query.parse(raw)) in ("ok", BAD)
+    assert outcome(lambda: query.parse(raw)) in ("ok", URI)
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.text()))

@@ -13,7 +13,7 @@ from strongroom.operations import documents, fields, permissions
 from strongroom.operations import returned as give
 from strongroom.operations.spec import STREAM, Operation, Resource, When
 from strongroom.semantics.lease import LeaseUse
-from strongroom.services import blobs
+from strongroom.services import attributes, blobs, snapshots
 from strongroom.services.calls import ConditionUse, Existence, Rule
 
 READS: Final = Rule(LeaseUse.READ, ConditionUse.READ)
@@ -100,4 +100,75 @@ GET_BLOB_METADATA: Final = Operation(
     run=blobs.get_properties,
 )
 
-OPERATIONS: Final = (PUT_BLOB, GET_BLOB, GET_BLOB_PROPERTIES, GET_BLOB_METADATA)
+SET_BLOB_PROPERTIES: Final = Operation(
+    name="Set Blob Properties",
+    id="blob_set_http_headers",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="properties",
+    permission=permissions.WRITE,
+    rule=WRITES,
+    input=attributes.SetProperties,
+    accepts=(fields.SOME_PROPERTIES,),
+    returns=(give.ETAG, give.LAST_MODIFIED),
+    fails=(errors.PENDING_COPY_OPERATION, errors.INVALID_MD5),
+    run=attributes.set_properties,
+)
+
+SET_BLOB_METADATA: Final = Operation(
+    name="Set Blob Metadata",
+    id="blob_set_metadata",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="metadata",
+    permission=permissions.WRITE,
+    rule=WRITES,
+    input=attributes.SetMetadata,
+    accepts=(fields.METADATA,),
+    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    fails=(errors.PENDING_COPY_OPERATION,),
+    run=attributes.set_metadata,
+)
+
+SNAPSHOT_BLOB: Final = Operation(
+    name="Snapshot Blob",
+    id="blob_create_snapshot",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="snapshot",
+    permission=permissions.CREATE,
+    rule=Rule(LeaseUse.READ, ConditionUse.WRITE),
+    input=snapshots.SnapshotBlob,
+    accepts=(fields.METADATA,),
+    success=201,
+    returns=(give.SNAPSHOT, give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    fails=(errors.PENDING_COPY_OPERATION,),
+    run=snapshots.snapshot_blob,
+)
+
+DELETE_BLOB: Final = Operation(
+    name="Delete Blob",
+    id="blob_delete",
+    methods=("DELETE",),
+    resource=Resource.BLOB,
+    permission=permissions.DELETE,
+    rule=WRITES,
+    snapshots=True,
+    input=snapshots.DeleteBlob,
+    accepts=(fields.DELETE_SNAPSHOTS,),
+    success=202,
+    returns=(give.PERMANENT,),
+    fails=(errors.SNAPSHOTS_PRESENT, errors.PENDING_COPY_OPERATION),
+    run=snapshots.delete_blob,
+)
+
+OPERATIONS: Final = (
+    PUT_BLOB,
+    GET_BLOB,
+    GET_BLOB_PROPERTIES,
+    SET_BLOB_PROPERTIES,
+    GET_BLOB_METADATA,
+    SET_BLOB_METADATA,
+    SNAPSHOT_BLOB,
+    DELETE_BLOB,
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.operations import blob, container, lease, service, unserved
+from strongroom.operations import blob, block, container, lease, service, unserved
 from strongroom.operations.routes import Routes
 
 ROUTES: Final = Routes(
@@ -17,6 +17,7 @@ ROUTES: Final = Routes(
         *service.OPERATIONS,
         *container.OPERATIONS,
         *lease.OPERATIONS,
+        *block.OPERATIONS,
         *blob.OPERATIONS,
         *unserved.OPERATIONS,
     )

@@ -1,4 +1,4 @@
-"""The fields of operations on containers, leases and lists: how each is read.
+"""The fields of operations on containers, leases, lists and the account: how each is read.
 
 Must not live here: what the values mean (services/, semantics/), fields that blobs have too
 (fields.py). Source: request headers and parameters of "Operations on containers", "Lease Blob",
@@ -80,4 +80,12 @@ CONTAINER_INCLUDES: Final = Field(
     "include",
     lambda request, query: query.comma_list("include", list_containers.INCLUDES),
     query=("include",),
+)
+ORIGIN: Final = header("origin", "origin")
+REQUEST_METHOD: Final = header("method", "access-control-request-method")
+REQUEST_HEADERS: Final = header(
+    "headers",
+    "access-control-request-headers",
+    lambda name, value: wire.comma_list(value),
+    default=(),
 )

@@ -11,8 +11,10 @@ from typing import Any
 
 from strongroom.operations.spec import Content, Origin
 from strongroom.services.blobs import Download
+from strongroom.services.blocks import BlockList
 from strongroom.services.calls import Call
 from strongroom.services.runner import BlobView
+from strongroom.wire.block_list import write_block_list
 
 
 def download_status(result: Download) -> int:
@@ -23,6 +25,12 @@ def download_status(result: Download) -> int:
 def download(result: Download, call: Call[Any], origin: Origin) -> Content:
     """The bytes of Get Blob."""
     return Content(result.pieces, result.length, result.finished)
+
+
+def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
+    """The XML of Get Block List."""
+    body = write_block_list(result.committed, result.uncommitted)
+    return Content(body, len(body))
 
 
 def head_only(result: BlobView, call: Call[Any], origin: Origin) -> Content:

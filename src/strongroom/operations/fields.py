@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from strongroom import errors, limits
-from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
 from strongroom.operations.spec import Field
 from strongroom.semantics import names, tags
+from strongroom.semantics.blocks import block_id
 from strongroom.semantics.conditions import NONE, Conditions
+from strongroom.semantics.snapshots import delete_option
 from strongroom.services.intake import NO_DIGESTS, Digests
 from strongroom.values import ContentProperties, Metadata
 from strongroom.wire import headers as wire
@@ -231,6 +233,41 @@ def flag(name: str, value: str) -> bool:
     return wire.boolean(name, value)
 
 
+def _some_properties(request: Request, query: Query) -> ContentProperties | None:
+    found = _own_properties(request, query)
+    given = any(request.headers.get(name) is not None for name in _OWN_NAMES)
+    return found if given else None
+
+
+SOME_PROPERTIES: Final = Field("properties", _some_properties, headers=_OWN_NAMES)
+"""Set Blob Properties: all six together, or None when none of them was sent."""
+BLOCK_ID: Final = parameter("block_id", "blockid", lambda _, value: block_id(value), required=True)
+_BLOCK_LIST_TYPES: Final = {
+    "committed": (True, False),
+    "uncommitted": (False, True),
+    "all": (True, True),
+}
+
+
+def _block_list_type(index: int) -> Parse:
+    def parse(name: str, value: str) -> bool:
+        found = _BLOCK_LIST_TYPES.get(value.lower())
+        if found is None:
+            raise invalid_query(name, value, "It must be committed, uncommitted or all.")
+        return found[index]
+
+    return parse
+
+
+BLOCK_LIST_COMMITTED: Final = parameter(
+    "committed", "blocklisttype", _block_list_type(0), default=True
+)
+BLOCK_LIST_UNCOMMITTED: Final = parameter(
+    "uncommitted", "blocklisttype", _block_list_type(1), default=False
+)
+DELETE_SNAPSHOTS: Final = header(
+    "option", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
+)
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)
 TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())

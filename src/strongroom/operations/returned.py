@@ -36,6 +36,21 @@ SNAPSHOT: Final = Returned("x-ms-snapshot", lambda result: iso7(result.snapshot)
 COPY_ID: Final = Returned("x-ms-copy-id", lambda result: result.copy_id)
 COPY_STATUS: Final = Returned("x-ms-copy-status", lambda result: result.copy_status)
 
+BLOCK_CRC64: Final = Returned(
+    "x-ms-content-crc64",
+    lambda block: wire.crc64_text(block.crc64) if block.md5 is None else None,
+)
+PERMANENT: Final = Returned("x-ms-delete-type-permanent", lambda result: "true")
+COMMITTED_ETAG: Final = Returned(
+    "ETag", lambda lists: etag_text(lists.view.blob.etag) if lists.view.blob.committed else None
+)
+COMMITTED_LAST_MODIFIED: Final = Returned(
+    "Last-Modified",
+    lambda lists: rfc1123(lists.view.blob.modified) if lists.view.blob.committed else None,
+)
+BLOB_LENGTH: Final = Returned(
+    "x-ms-blob-content-length", lambda lists: str(lists.view.blob.size_bytes)
+)
 BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.etag))
 BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.blob.modified))
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from strongroom import limits
 from strongroom.auth.authorize import Permission
-from strongroom.errors import REQUEST_BODY_TOO_LARGE
+from strongroom.errors import CORS_PREFLIGHT_FAILURE, REQUEST_BODY_TOO_LARGE
 from strongroom.operations import container_fields as fields
 from strongroom.operations import container_returned as give
 from strongroom.operations import listings, permissions
@@ -98,7 +98,21 @@ GET_ACCOUNT_INFORMATION_BLOB: Final = Operation(
     run=account.get_information,
 )
 
+PREFLIGHT: Final = Operation(
+    name="Preflight Blob Request",
+    id="preflight",
+    methods=("OPTIONS",),
+    resource=Resource.ANY,
+    permission=permissions.ANYONE,
+    input=account.Preflight,
+    accepts=(fields.ORIGIN, fields.REQUEST_METHOD, fields.REQUEST_HEADERS),
+    spreads=give.cors_headers,
+    fails=(CORS_PREFLIGHT_FAILURE,),
+    run=account.preflight,
+)
+
 OPERATIONS: Final = (
+    PREFLIGHT,
     LIST_CONTAINERS,
     GET_BLOB_SERVICE_PROPERTIES,
     SET_BLOB_SERVICE_PROPERTIES,

@@ -59,6 +59,10 @@ FIRST: Final = (
     _later(
         "Put Block From URL", "blockblob_stage_block_from_url", "PUT", _BLOB, _W, "block", _COPIES
     ),
+    _later("Set Blob Properties (resize)", "pageblob_resize", "PUT", _BLOB, _W, "properties",
+           When("x-ms-blob-content-length")),
+    _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
+           _BLOB, _W, "properties", When("x-ms-sequence-number-action")),
 )  # fmt: skip
 """Tried before the served operations on the same URL, since they have a header more."""
 
@@ -100,22 +104,13 @@ OPERATIONS: Final = (
            When("x-ms-page-write", "update")),
     _later("Put Page (clear)", "pageblob_clear_pages", "PUT", _BLOB, _W, "page",
            When("x-ms-page-write", "clear")),
-    _later(
-        "Get Page Ranges (diff)",
-        "pageblob_get_page_ranges_diff",
-        "GET",
-        _BLOB,
-        _R,
-        "pagelist",
-        When("?prevsnapshot"),
-    ),
+    _later("Get Page Ranges (diff)", "pageblob_get_page_ranges_diff", "GET", _BLOB, _R,
+           "pagelist", When("?prevsnapshot")),
+    _later("Get Page Ranges (diff)", "pageblob_get_page_ranges_diff", "GET", _BLOB, _R,
+           "pagelist", When("x-ms-previous-snapshot-url")),
     _later("Get Page Ranges", "pageblob_get_page_ranges", "GET", _BLOB, _R, "pagelist"),
     _later("Incremental Copy Blob", "pageblob_copy_incremental", "PUT", _BLOB, _C,
            "incrementalcopy"),
-    _later("Set Blob Properties (resize)", "pageblob_resize", "PUT", _BLOB, _W, "properties",
-           When("x-ms-blob-content-length")),
-    _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
-           _BLOB, _W, "properties", When("x-ms-sequence-number-action")),
     # Last of those on its URL: the header that a plain PUT on a blob is asked for.
     _later("Put Blob (page)", "pageblob_create", "PUT", _BLOB, _C, None,
            When("x-ms-blob-type", "PageBlob")),

@@ -161,12 +161,14 @@ def check_source(
     modified: int,
     tags: Mapping[str, str] = _NO_TAGS,
 ) -> None:
-    """Judge the source of a copy, which exists. Raises SourceConditionNotMet (412)."""
+    """Judge the source of a copy, which exists, with the pair rules of writes.
+
+    Raises: SourceConditionNotMet (412), MultipleConditionHeadersNotSupported.
+    """
     if conditions is NONE:
         return
-    positive = _positive(conditions, stamp, modified)
-    changed = _changed(conditions, stamp, modified, NONE_MATCH_ANY_FAILS_SINCE)
-    if not (positive and changed and _tagged(conditions, tags)):
+    require_write_combination(conditions)
+    if not (_decided_by_first(conditions, stamp, modified) and _tagged(conditions, tags)):
         raise StorageError(errors.SOURCE_CONDITION_NOT_MET)
 
 

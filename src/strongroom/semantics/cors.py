@@ -21,10 +21,11 @@ _ANY: Final = "*"
 def check_rules(rules: Sequence[CorsRule]) -> None:
     """Check rules against the limits: five rules, 2 KiB, 64 literal and two prefixed headers each.
 
-    Raises: InvalidXmlNodeValue that names the element.
+    Raises: InvalidXmlDocument for too many rules, else InvalidXmlNodeValue that names the element.
     """
     if len(rules) > limits.CORS_RULES_MAX:
-        raise _invalid("Cors", str(len(rules)))
+        reason = f"There are more than {limits.CORS_RULES_MAX} CORS rules."
+        raise StorageError(errors.INVALID_XML_DOCUMENT, None, (("Reason", reason),))
     if sum(map(_size_bytes, rules)) > limits.CORS_BYTES_MAX:
         raise _invalid("Cors", "more than 2 KiB")
     for rule in rules:

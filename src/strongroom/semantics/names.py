@@ -15,7 +15,7 @@ from strongroom.errors import StorageError
 from strongroom.values import Metadata
 
 ROOT: Final = "$root"
-SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs"))
+SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs", "$blobchangefeed"))
 _CONTAINER_CHARS: Final = (3, 63)
 _ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
 _CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -48,13 +48,12 @@ def check_blob(name: str, container: str = "") -> None:
     """1 to 1,024 UTF-16 characters in at most 254 segments; no control or private characters; no
     slash in the root container.
 
-    Raises: OutOfRangeInput for length and segments, InvalidResourceName for the characters.
+    Raises: OutOfRangeInput for the length, InvalidResourceName for anything else.
     """
     if not 1 <= _utf16_length(name) <= limits.BLOB_NAME_CHARS_MAX:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
-    if name.count("/") >= limits.BLOB_NAME_SEGMENTS_MAX:
-        raise StorageError(errors.OUT_OF_RANGE_INPUT)
-    if _BLOB_ILLEGAL.search(name) or (container == ROOT and "/" in name):
+    too_deep = name.count("/") >= limits.BLOB_NAME_SEGMENTS_MAX
+    if too_deep or _BLOB_ILLEGAL.search(name) or (container == ROOT and "/" in name):
         raise StorageError(errors.INVALID_RESOURCE_NAME)
 
 

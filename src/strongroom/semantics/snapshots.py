@@ -73,9 +73,9 @@ def delete_option(value: str | None) -> DeleteSnapshots | None:
 
 
 def check_delete_target(option: DeleteSnapshots | None, is_snapshot: bool) -> None:
-    """A delete of one snapshot says nothing about others. Raises InvalidHeaderValue."""
+    """A delete of one snapshot says nothing about others. Raises InvalidQueryParameterValue."""
     if option is not None and is_snapshot:
-        raise invalid_header(DELETE_HEADER, option.value)
+        raise invalid_query("snapshot", "", f"Not allowed together with {DELETE_HEADER}.")
 
 
 def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:

@@ -100,6 +100,7 @@ class Responder:
                         sender.bytes_out - bytes_before,
                         self._now() - started,
                         plan is not None,
+                        response,
                     )
                 )
         return plan

@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 import httptools
 
 from strongroom.errors import (
+    INVALID_HTTP_VERB,
     INVALID_INPUT,
     NOT_IMPLEMENTED,
     REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -29,7 +30,7 @@ from strongroom.wire.http import Headers
 
 _END: Final = b"\r\n\r\n"
 _LINE_ENDS: Final = b"\r\n"
-_KNOWN_FORM: Final = re.compile(rb"[A-Z]{1,32} [/*h]")
+_KNOWN_FORM: Final = re.compile(rb"[A-Za-z]{1,32} [/*h]")
 _CONTROL_OR_FRAGMENT: Final = re.compile(r"[\x00-\x20\x7f#]")
 _LENGTH: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
@@ -148,7 +149,7 @@ class HeadParser:
             self._parser = None
         except httptools.HttpParserInvalidMethodError:
             if _KNOWN_FORM.match(data):
-                raise StorageError(UNSUPPORTED_HTTP_VERB) from None
+                raise StorageError(INVALID_HTTP_VERB) from None
             raise _malformed("The request line is malformed.") from None
         except httptools.HttpParserInvalidURLError as error:
             raise StorageError(REQUEST_URL_FAILED_TO_PARSE, f"{error}.") from None

@@ -63,7 +63,7 @@ class Exchange:
     `request` is None when no request could be read. `bytes_in` counts the body bytes that
     arrived, `bytes_out` everything handed to the socket, head included. `seconds` runs from the
     complete request head to the last byte handed over. `complete` is False when the answer could
-    not be sent whole.
+    not be sent whole. `response` is what the handler answered, None when nothing was asked.
     """
 
     request: Request | None
@@ -72,6 +72,7 @@ class Exchange:
     bytes_out: int
     seconds: float
     complete: bool
+    response: Response | None = None
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -243,6 +243,16 @@ def _origin(asked: Asked) -> Origin:
     return Origin(f"{scheme}://{host}/{prefix}", asked.query)
 
 
+def refuse(context: Context, error: StorageError, request: Request | None) -> Response:
+    """The whole answer of a refusal outside the path of a request: what could not be read as one
+    (`request` None), what failed while its body came or its answer went."""
+    request_id = guid(context.clock)
+    response = render_error(error, request, request_id, context.clock.wall_ticks())
+    version = DEFAULT_VERSION if request is None else _served_version(request, None)
+    _add_common_headers(response, request, request_id, version, context)
+    return response
+
+
 def render_error(
     error: StorageError, request: Request | None, request_id: str, now: int
 ) -> Response:
@@ -291,14 +301,14 @@ def _served_version(request: Request, asked: Asked | None) -> str:
 
 
 def _add_common_headers(
-    response: Response, request: Request, request_id: str, version: str, context: Context
+    response: Response, request: Request | None, request_id: str, version: str, context: Context
 ) -> None:
     headers = response.headers
     headers.append(("Server", _SERVER[context.service]))
     headers.append(("x-ms-request-id", request_id))
     headers.append(("x-ms-version", version))
     headers.append(("Date", rfc1123(context.clock.wall_ticks())))
-    client_id = request.headers.get("x-ms-client-request-id")
+    client_id = None if request is None else request.headers.get("x-ms-client-request-id")
     if client_id and len(client_id) <= _CLIENT_ID_CHARS_MAX and _is_visible(client_id):
         headers.append(("x-ms-client-request-id", client_id))
 

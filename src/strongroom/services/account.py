@@ -41,6 +41,16 @@ class AccountInformation:
     hierarchical_namespace: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """Input of a preflight request: Origin, Access-Control-Request-Method and the elements of
+    Access-Control-Request-Headers; None = not sent."""
+
+    origin: str | None = None
+    method: str | None = None
+    headers: tuple[str, ...] = ()
+
+
 async def properties(services: Services, account: str) -> ServiceProperties:
     """The properties of an account's Blob service, the defaults where nothing was set."""
     (found,) = await services.store.read([keys.service_properties(account, BLOB)])
@@ -93,23 +103,14 @@ async def get_information(services: Services, call: Call[Any]) -> AccountInforma
     return AccountInformation()
 
 
-async def preflight(
-    services: Services,
-    account: str,
-    origin: str | None,
-    method: str | None,
-    headers: Sequence[str],
-) -> Extras:
+async def preflight(services: Services, call: Call[Preflight]) -> Extras:
     """Preflight Blob Request: the headers that say what an origin may do.
-
-    Arguments:
-        origin, method: Origin and Access-Control-Request-Method, None when not sent.
-        headers: the elements of Access-Control-Request-Headers.
 
     Raises: StorageError InvalidHeaderValue for a missing header, CorsPreflightFailure.
     """
-    rules = (await properties(services, account)).cors or ()
-    return cors.preflight(rules, origin, method, headers)
+    given = call.input
+    rules = (await properties(services, call.account)).cors or ()
+    return cors.preflight(rules, given.origin, given.method, given.headers)
 
 
 async def cors_headers(

@@ -29,7 +29,6 @@ from strongroom.services.runner import BlobState, BlobView, Services, partition_
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Received
 from strongroom.store.records import (
-    BlobKind,
     BlobRecord,
     Body,
     Listed,
@@ -37,7 +36,7 @@ from strongroom.store.records import (
     StagedBlock,
     Upload,
 )
-from strongroom.values import ContentProperties, Metadata
+from strongroom.values import BlobKind, ContentProperties, Metadata
 
 _PAGE_RECORDS = 1000
 
@@ -65,9 +64,9 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         BlockCountExceedsLimit, Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge,
         PendingCopyOperation, and what guard_blob raises.
     """
-    intake.check_size(call.body, intake.block_bytes_max(call.version))
+    max_bytes = intake.block_bytes_max(call.version)
     with_md5 = call.input.digests.md5 is not None
-    received = await intake.receive(services, call, md5=with_md5, inline=False)
+    received = await intake.receive(services, call, max_bytes, md5=with_md5, inline=False)
     try:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
@@ -205,7 +204,8 @@ def _chosen(given: PutBlockList, basis: _Basis) -> tuple[ListedBlock, ...]:
 async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -> BlobWritten:
     try:
         chosen = _chosen(call.input, basis)
-    except StorageError as error:
+    except StorageError as refusal:
+        error = refusal
         await services.change_blob(call, lambda state, change: _refuse(basis, state, error))
         raise
     encoded = await bodies.keep(services.store, records.BLOCK_LIST.encode(chosen))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from strongroom import errors, limits
 from strongroom.clock import guid
 from strongroom.errors import StorageError

@@ -53,7 +53,7 @@ class Bounded:
     Raises (while it is read): StorageError RequestBodyTooLarge.
     """
 
-    size_bytes = None
+    size_bytes: int | None = None
 
     def __init__(self, body: BodySource, max_bytes: int) -> None:
         self._body = body

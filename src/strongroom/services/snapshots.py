@@ -149,9 +149,7 @@ async def _listed(
     partition = keys.blob(partition_generation(call), call.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
     first, until = keys.snapshot_range()
-    page = await services.store.read_range(
-        partition, False, first, until, SNAPSHOTS_PER_COMMIT + 1
-    )
+    page = await services.store.read_range(partition, False, first, until, SNAPSHOTS_PER_COMMIT + 1)
     snapshots = []
     for item in page[:SNAPSHOTS_PER_COMMIT]:
         ticks = keys.snapshot_ticks(item.name)

@@ -54,7 +54,8 @@ class Span:
 
 def crc64(data: bytes, previous: int = 0) -> int:
     """CRC-64/NVME of `data`, continuing from `previous`."""
-    return checksums.crc64nvme(data, previous)
+    value: int = checksums.crc64nvme(data, previous)
+    return value
 
 
 def inline_body(data: bytes, md5: bool = True) -> Received:

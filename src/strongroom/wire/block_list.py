@@ -6,7 +6,6 @@ Block List".
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from typing import Final, Literal, cast
 
@@ -59,13 +58,13 @@ class _Reader:
 
 
 def write_block_list(
-    committed: Iterable[tuple[bytes, int]] | None,
-    uncommitted: Iterable[tuple[bytes, int]] | None,
+    committed: Iterable[tuple[str, int]] | None,
+    uncommitted: Iterable[tuple[str, int]] | None,
 ) -> bytes:
     """The answer of Get Block List.
 
     Arguments:
-        committed, uncommitted: (decoded id, size in bytes) of each block; None = section not asked
+        committed, uncommitted: (base64 id, size in bytes) of each block; None = section not asked
             for.
     """
     return (
@@ -74,11 +73,10 @@ def write_block_list(
     ).encode()
 
 
-def _section(name: str, blocks: Iterable[tuple[bytes, int]] | None) -> str:
+def _section(name: str, blocks: Iterable[tuple[str, int]] | None) -> str:
     if blocks is None:
         return ""
     rows = "".join(
-        f"<Block><Name>{base64.b64encode(id_).decode()}</Name><Size>{size_bytes}</Size></Block>"
-        for id_, size_bytes in blocks
+        f"<Block><Name>{id_}</Name><Size>{size_bytes}</Size></Block>" for id_, size_bytes in blocks
     )
     return f"<{name}>{rows}</{name}>" if rows else f"<{name} />"

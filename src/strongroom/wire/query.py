@@ -36,12 +36,12 @@ class Query:
     def get(self, name: str) -> str | None:
         """The value of the parameter called `name` (lower case), None when it was not sent.
 
-        Raises: InvalidQueryParameterValue when it was sent more than once with different values.
+        Raises: InvalidQueryParameterValue when it was sent more than once.
         """
         values = self._values.get(name)
         if values is None:
             return None
-        if any(value != values[0] for value in values):
+        if len(values) > 1:
             raise invalid_query(name, values[1], "The parameter is specified more than once.")
         return values[0]
 
@@ -90,20 +90,18 @@ def parse(raw: str | None) -> Query:
     Arguments:
         raw: what follows the question mark exactly as sent, decoded as latin-1; None = no query.
 
-    Raises: InvalidQueryParameterValue for a bad escape or text that is not UTF-8.
+    Raises: InvalidUri for a bad escape or text that is not UTF-8.
     """
     values: dict[str, list[str]] = {}
     for pair in raw.split("&") if raw else ():
         name, _, value = pair.partition("=")
         if pair:
-            lower = decode(name, name).lower()
-            values.setdefault(lower, []).append(decode(value, lower))
+            values.setdefault(decode(name).lower(), []).append(decode(value))
     return Query(values)
 
 
-def decode(text: str, name: str) -> str:
-    """Percent-decode one value of the query. Raises InvalidQueryParameterValue that names
-    `name`."""
+def decode(text: str) -> str:
+    """Percent-decode one part of a query. Raises InvalidUri."""
     if "%" not in text and text.isascii():
         return text
     try:
@@ -111,9 +109,5 @@ def decode(text: str, name: str) -> str:
             raise ValueError(text)
         return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
     except ValueError:
-        reason = "The value is not percent-encoded UTF-8."
-        raise invalid_query(_printable(name), _printable(text), reason) from None
-
-
-def _printable(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii")
+        shown = text[:256].encode("ascii", "backslashreplace").decode("ascii")
+        raise StorageError(errors.INVALID_URI, None, (("UriQuery", shown),)) from None

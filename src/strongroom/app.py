@@ -1,0 +1,247 @@
+"""The composition root: settings -> engine -> services -> pipeline -> HTTP server.
+
+Lives here: what is made from what, in which order it starts and stops. Must not live here: reading
+of flags or the environment (config.py, cli/), behaviour. The only module that knows all layers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from strongroom.auth.accounts import Account, AccountsError, development_account
+from strongroom.clock import Clock, guid
+from strongroom.config import (
+    ConfigError,
+    SelfMade,
+    Settings,
+    TlsFiles,
+    check_exposure,
+)
+from strongroom.engines.base import EngineError, Store
+from strongroom.engines.embedded import EmbeddedStore, open_store
+from strongroom.engines.memory import MemoryStore
+from strongroom.errors import StorageError
+from strongroom.operations.blob_service import ROUTES
+from strongroom.servers import pipeline
+from strongroom.servers.accounts_file import ServedAccounts
+from strongroom.servers.http import HttpServer
+from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
+from strongroom.servers.pipeline import Context
+from strongroom.servers.telemetry import Telemetry
+from strongroom.servers.tls import load_context, self_made_certificate
+from strongroom.services.runner import Services
+from strongroom.wire.http import Request, Response
+
+# How long a thread may keep the interpreter while another wants it: the commit thread must get it
+# back quickly when its sync is over.
+_SWITCH_INTERVAL_S: Final = 0.0005
+_log = logging.getLogger(__name__)
+
+
+class CannotListen(Exception):
+    """The address or the port cannot be had; the text says which and why."""
+
+
+class DataUnusable(Exception):
+    """The data directory cannot be opened; the text says why and what to do."""
+
+
+class App:
+    """One server: `start`, then `stop`.
+
+    Arguments:
+        settings: everything that can be set.
+        clock: where time and randomness come from.
+    """
+
+    # What `start` makes.
+    store: Store
+    services: Services
+    accounts: ServedAccounts
+    blob_port: int
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self.settings = settings
+        self.failed: asyncio.Future[EngineError] | None = None
+        self._clock = clock
+        self._http: HttpServer | None = None
+        self._closing: list[Callable[[], Awaitable[object]]] = []
+
+    async def start(self) -> None:
+        """Open everything and serve. What was opened is closed again when something fails.
+
+        Raises: ConfigError, DataUnusable, CannotListen.
+        """
+        self.failed = asyncio.get_running_loop().create_future()
+        try:
+            self.accounts = _served_accounts(self.settings)
+            self.store = await self._open_store()
+            self._closing.append(self.store.close)
+            tls = _tls_context(self.settings, self._clock)
+            self.services = Services(self.store, self._clock)
+            self._closing.append(self.services.copies.close)
+            await self._listen(tls)
+        except BaseException:
+            await self._close()
+            raise
+
+    async def stop(self) -> bool:
+        """Drain and close: no new connections, requests in flight are finished, everything that
+        was accepted is durable. Returns whether every request finished. Idempotent."""
+        finished = True
+        if self._http is not None:
+            # Whoever waits for a change would hold up the end for a minute.
+            self.services.waiting.stop()
+            finished = await self._http.drain(self.settings.drain_timeout_s)
+            self._http = None
+        await self._close()
+        return finished
+
+    async def advance(self, seconds: float) -> None:
+        """Move store time (test clock only). Raises ValueError without a test clock."""
+        if not self.settings.test_clock:
+            raise ValueError("this server was not started with a test clock")
+        self.store.advance(seconds)
+
+    async def _close(self) -> None:
+        while self._closing:
+            await self._closing.pop()()
+
+    async def _open_store(self) -> Store:
+        settings = self.settings
+        if settings.data is None:
+            return MemoryStore(self._clock)
+        try:
+            store = await open_store(settings.data, self._clock, test_clock=settings.test_clock)
+        except EngineError as error:
+            raise DataUnusable(str(error)) from error
+        except OSError as error:
+            raise DataUnusable(f"{settings.data} cannot be opened: {error}") from error
+        store.on_fatal(self._broke)
+        return store
+
+    def _broke(self, error: EngineError) -> None:
+        assert self.failed is not None
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+    async def _listen(self, tls: ssl.SSLContext | None) -> None:
+        telemetry = Telemetry(self._connections, self._waiters)
+        own = self._own_endpoints(telemetry)
+        context = Context(
+            self.services,
+            ROUTES,
+            self.accounts,
+            self._clock,
+            suffixes=self.settings.host_suffixes,
+            strict=self.settings.strict,
+        )
+
+        async def handle(request: Request) -> Response:
+            if request.path.startswith(PREFIX):
+                return await own.respond(request)
+            return await pipeline.respond(context, request)
+
+        def render(error: StorageError, request: Request | None) -> Response:
+            request_id = guid(self._clock)
+            response = pipeline.render_error(
+                error, request, request_id, self._clock.wall_ticks()
+            )
+            response.headers.append(("x-ms-request-id", request_id))
+            return response
+
+        http = HttpServer(handle, render, observe=telemetry.observe, tls=tls)
+        host, port = self.settings.host, self.settings.blob_port
+        try:
+            self.blob_port = await http.listen(host.strip("[]"), port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from error
+        self._http = http
+
+    def _own_endpoints(self, telemetry: Telemetry) -> OwnEndpoints:
+        settings = self.settings
+        return OwnEndpoints(
+            is_ready=lambda: self._http is not None and not self._http.draining,
+            is_durable=settings.data is not None,
+            metrics=telemetry.exposition,
+            metrics_anywhere=settings.metrics_anywhere,
+            now=self.store.now,
+            advance=self.store.advance if settings.test_clock else None,
+        )
+
+    def _connections(self) -> int:
+        return 0 if self._http is None else self._http.connection_count
+
+    def _waiters(self) -> int:
+        store = self.store
+        assert isinstance(store, MemoryStore | EmbeddedStore)
+        return len(store.watchers)
+
+
+def _served_accounts(settings: Settings) -> ServedAccounts:
+    sources = settings.accounts
+
+    def admit(accounts: tuple[Account, ...]) -> None:
+        try:
+            check_exposure(settings, accounts)
+        except ConfigError as error:
+            raise AccountsError(str(error)) from None
+
+    if sources.must_exist and sources.file is not None and not sources.file.is_file():
+        raise ConfigError(f"there is no accounts file {sources.file}")
+    try:
+        return ServedAccounts(sources.fixed, sources.file, development_account(), admit)
+    except (AccountsError, OSError) as error:
+        raise ConfigError(str(error)) from None
+
+
+def _tls_context(settings: Settings, clock: Clock) -> ssl.SSLContext | None:
+    wanted = settings.tls
+    if wanted is None:
+        return None
+    try:
+        if isinstance(wanted, SelfMade):
+            if settings.data is None:
+                raise ConfigError("a certificate made by the server needs a data directory")
+            wanted = TlsFiles(*self_made_certificate(Path(settings.data), clock))
+        return load_context(wanted.certificate, wanted.key)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(f"TLS cannot be used: {error}") from None
+
+
+async def serve(
+    settings: Settings,
+    clock: Clock,
+    stop: asyncio.Event,
+    started: Callable[[App], None],
+) -> EngineError | None:
+    """Serve until `stop` is set or the engine fails.
+
+    Arguments:
+        started: told once everything is open.
+
+    Returns: what stopped the engine, None after an orderly end.
+    Raises: as App.start.
+    """
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    os.umask(0o077)
+    app = App(settings, clock)
+    await app.start()
+    assert app.failed is not None
+    started(app)
+    asked = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((asked, app.failed), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        asked.cancel()
+        if not await app.stop():
+            _log.warning("some requests did not finish in time and were cut off")
+    return app.failed.result() if app.failed.done() else None

@@ -1,0 +1,164 @@
+"""The program's settings: typed, frozen, read once at the edge.
+
+Lives here: `Settings`, where accounts come from, and the rules about which settings may go together.
+Must not live here: opening anything (app.py), the text of flags (cli/). Nothing below app.py sees
+the environment. Source of AZURITE_ACCOUNTS: Azurite's own form, `NAME:KEY[:KEY2];NAME:KEY...`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from strongroom.auth.accounts import (
+    Account,
+    AccountsError,
+    development_account,
+    parse_account,
+    parse_accounts,
+)
+from strongroom.wire.path import BLOB_SUFFIXES
+
+DEFAULT_DATA: Final = Path("strongroom-data")
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORTS: Final = (10000, 10001, 10002)
+ACCOUNTS_FILE_NAME: Final = "accounts.json"
+ACCOUNTS_VARIABLES: Final = ("STRONGROOM_ACCOUNTS", "AZURITE_ACCOUNTS")
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
+
+
+class ConfigError(Exception):
+    """Settings that cannot be used; the text says which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """A certificate and its private key, both PEM."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SelfMade:
+    """A certificate that the server makes itself, for localhost."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSources:
+    """Where accounts come from. `file` is looked at with every request; `must_exist` when a person
+    named it. Without any account the development account is served."""
+
+    fixed: tuple[Account, ...] = ()
+    file: Path | None = None
+    must_exist: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set on a server. `data` None = in memory."""
+
+    data: Path | None = DEFAULT_DATA
+    host: str = DEFAULT_HOST
+    blob_port: int = DEFAULT_PORTS[0]
+    queue_port: int = DEFAULT_PORTS[1]
+    table_port: int = DEFAULT_PORTS[2]
+    accounts: AccountSources = field(default_factory=AccountSources)
+    tls: TlsFiles | SelfMade | None = None
+    test_clock: bool = False
+    allow_development_key: bool = False
+    host_suffixes: tuple[str, ...] = BLOB_SUFFIXES
+    copy_source_hosts: tuple[str, ...] = ()
+    metrics_anywhere: bool = False
+    log_level: LogLevel = "warning"
+    log_format: LogFormat = "text"
+    drain_timeout_s: float = 20.0
+    strict: bool = False
+
+    def may_use_development_key(self) -> bool:
+        """Whether the well-known key may protect anything here: on loopback, or when told so."""
+        return self.allow_development_key or is_loopback(self.host)
+
+
+def account_sources(
+    given: Sequence[str],
+    file: Path | None,
+    data: Path | None,
+    environment: Mapping[str, str],
+) -> AccountSources:
+    """Put together where accounts come from.
+
+    Arguments:
+        given: texts `NAME:KEY[:KEY2]` of the command line.
+        file: the accounts file that a person named; else the data directory's own is used.
+        data: the data directory, None when in memory.
+        environment: STRONGROOM_ACCOUNTS counts, and AZURITE_ACCOUNTS when that is not set.
+
+    Raises: ConfigError.
+    """
+    found: dict[str, Account] = {}
+    for account in (*_parsed(given), *_of_environment(environment)):
+        if account.name in found:
+            raise ConfigError(f"account {account.name!r} is given twice")
+        found[account.name] = account
+    path = file
+    if path is None and data is not None:
+        path = data / ACCOUNTS_FILE_NAME
+    return AccountSources(tuple(found.values()), path, file is not None)
+
+
+def _parsed(given: Iterable[str]) -> list[Account]:
+    try:
+        return [parse_account(text) for text in given]
+    except AccountsError as error:
+        raise ConfigError(f"--account: {error}") from None
+
+
+def _of_environment(environment: Mapping[str, str]) -> tuple[Account, ...]:
+    for name in ACCOUNTS_VARIABLES:
+        text = environment.get(name, "")
+        if text.strip():
+            try:
+                return parse_accounts(text)
+            except AccountsError as error:
+                raise ConfigError(f"{name}: {error}") from None
+    return ()
+
+
+def has_development_key(account: Account) -> bool:
+    """Whether one of an account's keys is the one that everybody knows, whatever its name."""
+    (known,) = development_account().keys
+    return any(hmac.compare_digest(key, known) for key in account.keys)
+
+
+def check_exposure(settings: Settings, accounts: Iterable[Account]) -> None:
+    """Refuse to serve the well-known key beyond this machine.
+
+    Raises: ConfigError, which names the flag.
+    """
+    if settings.may_use_development_key():
+        return
+    for account in accounts:
+        if has_development_key(account):
+            raise ConfigError(
+                f"{settings.host!r} can be reached from other machines, and the key of account "
+                f"{account.name!r} is the development key, which everybody knows. Add an account "
+                "of your own (strongroom account add NAME), or say --allow-development-key."
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on `host` (a name other than `localhost`
+    is not looked up, and counts as reachable)."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

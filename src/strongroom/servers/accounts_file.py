@@ -1,0 +1,152 @@
+"""The accounts that are served: fixed ones, and those of a file that may change while we serve.
+
+Lives here: reading an accounts file again when it has changed, and replacing it at once. Must not
+live here: its format (auth/accounts.py), which accounts may be served (config.py). A key never
+appears in a message.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from strongroom.auth.accounts import Account, AccountsError, parse_document, serialise_document
+
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+_PRIVATE: Final = 0o600
+_log = logging.getLogger(__name__)
+
+Edit = Callable[[tuple[Account, ...]], tuple[Account, ...]]
+Admit = Callable[[tuple[Account, ...]], None]
+_Seen = tuple[int, int, int, int]
+
+
+def read_accounts(path: Path) -> tuple[Account, ...]:
+    """The accounts of a file. Raises: FileNotFoundError, OSError, AccountsError naming the file."""
+    with open(path, "rb") as file:
+        text = file.read(FILE_BYTES_MAX + 1)
+    if len(text) > FILE_BYTES_MAX:
+        raise AccountsError(f"{path}: longer than {FILE_BYTES_MAX} bytes")
+    try:
+        return parse_document(text)
+    except AccountsError as error:
+        raise AccountsError(f"{path}: {error}") from None
+
+
+def change_accounts(path: Path, edit: Edit) -> None:
+    """Replace the file by what `edit` makes of its accounts (none when there is no file).
+
+    Whoever reads sees the old file or the new one, also after a power cut; two changes at a time
+    follow each other. The file is readable by its owner only.
+
+    Raises: OSError, AccountsError, whatever `edit` raises.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(path.parent) as directory:
+        try:
+            before = read_accounts(path)
+        except FileNotFoundError:
+            before = ()
+        _write(path, serialise_document(edit(before)))
+        os.fsync(directory)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[int]:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, text: bytes) -> None:
+    temporary = path.with_name(path.name + ".new")
+    temporary.unlink(missing_ok=True)  # a change that was cut off
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, _PRIVATE), "wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+class ServedAccounts:
+    """The accounts as they are now: `get` looks whether the file has changed, with one `stat`.
+
+    A file that cannot be read, breaks a rule, or disappears is logged once and changes nothing:
+    the accounts of its last good state are served on.
+
+    Arguments:
+        fixed: accounts that never change.
+        file: the accounts file; it need not exist.
+        fallback: served as long as there is no other account.
+        admit: raises AccountsError for accounts that may not be served.
+
+    Raises: OSError, AccountsError: the file is there and cannot be used.
+    """
+
+    def __init__(
+        self,
+        fixed: Iterable[Account],
+        file: Path | None,
+        fallback: Account | None,
+        admit: Admit,
+    ) -> None:
+        self._fixed = {account.name: account for account in fixed}
+        self._file = file
+        self._path = "" if file is None else os.fspath(file)
+        self._admit = admit
+        self._seen: _Seen | None = None
+        self._found: dict[str, Account] = dict(self._fixed)
+        if file is not None:
+            self._seen = self._stamp()
+            if self._seen is not None:
+                self._load(file)
+        if not self._found and fallback is not None:
+            self._found = {fallback.name: fallback}
+        admit(self.all())
+
+    def get(self, name: str) -> Account | None:
+        """The account called `name`, or None."""
+        if self._file is not None:
+            self._look(self._file)
+        return self._found.get(name)
+
+    def all(self) -> tuple[Account, ...]:
+        """Every account, as it was last seen."""
+        return tuple(self._found.values())
+
+    def _look(self, file: Path) -> None:
+        seen = self._stamp()
+        if seen == self._seen:
+            return
+        self._seen = seen
+        if seen is None:
+            _log.warning("%s is gone; the accounts that it named are served on", file)
+            return
+        try:
+            self._load(file)
+        except (OSError, AccountsError) as error:
+            _log.error("the accounts stay as they were: %s", error)
+
+    def _load(self, file: Path) -> None:
+        accounts = read_accounts(file)
+        self._admit(accounts)
+        for account in accounts:
+            if account.name in self._fixed:
+                raise AccountsError(f"{file}: account {account.name!r} is given elsewhere too")
+        self._found = self._fixed | {account.name: account for account in accounts}
+
+    def _stamp(self) -> _Seen | None:
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return None
+        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

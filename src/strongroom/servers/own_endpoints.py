@@ -1,0 +1,133 @@
+"""The server's own endpoints, below `/.strongroom/`: health, metrics, the clock of a test server.
+
+Lives here: their answers. Must not live here: what they measure (telemetry.py). No account's name
+can hold a dot, so they hide nothing of Azure's. They carry no secret and need no key.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from strongroom import __version__
+from strongroom.errors import StorageError
+from strongroom.values import datetime_of
+from strongroom.wire.http import Request, Response
+
+PREFIX: Final = "/.strongroom/"
+ADVANCE_S_MAX: Final = 20 * 365 * 24 * 3600.0
+_BODY_BYTES_MAX: Final = 1024
+_JSON: Final = "application/json"
+# Times are shown with four digits for the year.
+_LAST_YEAR: Final = 9000
+
+
+class ClockControl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of POST /.strongroom/clock."""
+
+    advance_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEndpoints:
+    """Answers requests below `PREFIX`.
+
+    Attributes:
+        is_ready: False from the moment that the server drains.
+        is_durable: whether what is acknowledged outlives the process.
+        metrics: the exposition and its media type.
+        metrics_anywhere: also for clients on other machines.
+        now: store time in ticks.
+        advance: moves store time; None on a server without a test clock.
+    """
+
+    is_ready: Callable[[], bool]
+    is_durable: bool
+    metrics: Callable[[], tuple[bytes, str]]
+    metrics_anywhere: bool
+    now: Callable[[], Awaitable[int]]
+    advance: Callable[[float], None] | None
+
+    async def respond(self, request: Request) -> Response:
+        """The answer; 404 for what is not one of the endpoints."""
+        name = request.path.removeprefix(PREFIX)
+        if name == "health":
+            response = self._health(request)
+        elif name == "metrics":
+            response = self._metrics(request)
+        elif name == "clock":
+            response = await self._clock(request)
+        else:
+            response = _problem(404, f"There are {PREFIX}health, {PREFIX}metrics, {PREFIX}clock.")
+        response.headers.append(("Cache-Control", "no-store"))
+        return response
+
+    def _health(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return _wrong_method("GET, HEAD")
+        ready = self.is_ready()
+        status = "ready" if ready else "draining"
+        facts = {"status": status, "durable": self.is_durable, "version": __version__}
+        return _json(200 if ready else 503, facts)
+
+    def _metrics(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return _wrong_method("GET, HEAD")
+        if not (self.metrics_anywhere or _is_local(request.peer)):
+            return _problem(403, "Metrics are for this machine only; see --metrics-anywhere.")
+        body, media_type = self.metrics()
+        return Response(200, [("Content-Type", media_type)], body, len(body))
+
+    async def _clock(self, request: Request) -> Response:
+        if self.advance is None:
+            return _problem(404, "This server was not started with --test-clock.")
+        if request.method == "POST":
+            refusal = await self._move(request, self.advance)
+            if refusal is not None:
+                return refusal
+        elif request.method not in ("GET", "HEAD"):
+            return _wrong_method("GET, HEAD, POST")
+        return _json(200, {"store_time": datetime_of(await self.now()).isoformat()})
+
+    async def _move(self, request: Request, advance: Callable[[float], None]) -> Response | None:
+        try:
+            wanted = msgspec.json.decode(
+                await request.body.read_all(_BODY_BYTES_MAX), type=ClockControl
+            )
+        except StorageError as error:
+            return _problem(error.row.status, error.message)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return _problem(400, f'The body must be like {{"advance_s": 15}}: {error}')
+        if not 0 <= wanted.advance_s <= ADVANCE_S_MAX:
+            return _problem(400, f"advance_s must lie between 0 and {ADVANCE_S_MAX:.0f}.")
+        year = datetime_of(await self.now()).year
+        if year + wanted.advance_s / (365 * 24 * 3600) > _LAST_YEAR:
+            return _problem(400, f"The clock cannot be moved beyond the year {_LAST_YEAR}.")
+        advance(wanted.advance_s)
+        return None
+
+
+def _is_local(peer: str) -> bool:
+    try:
+        return ipaddress.ip_address(peer.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _json(status: int, facts: dict[str, str | bool]) -> Response:
+    body = msgspec.json.encode(facts) + b"\n"
+    return Response(status, [("Content-Type", _JSON)], body, len(body))
+
+
+def _problem(status: int, message: str) -> Response:
+    return _json(status, {"error": message})
+
+
+def _wrong_method(allowed: str) -> Response:
+    response = _problem(405, f"Allowed: {allowed}.")
+    response.headers.append(("Allow", allowed))
+    return response

@@ -1,0 +1,80 @@
+"""One plain request for each row of the operation table, with every required field.
+
+`request_of(row, container, blob)` gives method, target, headers and body. Source: the tables of
+docs/operations/blob.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.conformance.leasing import A, B
+from tests.operations.transcript import Row, rows
+
+# What the endpoint or no credential at all decides: these have tests of their own.
+ELSEWHERE = {"get_static_website_content", "preflight"}
+ROWS = [row for row in rows("blob") if row.id not in ELSEWHERE]
+SERVED = [row for row in ROWS if row.served]
+NOT_YET = [row for row in ROWS if not row.served]
+
+# A value for each required field that the table gives none for.
+_VALUES = {
+    "?blockid": "QQ==",
+    "?copyid": B,
+    "?delimiter": "/",
+    "x-ms-access-tier": "Hot",
+    "x-ms-blob-content-length": "512",
+    "x-ms-copy-source": "http://127.0.0.1:1/nothing/here",
+    "x-ms-expiry-option": "NeverExpire",
+    "x-ms-lease-duration": "15",
+    "x-ms-lease-id": A,
+    "x-ms-legal-hold": "false",
+    "x-ms-proposed-lease-id": B,
+    "x-ms-range": "bytes=0-511",
+    "x-ms-sequence-number-action": "increment",
+    "x-ms-source-container-name": "elsewhere",
+    "x-ms-source-range": "bytes=0-511",
+}
+# An optional field that tells the operation from its neighbour on the same URL.
+_TELLING = {"pageblob_get_page_ranges_diff": ("prevsnapshot", "2026-01-02T03:04:05.1234567Z")}
+_BODIES = {
+    "service_set_properties": b"<StorageServiceProperties/>",
+    "blockblob_commit_block_list": b"<BlockList/>",
+    "blockblob_stage_block": b"block",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A request that names every required field of its operation."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+    def with_query(self, query: str) -> str:
+        """The target with more parameters."""
+        return self.target + ("&" if "?" in self.target else "?") + query
+
+
+def request_of(row: Row, container: str, blob: str = "b") -> Sample:
+    """A request that the table's row describes."""
+    path = row.path.replace("{container}", container).replace("{blob}", blob)
+    query = dict(row.query)
+    headers = {}
+    for field in row.required:
+        name, _, value = field.partition("=")
+        if name == "Content-Length":
+            continue
+        value = value or _VALUES[name]
+        if name.startswith("?"):
+            query[name[1:]] = value
+        else:
+            headers[name] = value
+    if row.id in _TELLING:
+        name, value = _TELLING[row.id]
+        query[name] = value
+    pairs = "&".join(f"{name}={value}" for name, value in query.items())
+    target = f"{path}?{pairs}" if pairs else path
+    return Sample(row.methods[0], target, headers, _BODIES.get(row.id, b""))

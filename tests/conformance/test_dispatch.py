@@ -1,0 +1,260 @@
+"""How a URL is read and which operation a request is: rules B-ADR-*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conformance.answer import expect, expect_names, texts
+from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.rows import NOT_YET, request_of
+from tests.conformance.running import Running
+from tests.operations.transcript import Row
+
+
+@pytest.mark.parametrize(
+    ("put", "got"),
+    [
+        ("a%2Fb", "a/b"),
+        ("a/b", "a%2fb"),
+        ("%C3%A9", "%c3%a9"),
+        ("a//b", "a%2F%2Fb"),
+        ("x%2525", "x%2525"),
+    ],
+)
+def test_two_spellings_of_one_blob(client: Client, container: str, put: str, got: str) -> None:
+    """B-ADR-01: the name is percent-decoded once."""
+    expect(client.put(f"/{container}/{put}", PUT_BLOB, b"one"), 201)
+    assert expect(client.get(f"/{container}/{got}"), 200).body == b"one"
+    assert len(texts(client.get(f"/{container}?restype=container&comp=list").xml, ".//Name")) == 1
+
+
+def test_dot_and_empty_segments_are_kept(client: Client, container: str) -> None:
+    """B-ADR-01: `/c/a/../b` is another blob than `/c/b`."""
+    names = ["b", "a/../b", "a/./b", "a//b", "./b", "../b"]
+    for name in names:
+        expect(client.put(f"/{container}/{name}", PUT_BLOB, name.encode()), 201)
+    for name in names:
+        assert expect(client.get(f"/{container}/{name}"), 200).body == name.encode()
+    listed = client.get(f"/{container}?restype=container&comp=list").xml
+    assert texts(listed, ".//Name") == sorted(names)
+
+
+def test_host_style_and_path_style_name_the_same_blob(
+    server: Running, client: Client, container: str
+) -> None:
+    """B-ADR-02."""
+    hosted = client.another(prefix="")
+    host = {"Host": f"{client.account}.blob.localhost:{server.port}"}
+    expect(hosted.put(f"/{container}/b", {**PUT_BLOB, **host}, b"host"), 201)
+    assert expect(client.get(f"/{container}/b"), 200).body == b"host"
+    for other in ("storage.example", "127.0.0.1", "localhost:80", "[::1]:10000"):
+        assert expect(client.get(f"/{container}/b", {"Host": other}), 200).body == b"host"
+    hosted.close()
+
+
+def test_the_secondary_reads_as_the_primary_and_writes_nothing(
+    server: Running, client: Client, container: str
+) -> None:
+    """B-ADR-03, in the path and in the host."""
+    expect(client.put(f"/{container}/b", PUT_BLOB, b"text"), 201)
+    secondary = client.another(prefix=f"/{client.account}-secondary")
+    hosted = client.another(prefix="")
+    host = {"Host": f"{client.account}-secondary.blob.localhost:{server.port}"}
+    # SharedKey signs the primary's path: only the host form tells the two apart there.
+    assert expect(hosted.get(f"/{container}/b", host), 200).body == b"text"
+    expect(hosted.put(f"/{container}/b", {**PUT_BLOB, **host}, b"x"), 403, SECONDARY)
+    expect(hosted.delete(f"/{container}/b", host), 403, SECONDARY)
+    expect(hosted.put(f"/{container}2?restype=container", host), 403, SECONDARY)
+    assert expect(secondary.get(f"/{container}/b"), 200).body == b"text"
+    expect(secondary.put(f"/{container}/b", PUT_BLOB, b"x"), 403, SECONDARY)
+    assert expect(client.get(f"/{container}/b"), 200).body == b"text"
+    expect(client.head(f"/{container}2?restype=container"), 404, "ContainerNotFound")
+    secondary.close()
+    hosted.close()
+
+
+SECONDARY = "InsufficientAccountPermissions"
+
+
+def test_a_lone_segment_is_a_blob_of_the_root_container(account: Client) -> None:
+    """B-ADR-04."""
+    expect(account.put("/b.txt", PUT_BLOB, b"root"), 404, "ContainerNotFound")
+    expect(account.get("/b.txt"), 404, "ContainerNotFound")
+    expect(account.put("/$root?restype=container"), 201)
+    expect(account.put("/b.txt", PUT_BLOB, b"root"), 201)
+    assert expect(account.get("/$root/b.txt"), 200).body == b"root"
+    assert expect(account.get("/b.txt"), 200).body == b"root"
+    expect(account.delete("/b.txt"), 202)
+    expect(account.get("/$root/b.txt"), 404, "BlobNotFound")
+
+
+def test_a_put_without_type_or_source(client: Client, container: str) -> None:
+    """B-ADR-05."""
+    target = f"/{container}/b"
+    expect_names(client.put(target), 400, "MissingRequiredHeader", "x-ms-blob-type")
+    for word in ("Block", "", "blob", "BlockBlob2"):
+        answer = client.put(target, {"x-ms-blob-type": word})
+        expect_names(answer, 400, "InvalidHeaderValue", "x-ms-blob-type")
+        assert answer.error["HeaderValue"] == word
+    expect(client.head(target), 404, "BlobNotFound")
+
+
+def test_a_copy_source_decides_which_copy_it_is(client: Client, container: str) -> None:
+    """B-ADR-06: told apart by what each answers."""
+    expect(client.put(f"/{container}/source", PUT_BLOB, b"source"), 201)
+    source = {"x-ms-copy-source": f"{client.url}/{container}/source"}
+    target = f"/{container}/b"
+    sync = {**source, "x-ms-requires-sync": "true"}
+    expect(client.put(target, sync), 202)
+    # Only Copy Blob From URL takes the source's MD5, and judges it.
+    wrong = {**sync, "x-ms-source-content-md5": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    expect(client.put(target, wrong), 400, "Md5Mismatch")
+    expect(client.put(target, {**wrong, **PUT_BLOB}), 400, "Md5Mismatch")
+    put = expect(client.put(target, {**source, **PUT_BLOB}), 501, "NotImplemented")
+    assert "Put Blob From URL" in put.error["Message"]
+    expect(client.put(target, source), 202)
+    block = client.put(f"{target}?comp=block&blockid=QQ==", source)
+    assert "Put Block From URL" in expect(block, 501, "NotImplemented").error["Message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "name"),
+    [
+        ("GET", "/", "restype"),
+        ("GET", "/{c}?comp=nothing&restype=container", "comp"),
+        ("GET", "/{c}?restype=nothing", "restype"),
+        ("GET", "/{c}/b?comp=nothing", "comp"),
+        ("PUT", "/{c}/b?comp=acl", "comp"),
+        ("GET", "/?comp=nothing", "comp"),
+        ("GET", "/?restype=service", "restype"),
+        ("GET", "/{c}/b?restype=container", "restype"),
+        ("PUT", "/{c}/b?restype=service&comp=properties", "restype"),
+        ("GET", "/{c}/b?comp=metadata&comp=properties", "comp"),
+        ("GET", "/{c}/b?comp=metadata&comp=metadata", "comp"),
+        ("GET", "/{c}?restype=container&restype=account", "restype"),
+        ("GET", "/{c}/b?snapshot=2026-01-02T03:04:05.1234567Z&snapshot=x", "snapshot"),
+    ],
+)
+def test_a_query_that_no_operation_has(
+    client: Client, container: str, method: str, target: str, name: str
+) -> None:
+    """B-ADR-07."""
+    answer = client.send(method, target.replace("{c}", container))
+    expect_names(answer, 400, "InvalidQueryParameterValue", name)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "allow"),
+    [
+        ("POST", "/{c}?restype=container", {"DELETE", "GET", "HEAD", "PUT"}),
+        ("DELETE", "/{c}?restype=container&comp=metadata", {"GET", "HEAD", "PUT"}),
+        ("DELETE", "/{c}?restype=container&comp=lease", {"PUT"}),
+        ("PUT", "/{c}?restype=container&comp=list", {"GET"}),
+        ("POST", "/{c}/b", {"DELETE", "GET", "HEAD", "PUT"}),
+        ("GET", "/{c}/b?comp=lease", {"PUT"}),
+        ("PATCH", "/?comp=list", {"GET"}),
+        ("DELETE", "/?restype=service&comp=properties", {"GET", "PUT"}),
+        ("MERGE", "/{c}/b?comp=metadata", {"GET", "HEAD", "PUT"}),
+    ],
+)
+def test_a_method_that_the_resource_does_not_have(
+    client: Client, container: str, method: str, target: str, allow: set[str]
+) -> None:
+    """B-ADR-08."""
+    answer = client.send(method, target.replace("{c}", container))
+    expect(answer, 405, "UnsupportedHttpVerb")
+    assert set(answer["Allow"].split(", ")) == allow
+
+
+@pytest.mark.parametrize("method", ["FETCH", "get", "PROPFIND"])
+def test_a_word_that_is_no_method(client: Client, container: str, method: str) -> None:
+    """B-ADR-08."""
+    expect(client.send(method, f"/{container}/b"), 400, "InvalidHttpVerb")
+
+
+@pytest.mark.parametrize("row", NOT_YET, ids=lambda row: row.id)
+def test_what_is_not_served_says_so(
+    client: Client, container: str, new_name: Callable[[], str], row: Row
+) -> None:
+    """B-ADR-09."""
+    made = expect(client.put(f"/{container}/b", PUT_BLOB, b"as it was"), 201)
+    for place in (container, new_name()):
+        sample = request_of(row, place)
+        answer = client.send(sample.method, sample.target, sample.headers, sample.body)
+        expect(answer, 501, "NotImplemented")
+        assert f" {row.operation} " in answer.error["Message"]
+    assert client.head(f"/{container}/b").etag == made.etag
+    refused = client.anonymous.send(sample.method, sample.target, sample.headers, sample.body)
+    expect(refused, 401, "NoAuthenticationInformation")
+
+
+UNSERVED_HEADERS = {
+    "x-ms-encryption-key": "AAAA",
+    "x-ms-encryption-key-sha256": "AAAA",
+    "x-ms-encryption-scope": "scope",
+    "x-ms-immutability-policy-until-date": "Fri, 26 Jun 2015 23:39:12 GMT",
+    "x-ms-immutability-policy-mode": "Locked",
+    "x-ms-legal-hold": "true",
+    "x-ms-structured-body": "XSM/1.0; properties=crc64",
+    "x-ms-seal-blob": "true",
+    "x-ms-copy-source-authorization": "Bearer x",
+    "x-ms-copy-source-tag-option": "COPY",
+    "x-ms-access-tier": "Archive",
+    "x-ms-access-tier-if-modified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
+    "x-ms-access-tier-if-unmodified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
+}
+
+
+@pytest.mark.parametrize("name", UNSERVED_HEADERS)
+def test_a_header_that_asks_for_more(client: Client, container: str, name: str) -> None:
+    """B-ADR-10."""
+    headers = {**PUT_BLOB, name: UNSERVED_HEADERS[name]}
+    answer = expect(client.put(f"/{container}/b", headers, b"x"), 501, "NotImplemented")
+    assert name in answer.error["Message"]
+    expect(client.head(f"/{container}/b"), 404, "BlobNotFound")
+
+
+@pytest.mark.parametrize("query", ["versionid=x", "deletetype=permanent"])
+def test_a_parameter_that_asks_for_more(client: Client, container: str, query: str) -> None:
+    """B-ADR-10."""
+    expect(client.put(f"/{container}/b", PUT_BLOB, b"x"), 201)
+    answer = expect(client.delete(f"/{container}/b?{query}"), 501, "NotImplemented")
+    assert query.partition("=")[0] in answer.error["Message"]
+    expect(client.head(f"/{container}/b"), 200)
+
+
+@pytest.mark.parametrize("query", ["startFrom=a", "showonly=files"])
+def test_a_list_parameter_that_asks_for_more(client: Client, container: str, query: str) -> None:
+    """B-ADR-10."""
+    listed = client.get(f"/{container}?restype=container&comp=list&{query}")
+    message = expect(listed, 501, "NotImplemented").error["Message"]
+    assert query.partition("=")[0].lower() in message
+
+
+def test_a_default_encryption_scope(client: Client, new_name: Callable[[], str]) -> None:
+    """B-ADR-10: only the account's own."""
+    target, name = f"/{new_name()}?restype=container", "x-ms-default-encryption-scope"
+    answer = expect(client.put(target, {name: "mine"}), 501, "NotImplemented")
+    assert name in answer.error["Message"]
+    expect(client.put(target, {name: "$account-encryption-key"}), 201)
+
+
+def test_parameter_names_in_any_case_and_unknown_ones(client: Client, container: str) -> None:
+    """B-ADR-11."""
+    expect(client.put(f"/{container}/b", PUT_BLOB, b"x"), 201)
+    listed = client.get(f"/{container}?RESTYPE=container&Comp=LIST&MaxResults=5&surprise=1&other")
+    assert texts(expect(listed, 200).xml, ".//Name") == ["b"]
+    expect(client.get(f"/{container}/b?surprise=1&comp2=acl"), 200)
+
+
+@pytest.mark.parametrize("path", ["%", "%4", "%zz", "a%2", "%ff", "a%C3", "%ED%A0%80", "%c0%af"])
+def test_a_path_that_cannot_be_decoded(client: Client, container: str, path: str) -> None:
+    """B-ADR-12."""
+    expect(client.get(f"/{container}/{path}"), 400, "InvalidUri")
+    expect(client.get(f"/{container}{path}?restype=container"), 400, "InvalidUri")
+    expect(client.put(f"/{container}/{path}", PUT_BLOB, b"x"), 400, "InvalidUri")
+    # What cannot be decoded cannot be signed either: the URL is judged before the credentials.
+    listed = client.anonymous.get(f"/{container}?restype=container&comp=list&prefix={path}")
+    expect(listed, 400, "InvalidUri")

@@ -1,0 +1,125 @@
+"""Rounds of: serve, write concurrently, SIGKILL, serve again, verify every acknowledged write.
+
+Lives here: the server's process and the loop. Must not live here: what is written (workload.py).
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from tests.conformance.client import HOST, Client, Credential
+from tests.durability.workload import Worker
+
+WORKERS = 8
+CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
+START_ATTEMPTS = 600
+
+
+def free_port() -> int:
+    """A port below 32768 that nobody listens on."""
+    for port in random.sample(range(20_000, 32_000), 200):
+        with socket.socket() as probe:
+            if probe.connect_ex((HOST, port)) != 0:
+                return port
+    raise AssertionError("no free port")
+
+
+@contextmanager
+def serving(data: Path, port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server on `data`; ready when the body runs, gone (by its process id) when it ends."""
+    command = [sys.executable, "-m", "strongroom", "serve", "--data", str(data)]
+    command += ["--blob-port", str(port), *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        _await_ready(process, port)
+        yield process
+    finally:
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=30)
+
+
+def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:
+    for _ in range(START_ATTEMPTS):
+        if process.poll() is not None:
+            assert process.stderr is not None
+            raise AssertionError(f"the server ended: {process.stderr.read().decode()}")
+        connection = http.client.HTTPConnection(HOST, port, timeout=5)
+        try:
+            connection.request("GET", "/.strongroom/health")
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    raise AssertionError("the server did not become ready")
+
+
+def kill_rounds(data: Path, rounds: int, seed: int) -> tuple[int, list[str]]:
+    """Run `rounds` kills; returns how many writes were acknowledged, and what was lost.
+
+    Prints the seed and the progress: `SEED=` replays the workload (not the timing of the kill).
+    """
+    print(f"SEED={seed}", flush=True)
+    rng = random.Random(seed)
+    container = "durable"
+    workers = [Worker(number, rng.getrandbits(32), container) for number in range(WORKERS)]
+    lost: list[str] = []
+    port = free_port()
+    with serving(data, port):
+        client = Client(port, CREDENTIAL)
+        assert client.put(f"/{container}?restype=container").status == 201
+        client.close()
+    for number in range(rounds):
+        with serving(data, port) as process:
+            lost += _verify(workers, port)
+            _write_and_kill(workers, process, port, rng)
+        print(
+            f"round {number + 1}/{rounds}: {sum(w.acknowledged for w in workers)} acknowledged, "
+            f"{len(lost)} lost",
+            flush=True,
+        )
+    with serving(data, port):
+        lost += _verify(workers, port)
+    lost += [worker.failure for worker in workers if worker.failure]
+    return sum(worker.acknowledged for worker in workers), lost
+
+
+def _verify(workers: list[Worker], port: int) -> list[str]:
+    client = Client(port, CREDENTIAL)
+    try:
+        return [problem for worker in workers for problem in worker.verify(client)]
+    finally:
+        client.close()
+
+
+def _write_and_kill(
+    workers: list[Worker], process: subprocess.Popen[bytes], port: int, rng: random.Random
+) -> None:
+    stop = threading.Event()
+    threads = []
+    for worker in workers:
+        worker.seed = rng.getrandbits(32)
+        client = Client(port, CREDENTIAL)
+        threads.append(threading.Thread(target=worker.run, args=(client, stop), daemon=True))
+    for thread in threads:
+        thread.start()
+    time.sleep(rng.uniform(0.02, 0.4))
+    os.kill(process.pid, signal.SIGKILL)
+    stop.set()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive(), "a worker hangs"

@@ -1,0 +1,13 @@
+"""What was acknowledged is there after SIGKILL; the long version is in tests/proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.durability.rounds import kill_rounds
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=1)
+    assert lost == []
+    assert acknowledged > 0

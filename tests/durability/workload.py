@@ -1,0 +1,187 @@
+"""Random writers that know what must be there after the server was killed.
+
+Each worker owns its blobs, so what it was told last is what must be found: the state of the last
+acknowledged write, or of the one write that was under way when the server died. Used by the kill
+rounds; must not live here: starting and killing of servers (rounds.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import random
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from tests.conformance.answer import Answer
+from tests.conformance.client import PUT_BLOB, Client
+
+BLOBS = 6
+SIZES = (0, 10, 1024, 9_000, 70_000, 400_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a blob must look like; `digest` None = it must not exist."""
+
+    digest: str | None = None
+    tag: str = ""
+    lease_id: str = ""
+
+
+ABSENT = Expected()
+
+
+@dataclass(slots=True)
+class Blob:
+    """One blob: its acknowledged state, and the state of the write under way, if any."""
+
+    name: str
+    known: Expected = ABSENT
+    pending: Expected | None = None
+
+
+@dataclass(slots=True)
+class Worker:
+    """One client that writes to its own blobs until the server is gone.
+
+    Arguments:
+        number: names its blobs.
+        seed: what it does is a function of it.
+    """
+
+    number: int
+    seed: int
+    container: str
+    acknowledged: int = 0
+    failure: str = ""
+    blobs: list[Blob] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.blobs = [Blob(f"w{self.number}/blob {i}") for i in range(BLOBS)]
+
+    def run(self, client: Client, stop: threading.Event) -> None:
+        """Write until `stop` is set or the connection breaks."""
+        rng = random.Random(self.seed)
+        while not stop.is_set():
+            blob = rng.choice(self.blobs)
+            try:
+                self._one(client, blob, rng)
+            except (OSError, http.client.HTTPException):
+                return
+            except AssertionError as error:
+                self.failure = str(error)
+                return
+
+    def _one(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        absent = blob.known.digest is None
+        choices: list[Callable[[Client, Blob, random.Random], None]] = [self._put, self._blocks]
+        if not absent:
+            choices += [self._metadata, self._lease, self._copy, self._delete]
+        rng.choice(choices)(client, blob, rng)
+
+    def _change(
+        self, blob: Blob, after: Expected, status: int, send: Callable[[], Answer]
+    ) -> Answer:
+        blob.pending = after
+        answer = send()
+        assert answer.status == status, f"{blob.name}: {answer.status} {answer.code}"
+        blob.known, blob.pending = after, None
+        self.acknowledged += 1
+        return answer
+
+    def _target(self, blob: Blob, query: str = "") -> str:
+        return f"/{self.container}/{quote(blob.name)}{query}"
+
+    def _put(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        body = rng.randbytes(rng.choice(SIZES))
+        tag = uuid.UUID(int=rng.getrandbits(128)).hex
+        headers = {**PUT_BLOB, "x-ms-meta-tag": tag, **_lease_header(blob)}
+        after = replace(blob.known, digest=_digest(body), tag=tag)
+        self._change(blob, after, 201, lambda: client.put(self._target(blob), headers, body))
+
+    def _blocks(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        parts = [rng.randbytes(rng.choice((1, 5_000, 60_000))) for _ in range(rng.randint(1, 4))]
+        ids = [base64.b64encode(f"{i:04}".encode()).decode() for i in range(len(parts))]
+        for block_id, part in zip(ids, parts, strict=True):
+            target = self._target(blob, f"?comp=block&blockid={quote(block_id, safe='')}")
+            answer = client.put(target, _lease_header(blob), part)
+            assert answer.status == 201, f"Put Block: {answer.status} {answer.code}"
+        xml = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
+        tag = uuid.UUID(int=rng.getrandbits(128)).hex
+        headers = {"x-ms-meta-tag": tag, **_lease_header(blob)}
+        after = replace(blob.known, digest=_digest(b"".join(parts)), tag=tag)
+        body = f"<BlockList>{xml}</BlockList>".encode()
+        target = self._target(blob, "?comp=blocklist")
+        self._change(blob, after, 201, lambda: client.put(target, headers, body))
+
+    def _metadata(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        tag = uuid.UUID(int=rng.getrandbits(128)).hex
+        headers = {"x-ms-meta-tag": tag, **_lease_header(blob)}
+        target = self._target(blob, "?comp=metadata")
+        self._change(blob, replace(blob.known, tag=tag), 200, lambda: client.put(target, headers))
+
+    def _lease(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        target = self._target(blob, "?comp=lease")
+        if blob.known.lease_id:
+            headers = {"x-ms-lease-action": "release", "x-ms-lease-id": blob.known.lease_id}
+            after = replace(blob.known, lease_id="")
+            self._change(blob, after, 200, lambda: client.put(target, headers))
+            return
+        lease_id = str(uuid.UUID(int=rng.getrandbits(128), version=4))
+        headers = {
+            "x-ms-lease-action": "acquire",
+            "x-ms-lease-duration": "-1",
+            "x-ms-proposed-lease-id": lease_id,
+        }
+        after = replace(blob.known, lease_id=lease_id)
+        self._change(blob, after, 201, lambda: client.put(target, headers))
+
+    def _copy(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        other = rng.choice(self.blobs)
+        source = f"{client.url}{self._target(blob)}"
+        headers = {"x-ms-copy-source": source, **_lease_header(other)}
+        after = replace(other.known, digest=blob.known.digest, tag=blob.known.tag)
+        self._change(other, after, 202, lambda: client.put(self._target(other), headers))
+
+    def _delete(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        headers = _lease_header(blob)
+        self._change(blob, ABSENT, 202, lambda: client.delete(self._target(blob), headers))
+
+    def verify(self, client: Client) -> list[str]:
+        """What is not as it must be. The state that is found becomes the known one."""
+        lost = []
+        for blob in self.blobs:
+            found = _found(client, self._target(blob), blob)
+            allowed = [blob.known] if blob.pending is None else [blob.known, blob.pending]
+            if found not in allowed:
+                lost.append(f"{blob.name}: found {found}, allowed {allowed}")
+            blob.known, blob.pending = found, None
+        return lost
+
+
+def _found(client: Client, target: str, blob: Blob) -> Expected:
+    answer = client.get(target)
+    if answer.status == 404:
+        return ABSENT
+    assert answer.status == 200, f"{target}: {answer.status} {answer.code}"
+    lease_id = ""
+    if answer.headers.get("x-ms-lease-state") == "leased":
+        ids = {blob.known.lease_id, blob.pending.lease_id if blob.pending else ""} - {""}
+        lease_id = next(
+            (one for one in ids if client.head(target, {"x-ms-lease-id": one}).status == 200),
+            "another id",
+        )
+    return Expected(_digest(answer.body), answer.headers.get("x-ms-meta-tag") or "", lease_id)
+
+
+def _lease_header(blob: Blob) -> dict[str, str]:
+    return {"x-ms-lease-id": blob.known.lease_id} if blob.known.lease_id else {}
+
+
+def _digest(body: bytes) -> str:
+    return f"{len(body)}:{hashlib.sha256(body).hexdigest()[:16]}"
