@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import ssl
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -70,6 +70,7 @@ class App:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.settings = settings
         self.failed: asyncio.Future[EngineError] | None = None
+        self.certificate: Path | None = None  # the one that the server made itself
         self._clock = clock
         self._http: HttpServer | None = None
         self._closing: list[Callable[[], Awaitable[object]]] = []
@@ -84,7 +85,7 @@ class App:
             self.accounts = _served_accounts(self.settings)
             self.store = await self._open_store()
             self._closing.append(self.store.close)
-            tls = _tls_context(self.settings, self._clock)
+            tls = self._tls_context()
             self.services = Services(self.store, self._clock)
             self._closing.append(self.services.copies.close)
             await self._listen(tls)
@@ -104,7 +105,7 @@ class App:
         await self._close()
         return finished
 
-    async def advance(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         """Move store time (test clock only). Raises ValueError without a test clock."""
         if not self.settings.test_clock:
             raise ValueError("this server was not started with a test clock")
@@ -132,6 +133,29 @@ class App:
         if not self.failed.done():
             self.failed.set_result(error)
 
+    def _tls_context(self) -> ssl.SSLContext | None:
+        wanted = self.settings.tls
+        if wanted is None:
+            return None
+        try:
+            if isinstance(wanted, SelfMade):
+                wanted = TlsFiles(*self_made_certificate(self._own_directory(), self._clock))
+                self.certificate = wanted.certificate
+            return load_context(wanted.certificate, wanted.key)
+        except OSError as error:  # ssl.SSLError is one
+            raise ConfigError(f"TLS cannot be used: {error}") from None
+
+    def _own_directory(self) -> Path:
+        if self.settings.data is not None:
+            return self.settings.data
+        made = tempfile.TemporaryDirectory(prefix="strongroom-")
+
+        async def remove() -> None:
+            made.cleanup()
+
+        self._closing.append(remove)
+        return Path(made.name)
+
     async def _listen(self, tls: ssl.SSLContext | None) -> None:
         telemetry = Telemetry(self._connections, self._waiters)
         own = self._own_endpoints(telemetry)
@@ -151,9 +175,7 @@ class App:
 
         def render(error: StorageError, request: Request | None) -> Response:
             request_id = guid(self._clock)
-            response = pipeline.render_error(
-                error, request, request_id, self._clock.wall_ticks()
-            )
+            response = pipeline.render_error(error, request, request_id, self._clock.wall_ticks())
             response.headers.append(("x-ms-request-id", request_id))
             return response
 
@@ -203,20 +225,6 @@ def _served_accounts(settings: Settings) -> ServedAccounts:
         raise ConfigError(str(error)) from None
 
 
-def _tls_context(settings: Settings, clock: Clock) -> ssl.SSLContext | None:
-    wanted = settings.tls
-    if wanted is None:
-        return None
-    try:
-        if isinstance(wanted, SelfMade):
-            if settings.data is None:
-                raise ConfigError("a certificate made by the server needs a data directory")
-            wanted = TlsFiles(*self_made_certificate(Path(settings.data), clock))
-        return load_context(wanted.certificate, wanted.key)
-    except OSError as error:  # ssl.SSLError is one
-        raise ConfigError(f"TLS cannot be used: {error}") from None
-
-
 async def serve(
     settings: Settings,
     clock: Clock,
@@ -232,7 +240,6 @@ async def serve(
     Raises: as App.start.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    os.umask(0o077)
     app = App(settings, clock)
     await app.start()
     assert app.failed is not None

@@ -25,6 +25,8 @@ BLOCK_LIST_BODY_BYTES_MAX: Final = 16 * MIB
 XML_BODY_BYTES_MAX: Final = 64 * KIB
 
 METADATA_BYTES_MAX: Final = 8 * KIB
+# One stored HTTP property; so that a blob's record stays within what an engine takes.
+PROPERTY_CHARS_MAX: Final = 4 * KIB
 STORED_POLICIES_MAX: Final = 5
 POLICY_ID_CHARS_MAX: Final = 64
 CORS_RULES_MAX: Final = 5

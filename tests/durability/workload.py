@@ -170,13 +170,13 @@ def _found(client: Client, target: str, blob: Blob) -> Expected:
         return ABSENT
     assert answer.status == 200, f"{target}: {answer.status} {answer.code}"
     lease_id = ""
-    if answer.headers.get("x-ms-lease-state") == "leased":
+    if answer.get("x-ms-lease-state") == "leased":
         ids = {blob.known.lease_id, blob.pending.lease_id if blob.pending else ""} - {""}
         lease_id = next(
             (one for one in ids if client.head(target, {"x-ms-lease-id": one}).status == 200),
             "another id",
         )
-    return Expected(_digest(answer.body), answer.headers.get("x-ms-meta-tag") or "", lease_id)
+    return Expected(_digest(answer.body), answer.get("x-ms-meta-tag") or "", lease_id)
 
 
 def _lease_header(blob: Blob) -> dict[str, str]:

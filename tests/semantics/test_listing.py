@@ -197,3 +197,9 @@ def test_markers_of_others_are_refused(marker: str) -> None:
 def test_any_text_is_a_marker_or_refused(marker: str) -> None:
     seen = outcome(lambda: listing.decode_marker(marker))
     assert seen in ("ok", "400 InvalidQueryParameterValue")
+
+
+def test_a_marker_behind_the_prefix_ends_the_listing() -> None:
+    page: Page[str] = Page("a", "", 10, (b"z", b""))
+    assert page.done
+    assert page.marker is None

@@ -90,9 +90,12 @@ class Client:
         await self.send(data)
         return await self.answer(method=method)
 
-    async def answer(self, *, method: str = "GET") -> Answer:
-        """The next final response. Raises AssertionError when it is malformed."""
-        head = await self.reader.readuntil(b"\r\n\r\n")
+    async def answer(self, *, method: str = "GET", head: bytes = b"") -> Answer:
+        """The next final response (its head may have been read already).
+
+        Raises: AssertionError: it is malformed.
+        """
+        head = head or await self.reader.readuntil(b"\r\n\r\n")
         answer = parse_head(head)
         assert answer.status >= 200, answer
         if method == "HEAD" or answer.status in (204, 304):
@@ -125,7 +128,7 @@ class Client:
                 return body
 
     async def interim(self) -> bytes:
-        """The next interim response (1xx), raw."""
+        """The next head, as it is: of an interim response (1xx), or of any."""
         return await self.reader.readuntil(b"\r\n\r\n")
 
     async def ended(self) -> bytes:
@@ -200,6 +203,12 @@ async def serving(
         yield served
     finally:
         await server.close()
+
+
+async def no_more_than(served: Served, connections: int) -> None:
+    """Wait until the server has no more connections than that."""
+    while served.server.connection_count > connections:  # noqa: ASYNC110 - the server has no event
+        await asyncio.sleep(0.01)
 
 
 async def listen_somewhere(server: HttpServer, host: str) -> int:

@@ -1,8 +1,9 @@
-"""Bodies: the chunked coding against llhttp as the judge, and what the handler's reader promises."""
+"""Bodies: the chunked coding with llhttp as the judge, and what the reader promises."""
 
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import httptools
 import pytest
@@ -36,7 +37,7 @@ def decode(pieces: list[bytes]) -> tuple[bytes, bytes, bool]:
 
 def cut(data: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(c % (len(data) + 1) for c in cuts), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [data[a:b] for a, b in pairwise(edges) if a < b]
 
 
 @given(chunk_lists, st.lists(st.integers(0, 500), max_size=9), st.booleans(), st.booleans())
@@ -82,9 +83,8 @@ CHUNKY = st.one_of(
 def test_what_is_accepted_is_read_alike_by_llhttp(data: bytes) -> None:
     try:
         body, rest, done = decode([data])
-    except StorageError as error:
-        assert error.row.status == 400
-        return
+    except StorageError:
+        return  # which code a refusal has is tested below
     if not done:
         return  # it may still be refused
     judge = Judge()

@@ -56,7 +56,7 @@ def test_a_client_that_leaves_just_before_a_file_is_sent() -> None:
                 connection = next(iter(served.server._connections))
                 while not connection._transport.get_write_buffer_size():
                     yield b"z" * 65_536  # until the kernel takes no more
-                yield FileSlice(file, 0, 4 * MIB)  # type: ignore[arg-type]
+                yield FileSlice(file, 0, 4 * MIB)
 
             async def handler(request: Request) -> Response:
                 return Response(200, [], pieces(), finished=over.set)

@@ -1,4 +1,4 @@
-"""Response bodies over sockets: pieces, files, failures midway, and that `finished` is called once."""
+"""Response bodies over sockets: pieces, files, failures midway; `finished` is called once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from strongroom.errors import BLOB_NOT_FOUND, StorageError
 from strongroom.values import FileSlice
 from strongroom.wire.http import Request, Response
-from tests.servers.loopback import QUICK, Handler, get, run, serving
+from tests.servers.loopback import QUICK, Handler, get, no_more_than, run, serving
 
 MIB = 2**20
 CONTENT = bytes(range(256)) * (20 * 4096)  # 20 MiB
@@ -23,7 +23,7 @@ def _file() -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile() as file:
         file.write(CONTENT)
         file.flush()
-        yield file  # type: ignore[misc]
+        yield file
 
 
 class Finish:
@@ -144,9 +144,11 @@ def test_a_body_that_fails_midway_never_looks_complete(size: int | None) -> None
 
 
 def test_a_body_that_fails_at_once_becomes_an_error(caplog: pytest.LogCaptureFixture) -> None:
-    async def refusing() -> AsyncIterator[bytes]:
+    def missing() -> bytes:
         raise StorageError(BLOB_NOT_FOUND)
-        yield b""
+
+    async def refusing() -> AsyncIterator[bytes]:
+        yield missing()
 
     async def scenario() -> None:
         finish = Finish()
@@ -240,8 +242,7 @@ def test_a_client_that_stops_reading_is_given_up(what: str, file: BinaryIO) -> N
             client = await served.connect(limit=1000)
             await client.send(get())
             await finish.event.wait()
-            while served.server.connection_count:
-                await asyncio.sleep(0.02)
+            await no_more_than(served, 0)
             client.writer.transport.abort()
         assert finish.calls == 1
         assert [e.complete for e in served.exchanges] == [False]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 import stat
 import tempfile
@@ -15,7 +14,7 @@ from strongroom.clock import ManualClock, SystemClock
 from strongroom.servers.tls import load_context, self_made_certificate
 from strongroom.values import FileSlice
 from strongroom.wire.http import Request, Response
-from tests.servers.loopback import QUICK, get, put, run, serving
+from tests.servers.loopback import QUICK, get, no_more_than, put, run, serving
 
 MIB = 2**20
 DAY_S = 24 * 3600.0
@@ -57,8 +56,8 @@ def test_files_are_sent_encrypted(tmp_path: Path) -> None:
             file.flush()
 
             async def pieces() -> AsyncIterator[FileSlice]:
-                yield FileSlice(file, 1, len(content) - 1)  # type: ignore[arg-type]
-                yield FileSlice(file, 0, 1)  # type: ignore[arg-type]
+                yield FileSlice(file, 1, len(content) - 1)
+                yield FileSlice(file, 0, 1)
 
             async def handler(request: Request) -> Response:
                 return Response(200, [], pieces(), len(content))
@@ -97,8 +96,7 @@ def test_broken_handshakes_and_silence_harm_nobody(tmp_path: Path) -> None:
             assert (await good.ask(get())).body == b"True 0"
             for client in (broken, silent, good):
                 await client.close()
-            while served.server.connection_count:
-                await asyncio.sleep(0.02)
+            await no_more_than(served, 0)
 
     run(scenario())
 

@@ -46,8 +46,8 @@ class Permission:
     """What an operation asks of its caller. The owner of an account key may do everything.
 
     Attributes:
-        account_sas: (resource type `s`, `c` or `o`; alternatives), or None = never by an account
-            SAS.
+        account_sas: (resource types among `sco`, one of them is enough; alternatives), or None =
+            never by an account SAS.
         sas: alternatives for a service or user delegation SAS, or None = never by one. An
             alternative is one letter, or several that are needed together (`au`); one of them is
             enough.
@@ -65,8 +65,8 @@ class Permission:
     letters_since: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.account_sas is not None and self.account_sas[0] not in _RESOURCE_TYPES:
-            raise ValueError(f"resource type {self.account_sas[0]!r} is none of s, c, o")
+        if self.account_sas is not None and not set(self.account_sas[0]) <= _RESOURCE_TYPES.keys():
+            raise ValueError(f"resource types {self.account_sas[0]!r} are not among s, c, o")
         if self.key_only and (self.account_sas is not None or self.sas is not None):
             raise ValueError("an operation for keys only cannot name letters of a SAS")
 
@@ -205,12 +205,12 @@ def _judge_account_scope(sas: Sas, needs: Permission, target: Target) -> tuple[s
         )
     if needs.account_sas is None:
         raise _refusal(AUTHORIZATION_FAILURE, "No account SAS can permit the operation.")
-    resource_type, alternatives = needs.account_sas
-    if resource_type not in sas.srt:
+    resource_types, alternatives = needs.account_sas
+    if not set(resource_types) & set(sas.srt):
+        named = " or ".join(f"{one} ({_RESOURCE_TYPES[one]})" for one in resource_types)
         raise _refusal(
             AUTHORIZATION_RESOURCE_TYPE_MISMATCH,
-            f"It needs srt={resource_type} ({_RESOURCE_TYPES[resource_type]}); "
-            f"the account SAS has srt={sas.srt}.",
+            f"It needs srt={named}; the account SAS has srt={sas.srt}.",
         )
     return alternatives
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.operations import blob, block, container, lease, service, unserved
+from strongroom.operations import blob, block, container, copy, lease, service, unserved
 from strongroom.operations.routes import Routes
 
 ROUTES: Final = Routes(
     (
+        *copy.FIRST,
         *unserved.FIRST,
+        *copy.OPERATIONS,
         *service.OPERATIONS,
         *container.OPERATIONS,
         *lease.OPERATIONS,

@@ -36,6 +36,7 @@ class Admitted:
     grant: Grant
     authorize: Callable[[Place | None], object]
     version: str
+    owner: bool = False
 
 
 async def decode(
@@ -77,6 +78,9 @@ async def decode(
         input=operation.input(**values),
         overrides=admitted.grant.overrides,
         secondary=target.secondary,
+        owner=admitted.owner,
+        host=request.headers.get("host") or "",
+        peer=request.peer,
     )
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from strongroom import errors, limits
 from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
 from strongroom.operations.spec import Field
@@ -88,30 +90,43 @@ _MD5: Final = "x-ms-blob-content-md5"
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 
 
-def _own_properties(request: Request, query: Query) -> ContentProperties:
-    get = request.headers.get
-    md5 = get(_MD5)
-    return ContentProperties(
-        get("x-ms-blob-content-type") or None,
-        get("x-ms-blob-content-encoding") or None,
-        get("x-ms-blob-content-language") or None,
-        wire.md5(md5) if md5 else None,
-        get("x-ms-blob-cache-control") or None,
-        get("x-ms-blob-content-disposition") or None,
+def _text_of(request: Request, *names_here: str) -> str | None:
+    """The first of these headers that says something. Raises InvalidHeaderValue when too long."""
+    for name in names_here:
+        value = request.headers.get(name)
+        if value:
+            if len(value) > limits.PROPERTY_CHARS_MAX:
+                raise invalid_header(name, value, "The value is longer than 4,096 characters.")
+            return value
+    return None
+
+
+def _properties(request: Request, standard: bool) -> ContentProperties:
+    md5 = request.headers.get(_MD5)
+    texts = (
+        _text_of(request, *((own, other) if standard else (own,)))
+        for _, own, other in _PROPERTY_HEADERS
     )
+    content_type, encoding, language, cache_control, disposition = texts
+    return ContentProperties(
+        content_type,
+        encoding,
+        language,
+        wire.md5(md5) if md5 else None,
+        cache_control,
+        disposition,
+    )
+
+
+def _own_properties(request: Request, query: Query) -> ContentProperties:
+    return _properties(request, standard=False)
 
 
 def _body_properties(request: Request, query: Query) -> ContentProperties:
-    get = request.headers.get
-    md5 = get(_MD5)
-    return ContentProperties(
-        get("x-ms-blob-content-type") or get("content-type") or DEFAULT_CONTENT_TYPE,
-        get("x-ms-blob-content-encoding") or get("content-encoding") or None,
-        get("x-ms-blob-content-language") or get("content-language") or None,
-        wire.md5(md5) if md5 else None,
-        get("x-ms-blob-cache-control") or get("cache-control") or None,
-        get("x-ms-blob-content-disposition") or get("content-disposition") or None,
-    )
+    found = _properties(request, standard=True)
+    if found.content_type is None:
+        return msgspec.structs.replace(found, content_type=DEFAULT_CONTENT_TYPE)
+    return found
 
 
 _OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
@@ -182,6 +197,11 @@ def _names(prefix: str) -> tuple[str, ...]:
     return (*(prefix + name for name in _CONDITION_HEADERS[:4]), prefix + "if-tags")
 
 
+COPY_SOURCE: Final = header("source", "x-ms-copy-source", required=True)
+COPY_ID: Final = parameter("copy_id", "copyid", required=True)
+SOURCE_MD5: Final = header(
+    "source_md5", "x-ms-source-content-md5", lambda _, value: wire.md5(value)
+)
 SOURCE_CONDITIONS: Final = Field(
     "source_conditions",
     lambda request, query: conditions(request, "x-ms-source-"),
@@ -266,7 +286,7 @@ BLOCK_LIST_UNCOMMITTED: Final = parameter(
     "uncommitted", "blocklisttype", _block_list_type(1), default=False
 )
 DELETE_SNAPSHOTS: Final = header(
-    "option", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
+    "snapshots", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
 )
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)

@@ -28,4 +28,6 @@ ACL: Final = Permission(key_only=True)
 SERVICE_LIST: Final = Permission(("s", ("l",)))
 SERVICE_READ: Final = Permission(("s", ("r",)))
 SERVICE_WRITE: Final = Permission(("s", ("w",)))
+NOBODY: Final = PublicAccess.NONE
+"""Public access where there is no container."""
 ANYONE: Final = Permission(public=PublicAccess.BLOB)

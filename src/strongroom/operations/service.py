@@ -69,7 +69,7 @@ GET_ACCOUNT_INFORMATION: Final = Operation(
     resource=Resource.SERVICE,
     restype="account",
     comp="properties",
-    permission=Permission(("s", ("r",))),
+    permission=Permission(("sco", ("r",))),
     returns=_INFORMATION,
     run=account.get_information,
 )
@@ -81,7 +81,7 @@ GET_ACCOUNT_INFORMATION_CONTAINER: Final = Operation(
     resource=Resource.CONTAINER,
     restype="account",
     comp="properties",
-    permission=Permission(("c", ("r",)), ("r",)),
+    permission=Permission(("sco", ("r",)), ("r",)),
     returns=_INFORMATION,
     run=account.get_information,
 )
@@ -93,7 +93,7 @@ GET_ACCOUNT_INFORMATION_BLOB: Final = Operation(
     resource=Resource.BLOB,
     restype="account",
     comp="properties",
-    permission=Permission(("o", ("r",)), ("r",)),
+    permission=Permission(("sco", ("r",)), ("r",)),
     returns=_INFORMATION,
     run=account.get_information,
 )

@@ -171,8 +171,6 @@ class Connection(asyncio.Protocol):
             self._body.fail(StorageError(INCOMPLETE_BODY))
         self._tell_gone()
         self._wake()
-        if self._sender.in_kernel:
-            self._give_up()
         if self._task.done():
             self._owner.forget(self)
 

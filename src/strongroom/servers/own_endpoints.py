@@ -64,6 +64,7 @@ class OwnEndpoints:
         else:
             response = _problem(404, f"There are {PREFIX}health, {PREFIX}metrics, {PREFIX}clock.")
         response.headers.append(("Cache-Control", "no-store"))
+        response.operation = "own endpoint"
         return response
 
     def _health(self, request: Request) -> Response:

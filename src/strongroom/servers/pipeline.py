@@ -18,7 +18,7 @@ from strongroom import errors
 from strongroom.auth.accounts import Accounts
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import Grant, authorize
-from strongroom.auth.claims import Anonymous, Claim, SasClaim
+from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
 from strongroom.auth.request import Service
 from strongroom.auth.request import Target as Signed
 from strongroom.clock import Clock, guid
@@ -137,7 +137,8 @@ async def _answer(context: Context, asked: Asked) -> Response:
     grant = admit(place)
     _refuse_unserved(operation, asked)
     version = asked.version or DEFAULT_VERSION
-    admitted = Admitted(asked.target, place, grant, admit, version)
+    owner = isinstance(claim, SharedKeyClaim)
+    admitted = Admitted(asked.target, place, grant, admit, version, owner)
     call = await codec.decode(operation, request, asked.query, admitted)
     result = await _run(context, operation, call, asked.query)
     return codec.encode(operation, result, call, _origin(asked))

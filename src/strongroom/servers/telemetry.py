@@ -109,9 +109,7 @@ def _log_request(exchange: Exchange, operation: str) -> None:
 def masked_target(path: str, query: str | None) -> str:
     """A request's path and query in printable ASCII, without the signature of a SAS."""
     target = path if query is None else f"{path}?{'&'.join(map(_masked, query.split('&')))}"
-    return "".join(
-        char if " " < char < "\x7f" else f"%{ord(char) & 0xFF:02X}" for char in target
-    )
+    return "".join(char if " " < char < "\x7f" else f"%{ord(char) & 0xFF:02X}" for char in target)
 
 
 def _masked(parameter: str) -> str:

@@ -100,6 +100,9 @@ class Call(Generic[I_co]):
     input: I_co
     overrides: Overrides = NO_OVERRIDES
     secondary: bool = False
+    owner: bool = False
+    host: str = ""
+    peer: str = ""
 
 
 Piece = bytes | FileSlice

@@ -16,8 +16,8 @@ BROKEN: Final = EngineError
 
 
 def refusal_of(error: EngineError) -> StorageError:
-    """507 InsufficientStorage when the disk is full, otherwise 500 InternalError: the outcome of the
-    request is then unknown or nothing, and the engine has said why in its log."""
+    """507 InsufficientStorage when the disk is full, otherwise 500 InternalError: the outcome of
+    the request is then unknown or nothing, and the engine has said why in its log."""
     if isinstance(error, Full):
         return StorageError(errors.INSUFFICIENT_STORAGE)
     return StorageError(errors.INTERNAL_ERROR)

@@ -1,5 +1,24 @@
 """What Strongroom ships for tests, its own and its users'.
 
-Here live the history checker and its models, and what else a suite needs to drive and judge a
-server. Nothing in the server may import this package.
+Here live a real server to test against (`InProcessServer`, `Server`), its movable clock, the history
+checker and its models. Nothing in the server may import this package. See docs/testing.md.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strongroom.testing.server import InProcessServer, Server
+
+__all__ = ["InProcessServer", "Server"]
+
+
+def __getattr__(name: str) -> object:
+    # The server is imported when it is asked for: who only checks a history need not wait for it,
+    # and neither does a test run that finds the pytest plugin and does not use it.
+    if name in __all__:
+        from strongroom.testing import server
+
+        return getattr(server, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

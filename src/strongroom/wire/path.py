@@ -67,8 +67,7 @@ def parse(raw_path: str, host: str | None, suffixes: tuple[str, ...] = BLOB_SUFF
     return Target(
         name,
         decode(raw_container) or None,
-        # The service takes a backslash for a slash; so do the clients that write it encoded.
-        decode(raw_blob).replace("\\", "/") or None,
+        decode(raw_blob) or None,
         name != label,
         account is not None,
     )

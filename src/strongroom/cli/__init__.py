@@ -1,0 +1,64 @@
+"""The command `strongroom`: one module per noun, put together here.
+
+Lives here: the list of commands. Must not live here: what they do; the server's modules are imported
+by the command that needs them, so that `--help` and the others start quickly.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from strongroom import __version__
+from strongroom.cli import account, backup, doctor, serve
+from strongroom.cli.exits import EXIT_CODES_HELP
+
+_HELP = f"""
+A strongly consistent storage server that speaks the Azure Storage protocol.
+
+Examples
+
+  strongroom serve
+  strongroom serve --data /srv/strongroom --tls
+  strongroom account add orders
+  strongroom backup ./strongroom-data ./backup-of-today
+  strongroom doctor ./strongroom-data
+
+{EXIT_CODES_HELP}
+"""
+
+app = typer.Typer(
+    name="strongroom",
+    help=_HELP,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("serve", help=serve.HELP)(serve.serve)
+app.add_typer(account.app, name="account")
+app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
+app.command("restore", help=backup.RESTORE_HELP)(backup.restore)
+app.command("doctor", help=doctor.HELP)(doctor.doctor)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"strongroom {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
+def main() -> None:
+    """Run the command with this process's arguments."""
+    app()

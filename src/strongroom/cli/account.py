@@ -1,0 +1,176 @@
+"""`strongroom account`: the accounts of an accounts file and their keys.
+
+Lives here: flags, and what is shown. Must not live here: the file's format (auth/accounts.py) and
+its replacement (servers/accounts_file.py). A key is never an argument, since `ps` shows those, and
+is never printed but by the command that made it, or when `--show` asks for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from strongroom.auth.accounts import Account
+    from strongroom.servers.accounts_file import Edit
+
+_HELP = """
+Accounts and their keys. A running server sees a change with the next request.
+
+Both keys of an account sign: rotate makes a new first key and keeps the one before as the second, so that clients can change over; remove-old-key then ends it.
+
+Examples
+
+  strongroom account add orders
+  strongroom account rotate orders
+  strongroom account remove-old-key orders
+  strongroom account list --json
+  head -c 64 /dev/urandom | base64 -w0 | strongroom account add orders --key-stdin
+"""  # noqa: E501 - paragraphs are filled by whoever shows them
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+
+Name = Annotated[str, typer.Argument(help="3 to 24 lower-case letters and digits.")]
+Data = Annotated[Path, typer.Option(help="The data directory.", envvar="STRONGROOM_DATA")]
+File = Annotated[
+    Path | None, typer.Option(help="Accounts file.  [default: accounts.json in --data]")
+]
+KeyStdin = Annotated[
+    bool,
+    typer.Option("--key-stdin", help="Read the key (base64) from standard input, don't make one."),
+]
+_DATA = Path("strongroom-data")
+
+
+@app.command("add")
+def add(
+    name: Name, data: Data = _DATA, accounts_file: File = None, key_stdin: KeyStdin = False
+) -> None:
+    """Add an account. Prints the key that was made for it."""
+    from strongroom.auth.accounts import Account
+
+    key = _new_key(key_stdin)
+
+    def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
+        if any(account.name == name for account in accounts):
+            fail(Exit.REFUSED, f"there is an account {name!r} already; rotate gives it a new key")
+        return (*accounts, Account(name, (key,)))
+
+    path = _change(data, accounts_file, edit)
+    _say(f"Account {name} is in {path}.", key, key_stdin)
+
+
+@app.command("rotate")
+def rotate(
+    name: Name, data: Data = _DATA, accounts_file: File = None, key_stdin: KeyStdin = False
+) -> None:
+    """Give an account a new first key; its first key until now becomes the second and still works.
+
+    A second key that there was before is gone.
+    """
+    key = _new_key(key_stdin)
+    _change(data, accounts_file, _edit_one(name, lambda account: account.rotated(key)))
+    text = f"Account {name} has a new key; the old one works until remove-old-key {name}."
+    _say(text, key, key_stdin)
+
+
+@app.command("remove-old-key")
+def remove_old_key(name: Name, data: Data = _DATA, accounts_file: File = None) -> None:
+    """End an account's second key: only the newest one works from now on."""
+    _change(data, accounts_file, _edit_one(name, lambda account: account.without_old_key()))
+    typer.echo(f"Account {name} has one key.")
+
+
+@app.command("list")
+def list_accounts(
+    data: Data = _DATA,
+    accounts_file: File = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show the keys too.")] = False,
+) -> None:
+    """List the accounts of the file."""
+    from strongroom.auth.accounts import AccountsError
+    from strongroom.servers.accounts_file import read_accounts
+
+    path = _path(data, accounts_file)
+    try:
+        accounts = read_accounts(path)
+    except FileNotFoundError:
+        accounts = ()
+    except (OSError, AccountsError) as error:
+        fail(Exit.SETTINGS, str(error))
+    if as_json:
+        typer.echo(json.dumps([_facts(account, show) for account in accounts], indent=2))
+        return
+    if not accounts:
+        typer.echo(f"No accounts in {path}.")
+    for account in accounts:
+        keys = "one key" if len(account.keys) == 1 else f"{len(account.keys)} keys"
+        typer.echo(f"{account.name}  {keys}")
+        for text in _texts(account) if show else ():
+            typer.echo(f"  {text}")
+
+
+def _facts(account: Account, show: bool) -> dict[str, object]:
+    facts: dict[str, object] = {"name": account.name, "key_count": len(account.keys)}
+    return facts | {"keys": _texts(account)} if show else facts
+
+
+def _texts(account: Account) -> list[str]:
+    return [base64.b64encode(key).decode() for key in account.keys]
+
+
+def _path(data: Path, accounts_file: Path | None) -> Path:
+    from strongroom.config import ACCOUNTS_FILE_NAME
+
+    return data / ACCOUNTS_FILE_NAME if accounts_file is None else accounts_file
+
+
+def _new_key(from_stdin: bool) -> bytes:
+    from strongroom.auth.accounts import GENERATED_KEY_BYTES
+    from strongroom.clock import SystemClock
+
+    if not from_stdin:
+        return SystemClock().random_bytes(GENERATED_KEY_BYTES)
+    try:
+        key = base64.b64decode(sys.stdin.readline().strip(), validate=True)
+    except ValueError:
+        fail(Exit.USAGE, "the key on standard input is not base64")
+    if not key:
+        fail(Exit.USAGE, "there is no key on standard input")
+    return key
+
+
+def _edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
+    def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
+        if all(account.name != name for account in accounts):
+            fail(Exit.REFUSED, f"there is no account {name!r}")
+        return tuple(change(account) if account.name == name else account for account in accounts)
+
+    return edit
+
+
+def _change(data: Path, accounts_file: Path | None, edit: Edit) -> Path:
+    from strongroom.auth.accounts import AccountsError
+    from strongroom.servers.accounts_file import change_accounts
+
+    path = _path(data, accounts_file)
+    try:
+        change_accounts(path, edit)
+    except (OSError, AccountsError) as error:
+        fail(Exit.SETTINGS, str(error))
+    return path
+
+
+def _say(text: str, key: bytes, given: bool) -> None:
+    typer.echo(text)
+    if not given:
+        typer.echo(f"Key: {base64.b64encode(key).decode()}")

@@ -1,0 +1,79 @@
+"""`strongroom backup` and `strongroom restore`: copies of a data directory.
+
+Lives here: flags and messages. Must not live here: copying (engines/backup.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.progress import shown
+
+BACKUP_HELP = """
+Copy a data directory as it is now, also while a server has it open.
+
+The backup holds every write that was answered before the command began. Accounts and their keys are not part of it.
+
+Examples
+
+  strongroom backup ./strongroom-data ./backups/monday
+"""  # noqa: E501 - paragraphs are filled by whoever shows them
+RESTORE_HELP = """
+Make a new data directory from a backup, which stays as it is.
+
+Examples
+
+  strongroom restore ./backups/monday ./strongroom-data
+"""
+
+
+def backup(
+    data: Annotated[Path, typer.Argument(help="The data directory.")],
+    target: Annotated[Path, typer.Argument(help="A new or empty directory.")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
+    """See BACKUP_HELP."""
+    from strongroom.config import ACCOUNTS_FILE_NAME
+    from strongroom.engines.backup import backup as back_up
+
+    with refusing(), shown("Copying", quiet) as progress:
+        back_up(data, target, progress)
+    if quiet:
+        return
+    typer.echo(f"{target} is a backup of {data}; strongroom restore makes use of it.")
+    accounts = data / ACCOUNTS_FILE_NAME
+    if accounts.exists():
+        typer.echo(f"The keys in {accounts} are not in it: keep a copy of that file elsewhere.")
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="The backup.")],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
+    """See RESTORE_HELP."""
+    from strongroom.engines.backup import restore as put_back
+
+    with refusing(), shown("Restoring", quiet) as progress:
+        put_back(source, target, progress)
+    if not quiet:
+        typer.echo(f"{target} is ready: strongroom serve --data {target}")
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn what is wrong with a directory into one line and exit code 4."""
+    import apsw
+
+    from strongroom.engines.base import EngineError
+
+    try:
+        yield
+    except (EngineError, OSError, apsw.Error) as error:
+        fail(Exit.DATA, str(error))

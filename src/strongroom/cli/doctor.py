@@ -1,0 +1,59 @@
+"""`strongroom doctor`: is a data directory, or a backup, whole?
+
+Lives here: flags and the report. Must not live here: what is checked (engines/check.py,
+store/integrity.py).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strongroom.cli.backup import refusing
+from strongroom.cli.exits import Exit
+from strongroom.cli.progress import shown
+
+HELP = """
+Check a data directory or a backup: the records, the checksums of all contents, and that everything refers to what is there.
+
+It changes nothing, and may run while a server has the directory open. It ends with 1 when something is wrong.
+
+Examples
+
+  strongroom doctor ./strongroom-data
+  strongroom doctor ./backups/monday --json
+"""  # noqa: E501 - paragraphs are filled by whoever shows them
+
+
+def doctor(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory or backup.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """See HELP."""
+    from strongroom.engines.check import Inspection
+    from strongroom.store.integrity import Integrity
+
+    with refusing(), Inspection(directory) as inspection:
+        integrity = Integrity(inspection)
+        with shown("Checking", as_json) as progress:
+            findings = [*inspection.findings(), *integrity.findings(progress)]
+    counts = integrity.counts()
+    if as_json:
+        report = {
+            "directory": str(directory),
+            "whole": not findings,
+            "counts": counts,
+            "findings": [{"place": f.place, "problem": f.problem} for f in findings],
+        }
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.place}: {finding.problem}")
+        held = ", ".join(f"{count} {name}" for name, count in counts.items())
+        verdict = f"{len(findings)} problems" if findings else "whole"
+        typer.echo(f"{directory}: {verdict} ({held})")
+    if findings:
+        raise typer.Exit(Exit.REFUSED.value)

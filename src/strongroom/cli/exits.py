@@ -1,0 +1,44 @@
+"""How a command ends: exit codes, and errors as one line without a trace.
+
+Lives here: the table of exit codes, as docs/operating.md shows it. Must not live here: which error
+means which code (the commands say so).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NoReturn
+
+import typer
+
+
+class Exit(enum.IntEnum):
+    """What a process's exit code means."""
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    SETTINGS = 3
+    DATA = 4
+    LISTEN = 5
+    STORAGE = 6
+
+
+MEANINGS = {
+    Exit.DONE: "done; for serve: stopped by SIGTERM or SIGINT, everything answered is kept",
+    Exit.REFUSED: "refused, or doctor found something wrong",
+    Exit.USAGE: "wrong flags or arguments",
+    Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows",
+    Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, damaged",
+    Exit.LISTEN: "the address or port cannot be had",
+    Exit.STORAGE: "the disk failed while serving; start again after looking at it",
+}
+EXIT_CODES_HELP = "Exit codes\n\n" + "\n".join(
+    f"  {code.value}  {meaning}" for code, meaning in MEANINGS.items()
+)
+
+
+def fail(code: Exit, message: str) -> NoReturn:
+    """End the command: one line on standard error, and the code."""
+    typer.echo(f"strongroom: {message}", err=True)
+    raise typer.Exit(code.value)

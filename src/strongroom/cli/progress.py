@@ -1,0 +1,27 @@
+"""Progress of long commands, on a terminal only: a log file stays clean.
+
+Lives here: showing. Must not live here: what progresses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[int, int], None]
+"""progress(done, in all)."""
+
+
+@contextmanager
+def shown(title: str, quiet: bool) -> Iterator[Progress | None]:
+    """A bar on standard error while the block runs; None when nobody would see it."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,186 @@
+"""`strongroom serve`: flags and environment to settings, then serve until told to stop.
+
+Lives here: flags, signals, what is printed. Must not live here: how a server is put together
+(app.py), what settings mean (config.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from strongroom.app import App
+    from strongroom.config import SelfMade, Settings, TlsFiles
+    from strongroom.engines.base import EngineError
+
+HELP = """
+Serve until SIGTERM or SIGINT.
+
+Without flags it serves the development account on this machine, so that the connection string UseDevelopmentStorage=true works, and keeps its data in ./strongroom-data.
+
+Accounts come from --account, from the environment (STRONGROOM_ACCOUNTS, else AZURITE_ACCOUNTS: NAME:KEY or NAME:KEY:KEY2, with ; between accounts) and from the accounts file, which is looked at with every request. Where there is none, the development account is served.
+
+Examples
+
+  strongroom serve
+  strongroom serve --data /srv/strongroom --host 0.0.0.0 --cert cert.pem --key key.pem
+  strongroom serve --in-memory --test-clock --blob-port 0
+  STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
+
+Exit codes are those of strongroom --help.
+"""  # noqa: E501 - paragraphs are filled by whoever shows them
+
+_DATA = "Where everything is kept; created when it is missing."
+_ACCOUNT = (
+    "NAME:KEY or NAME:KEY:KEY2, keys in base64. For development only: "
+    "every user of this machine can see it in ps."
+)
+_ALLOW = "Serve the well-known development key to other machines too. It protects nothing."
+_SUFFIX = "A domain below which a label is an account, beside blob.localhost."
+_SOURCE = "HOST or HOST:PORT that copies may read from, though it is a private address."
+_RESERVED = "Reserved: nothing is opened here yet."
+
+
+def serve(
+    data: Annotated[Path, typer.Option(help=_DATA, envvar="STRONGROOM_DATA")] = Path(
+        "strongroom-data"
+    ),
+    in_memory: Annotated[
+        bool, typer.Option("--in-memory", help="Keep nothing: for tests.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
+    blob_port: Annotated[
+        int, typer.Option(help="Port of the Blob service; 0 takes a free one.", min=0, max=65535)
+    ] = 10000,
+    queue_port: Annotated[int, typer.Option(help=_RESERVED, min=0, max=65535)] = 10001,
+    table_port: Annotated[int, typer.Option(help=_RESERVED, min=0, max=65535)] = 10002,
+    cert: Annotated[
+        Path | None, typer.Option(help="Certificate for TLS (PEM), with --key.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="Its private key (PEM), without a password.")
+    ] = None,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="TLS with a certificate made by the server.")
+    ] = False,
+    accounts_file: Annotated[
+        Path | None, typer.Option(help="Accounts file.  [default: accounts.json in --data]")
+    ] = None,
+    account: Annotated[list[str] | None, typer.Option(help=_ACCOUNT)] = None,
+    allow_development_key: Annotated[
+        bool, typer.Option("--allow-development-key", help=_ALLOW)
+    ] = False,
+    test_clock: Annotated[
+        bool, typer.Option("--test-clock", help="Let tests move the clock.")
+    ] = False,
+    host_suffix: Annotated[list[str] | None, typer.Option(help=_SUFFIX)] = None,
+    copy_source_host: Annotated[list[str] | None, typer.Option(help=_SOURCE)] = None,
+    metrics_anywhere: Annotated[
+        bool, typer.Option("--metrics-anywhere", help="Metrics for other machines too.")
+    ] = False,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(help="How much is logged; debug writes a line for each request."),
+    ] = "warning",
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="Form of the log on standard error.")
+    ] = "text",
+) -> None:
+    """See HELP."""
+    from strongroom.config import BLOB_SUFFIXES, ConfigError, Settings, account_sources
+
+    kept = None if in_memory else data
+    try:
+        sources = account_sources(account or (), accounts_file, kept, os.environ)
+    except ConfigError as error:
+        fail(Exit.SETTINGS, str(error))
+    settings = Settings(
+        data=kept,
+        host=host,
+        blob_port=blob_port,
+        queue_port=queue_port,
+        table_port=table_port,
+        accounts=sources,
+        tls=_tls(cert, key, tls),
+        test_clock=test_clock,
+        allow_development_key=allow_development_key,
+        host_suffixes=(*BLOB_SUFFIXES, *_suffixes(host_suffix or ())),
+        copy_source_hosts=tuple(copy_source_host or ()),
+        metrics_anywhere=metrics_anywhere,
+        log_level=log_level,
+        log_format=log_format,
+    )
+    run(settings)
+
+
+def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | SelfMade | None:
+    from strongroom.config import SelfMade, TlsFiles
+
+    if (cert is None) != (key is None):
+        fail(Exit.USAGE, "--cert and --key belong together")
+    if cert is not None and key is not None:
+        if self_made:
+            fail(Exit.USAGE, "--tls makes a certificate; it does not go with --cert and --key")
+        return TlsFiles(cert, key)
+    return SelfMade() if self_made else None
+
+
+def _suffixes(given: list[str] | tuple[()]) -> list[str]:
+    return [suffix.lower().strip(".") for suffix in given if suffix.strip(".")]
+
+
+def run(settings: Settings) -> None:
+    """Serve in this process until a signal or a failure ends it."""
+    from strongroom.app import CannotListen, DataUnusable
+    from strongroom.config import ConfigError
+    from strongroom.servers.telemetry import set_up_logging
+
+    set_up_logging(settings.log_level, settings.log_format)
+    try:
+        broken = asyncio.run(_until_signal(settings))
+    except ConfigError as error:
+        fail(Exit.SETTINGS, str(error))
+    except DataUnusable as error:
+        fail(Exit.DATA, str(error))
+    except CannotListen as error:
+        fail(Exit.LISTEN, str(error))
+    except KeyboardInterrupt:
+        # The second Ctrl-C: what was answered is durable all the same.
+        raise typer.Exit(130) from None
+    if broken is not None:
+        fail(
+            Exit.STORAGE,
+            f"the disk failed, so the server stopped: {broken}. Everything that was answered is "
+            "kept; look at the disk, then start again.",
+        )
+
+
+async def _until_signal(settings: Settings) -> EngineError | None:
+    from strongroom.app import serve as serve_app
+    from strongroom.cli.banner import banner
+    from strongroom.clock import SystemClock
+
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def ask() -> None:
+        stop.set()
+        # Whoever asks twice does not want to wait.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask)
+
+    def started(app: App) -> None:
+        typer.echo(banner(app))
+
+    return await serve_app(settings, SystemClock(), stop, started)

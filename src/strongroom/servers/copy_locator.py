@@ -1,0 +1,123 @@
+"""Which copy sources are blobs of this server, and whether the caller may read them.
+
+Lives here: the recognition of this server in a URL, and the same authentication and authorization
+that a GET of that URL would meet. Must not live here: reading the source (services/copy_*.py).
+Source: "Copy Blob", remarks on authorization of the source; reference section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from strongroom import errors
+from strongroom.auth.authenticate import authenticate
+from strongroom.auth.authorize import authorize
+from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
+from strongroom.errors import StorageError
+from strongroom.operations import permissions
+from strongroom.operations.spec import Resource
+from strongroom.semantics import snapshots
+from strongroom.servers import pipeline
+from strongroom.servers.pipeline import Asked, Context
+from strongroom.services.calls import Call
+from strongroom.services.copy_sources import LocalSource, cannot_read, source_missing
+from strongroom.wire import path
+from strongroom.wire.http import Headers, Request
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class _NoBody:
+    size_bytes: int | None = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in ():
+            yield chunk
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        return b""
+
+
+class CopyLocator:
+    """Finds sources on this server.
+
+    Arguments:
+        context: the request path's.
+        ports: the ports that this server listens on.
+    """
+
+    def __init__(self, context: Context, ports: frozenset[int]) -> None:
+        self._context = context
+        self._ports = ports
+
+    async def locate(self, url: str, call: Call[Any]) -> LocalSource | None:
+        """The blob that `url` names, None when it names another server.
+
+        Raises: StorageError CannotVerifyCopySource: 404 when it is not there, 403 when the caller
+            may not read it.
+        """
+        parts = urlsplit(url)
+        if not self._is_here(parts.scheme, parts.netloc, parts.hostname or "", parts.port, call):
+            return None
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = Headers((("Host", parts.netloc),))
+        request = Request("GET", target, headers, _NoBody(), tls=parts.scheme == "https")
+        try:
+            asked = pipeline.read(self._context, request)
+        except StorageError:
+            raise errors.invalid_header("x-ms-copy-source", parts.path) from None
+        if asked.resource is not Resource.BLOB:
+            raise source_missing(errors.BLOB_NOT_FOUND)
+        return await self._admit(asked, call)
+
+    def _is_here(
+        self, scheme: str, netloc: str, hostname: str, port: int | None, call: Call[Any]
+    ) -> bool:
+        # The name under which the caller reached this server is this server, mapped ports included.
+        if netloc.lower() == call.host.lower():
+            return True
+        if (port or _DEFAULT_PORTS[scheme]) not in self._ports:
+            return False
+        ours = path.account_of_host(hostname, self._context.suffixes) is not None
+        return ours or hostname in _LOOPBACK
+
+    async def _admit(self, asked: Asked, call: Call[Any]) -> LocalSource:
+        context = self._context
+        target = asked.target
+        assert target.container is not None and target.blob is not None
+        place = await context.services.place(target.account, target.container)
+        try:
+            claim = self._claim(asked, call)
+            record = None if place is None else place.record
+            authorize(
+                claim,
+                permissions.READ,
+                asked.signed,
+                permissions.NOBODY if record is None else record.public_access,
+                () if record is None else record.policies,
+                context.clock.wall_ticks(),
+                call.peer,
+                asked.request.tls,
+                call.version,
+            )
+        except StorageError as refusal:
+            row = errors.COPY_SOURCE_FORBIDDEN
+            raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
+        if place is None:
+            raise source_missing(errors.CONTAINER_NOT_FOUND)
+        text = asked.query.get("snapshot")
+        snapshot = None if text is None else snapshots.snapshot_time(text)
+        return LocalSource(
+            target.account, target.container, place.record.generation, target.blob, snapshot
+        )
+
+    def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
+        context = self._context
+        wall_ticks = context.clock.wall_ticks()
+        claim = authenticate(asked.request, asked.signed, context.accounts, wall_ticks)
+        if isinstance(claim, Anonymous) and call.owner and claim.account == call.account:
+            return SharedKeyClaim(call.account)
+        return claim

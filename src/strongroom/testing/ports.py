@@ -1,0 +1,31 @@
+"""Free ports of loopback for servers under test.
+
+Lives here: the choice. It stays below 32768, where systems take the ports of outgoing connections:
+one of those could be taken between the choice and its use.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+_FIRST: Final = 20_000
+_COUNT: Final = 12_000
+# Processes begin at different places, so that test runs beside each other seldom meet.
+_next = itertools.count(os.getpid() * 131)
+
+
+def free_port() -> int:
+    """A port that nobody listens on. Raises OSError when there is none."""
+    for _ in range(_COUNT):
+        port = _FIRST + next(_next) % _COUNT
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no port is free")

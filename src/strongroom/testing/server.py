@@ -1,0 +1,393 @@
+"""A real server for tests: in this process on a thread, or in a process of its own.
+
+Lives here: starting, stopping, killing, and moving the clock. Must not live here: fixtures
+(pytest_plugin.py). Both kinds serve the development account on a free port of loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, TypeVar
+
+from strongroom.app import App, CannotListen
+from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from strongroom.cli.exits import Exit
+from strongroom.clock import SystemClock
+from strongroom.config import ACCOUNTS_VARIABLES, Settings
+from strongroom.testing.ports import HOST, free_port
+
+T = TypeVar("T")
+
+_START_TIMEOUT_S: Final = 30.0
+_STOP_TIMEOUT_S: Final = 30.0
+_PAUSE_S: Final = 0.01
+_PORT_TRIES: Final = 5
+
+
+class ServerFailed(Exception):
+    """The server did not start, or did not do what it was told; the text holds its last words."""
+
+
+class Clock(Protocol):
+    """The server's store time: what leases, expiries and Last-Modified go by."""
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass at once; leases run out, waiting requests look again. Time for
+        signatures does not move. Raises ServerFailed without a test clock."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """Where a server of this module is reached."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def connection_string(self) -> str:
+        name = DEVELOPMENT_ACCOUNT_NAME
+        return (
+            f"DefaultEndpointsProtocol=http;AccountName={name};"
+            f"AccountKey={DEVELOPMENT_ACCOUNT_KEY};BlobEndpoint={self.url}/{name};"
+        )
+
+
+class InProcessServer:
+    """A server on a thread of this process, with an event loop of its own. Starts in
+    milliseconds; to be stopped with `stop`, or used in a `with` or `async with` statement.
+
+    Attributes:
+        connection_string: of the development account, as every Azure SDK takes it.
+        url: without the account.
+        clock: moves store time.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._started: Future[App] = Future()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="strongroom", daemon=True
+        )
+        self._thread.start()
+        self._app = self._started.result(_START_TIMEOUT_S)
+        self._endpoint = _Endpoint(self._app.blob_port)
+        self.clock: Clock = _LoopClock(self)
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        test_clock: bool = True,
+        strict: bool = False,
+        port: int | None = None,
+    ) -> InProcessServer:
+        """Start a server.
+
+        Arguments:
+            data: its data directory; None = in memory.
+            test_clock: whether `clock` may be moved. A data directory keeps to what it was created
+                with.
+            strict: an error that an operation does not declare becomes a 500.
+            port: None = a free one.
+
+        Raises: strongroom.app.DataUnusable, CannotListen.
+        """
+        settings = Settings(
+            data=None if data is None else Path(data), test_clock=test_clock, strict=strict
+        )
+        return _on_free_port(port, lambda chosen: cls(_with_port(settings, chosen)))
+
+    @property
+    def connection_string(self) -> str:
+        """Of the development account."""
+        return self._endpoint.connection_string
+
+    @property
+    def url(self) -> str:
+        """`http://127.0.0.1:PORT`, without the account."""
+        return self._endpoint.url
+
+    @property
+    def port(self) -> int:
+        """The Blob service's port."""
+        return self._endpoint.port
+
+    def advance(self, seconds: float) -> None:
+        """See Clock.advance."""
+        if not self._settings.test_clock:
+            raise ServerFailed("this server was started without a test clock")
+        moved: Future[None] = Future()
+
+        def move() -> None:
+            try:
+                moved.set_result(self._app.advance(seconds))
+            except Exception as error:
+                moved.set_exception(error)
+
+        self._loop.call_soon_threadsafe(move)
+        moved.result(_STOP_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Drain and stop. Idempotent. Raises ServerFailed when it does not end."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopped.set)
+            self._thread.join(_STOP_TIMEOUT_S)
+            if self._thread.is_alive():
+                raise ServerFailed("the server's thread does not end")
+
+    def __enter__(self) -> InProcessServer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> InProcessServer:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        app = App(self._settings, SystemClock())
+        try:
+            await app.start()
+        except BaseException as error:
+            self._started.set_exception(error)
+            return
+        self._started.set_result(app)
+        await self._stopped.wait()
+        await app.stop()
+
+
+class _LoopClock:
+    def __init__(self, server: InProcessServer) -> None:
+        self._server = server
+
+    def advance(self, seconds: float) -> None:
+        self._server.advance(seconds)
+
+
+class Server:
+    """`strongroom serve` in a process of its own: what can be killed. Used as InProcessServer is.
+
+    Attributes:
+        connection_string, url, clock: as those of InProcessServer.
+        data: its data directory, None when in memory.
+        pid: of the process.
+    """
+
+    def __init__(
+        self, data: Path | None, test_clock: bool, port: int, flags: tuple[str, ...]
+    ) -> None:
+        self.data = data
+        self._test_clock = test_clock
+        self._endpoint = _Endpoint(port)
+        self._flags = flags
+        self._output = tempfile.TemporaryFile()
+        self._process = self._spawn()
+        self.clock: Clock = _HttpClock(self)
+        self._await_ready()
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        test_clock: bool = True,
+        port: int | None = None,
+        flags: tuple[str, ...] = (),
+    ) -> Server:
+        """Start a server and return when it is ready.
+
+        Arguments:
+            data, test_clock, port: as of InProcessServer.start.
+            flags: further flags of `strongroom serve`.
+
+        Raises: ServerFailed, with what the server wrote.
+        """
+        path = None if data is None else Path(data)
+        return _on_free_port(port, lambda chosen: cls(path, test_clock, chosen, flags))
+
+    @property
+    def connection_string(self) -> str:
+        """Of the development account."""
+        return self._endpoint.connection_string
+
+    @property
+    def url(self) -> str:
+        """`http://127.0.0.1:PORT`, without the account."""
+        return self._endpoint.url
+
+    @property
+    def port(self) -> int:
+        """The Blob service's port."""
+        return self._endpoint.port
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the process ended (negative: by that signal); None while it runs."""
+        return self._process.poll()
+
+    def output(self) -> str:
+        """What the server has written so far, to both of its outputs."""
+        return os.pread(self._output.fileno(), 1 << 20, 0).decode("utf-8", "replace")
+
+    def stop(self) -> None:
+        """Ask the server to drain and end, and wait for it. Idempotent."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill the server (SIGKILL), as a crash would. Idempotent; `restart` starts it again."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Start it again on the same port and data, after `stop` or `kill`."""
+        self.stop()
+        self._process = self._spawn()
+        self._await_ready()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Server:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """Stop for good. Idempotent."""
+        self.stop()
+        self._output.close()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "strongroom", "serve", "--blob-port", str(self.port)]
+        command += ["--in-memory"] if self.data is None else ["--data", str(self.data)]
+        command += ["--test-clock"] if self._test_clock else []
+        # Accounts of whoever runs the tests are none of the server's.
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ACCOUNTS_VARIABLES
+        }
+        return subprocess.Popen(
+            [*command, *self._flags],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+
+    def _await_ready(self) -> None:
+        for _ in range(round(_START_TIMEOUT_S / _PAUSE_S)):
+            try:
+                self._process.wait(_PAUSE_S)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+            try:
+                if _ask(self._endpoint, "GET", "health")[0] == 200:
+                    return
+            except OSError:
+                continue  # not listening yet
+        code = self._process.poll()
+        self.kill()
+        if code == Exit.LISTEN:
+            raise CannotListen(f"port {self.port} was taken meanwhile")
+        raise ServerFailed(f"the server did not start ({code}): {self.output()}")
+
+    def _end(self, number: signal.Signals) -> None:
+        process = self._process
+        if process.poll() is None:
+            process.send_signal(number)
+            try:
+                process.wait(_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                raise ServerFailed(f"the server did not end: {self.output()}") from None
+
+
+class _HttpClock:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def advance(self, seconds: float) -> None:
+        body = json.dumps({"advance_s": seconds}).encode()
+        endpoint = _Endpoint(self._server.port)
+        status, text = _ask(endpoint, "POST", "clock", body)
+        if status != 200:
+            raise ServerFailed(f"the clock was not moved: {text}")
+
+
+def _ask(endpoint: _Endpoint, method: str, name: str, body: bytes = b"") -> tuple[int, str]:
+    connection = http.client.HTTPConnection(HOST, endpoint.port, timeout=_STOP_TIMEOUT_S)
+    try:
+        connection.request(method, f"/.strongroom/{name}", body)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode("utf-8", "replace")
+    finally:
+        connection.close()
+
+
+def _with_port(settings: Settings, port: int) -> Settings:
+    return replace(settings, blob_port=port)
+
+
+def _on_free_port(port: int | None, start: Callable[[int], T]) -> T:
+    """Start on the port that was asked for, or on a free one: another process may take it first."""
+    if port is not None:
+        return start(port)
+    for attempt in range(_PORT_TRIES):
+        try:
+            return start(free_port())
+        except CannotListen:
+            if attempt == _PORT_TRIES - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
