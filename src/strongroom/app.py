@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from strongroom.auth.accounts import Account, AccountsError, development_account
-from strongroom.clock import Clock, guid
+from strongroom.clock import Clock
 from strongroom.config import (
     ConfigError,
     SelfMade,
@@ -31,6 +31,8 @@ from strongroom.errors import StorageError
 from strongroom.operations.blob_service import ROUTES
 from strongroom.servers import pipeline
 from strongroom.servers.accounts_file import ServedAccounts
+from strongroom.servers.copy_locator import CopyLocator
+from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.http import HttpServer
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.pipeline import Context
@@ -174,10 +176,7 @@ class App:
             return await pipeline.respond(context, request)
 
         def render(error: StorageError, request: Request | None) -> Response:
-            request_id = guid(self._clock)
-            response = pipeline.render_error(error, request, request_id, self._clock.wall_ticks())
-            response.headers.append(("x-ms-request-id", request_id))
-            return response
+            return pipeline.refuse(context, error, request)
 
         http = HttpServer(handle, render, observe=telemetry.observe, tls=tls)
         host, port = self.settings.host, self.settings.blob_port
@@ -187,6 +186,10 @@ class App:
             reason = error.strerror or str(error)
             raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from error
         self._http = http
+        locator = CopyLocator(context, frozenset({self.blob_port}))
+        self.services.copies.locate = locator.locate
+        locator = CopyLocator(context, frozenset({self.blob_port}))
+        self.services.copies.locate = locator.locate
 
     def _own_endpoints(self, telemetry: Telemetry) -> OwnEndpoints:
         settings = self.settings

@@ -97,6 +97,26 @@ def guid(clock: Clock) -> str:
     return str(uuid.UUID(bytes=clock.random_bytes(16), version=4))
 
 
+class RequestIds:
+    """GUIDs that differ from each other, cheap enough for every request: random once, then counted.
+
+    Arguments:
+        clock: where the randomness comes from.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        start = clock.random_bytes(14)
+        head = start[:8].hex()
+        self._prefix = f"{head[:8]}-{head[8:12]}-4{head[13:]}-8"
+        self._next = int.from_bytes(start[8:], "big")
+
+    def __call__(self) -> str:
+        """The next one."""
+        self._next += 1
+        tail = f"{self._next & 0xFFFFFFFFFFFFFFF:015x}"
+        return f"{self._prefix}{tail[:3]}-{tail[3:]}"
+
+
 class StoreTime:
     """Store time: starts at max(wall, floor), runs with the boot clock, slews towards wall time.
 

@@ -1,8 +1,9 @@
 """The program's settings: typed, frozen, read once at the edge.
 
-Lives here: `Settings`, where accounts come from, and the rules about which settings may go together.
-Must not live here: opening anything (app.py), the text of flags (cli/). Nothing below app.py sees
-the environment. Source of AZURITE_ACCOUNTS: Azurite's own form, `NAME:KEY[:KEY2];NAME:KEY...`.
+Lives here: `Settings`, where accounts come from, and the rules about which settings may go
+together. Must not live here: opening anything (app.py), the text of flags (cli/). Nothing below
+app.py sees the environment. Source of AZURITE_ACCOUNTS: Azurite's documentation, `NAME:KEY1:KEY2`
+with `;` between accounts.
 """
 
 from __future__ import annotations

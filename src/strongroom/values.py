@@ -11,6 +11,7 @@ import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import BinaryIO, Final
 
 import msgspec
@@ -40,16 +41,9 @@ def rfc1123(ticks: int) -> str:
     return _rfc1123_of_second(ticks // TICKS_PER_S)
 
 
-_rfc1123_last: tuple[int, str] = (-1, "")
-
-
+@lru_cache(maxsize=1024)
 def _rfc1123_of_second(second: int) -> str:
-    global _rfc1123_last
-    last, text = _rfc1123_last
-    if last != second:
-        text = format_datetime(datetime_of(second * TICKS_PER_S), usegmt=True)
-        _rfc1123_last = (second, text)
-    return text
+    return format_datetime(datetime_of(second * TICKS_PER_S), usegmt=True)
 
 
 def iso7(ticks: int) -> str:

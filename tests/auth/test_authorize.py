@@ -367,7 +367,7 @@ class TestAnonymous:
 
 class TestDeclarations:
     def test_a_resource_type_must_exist(self) -> None:
-        with pytest.raises(ValueError, match="none of s, c, o"):
+        with pytest.raises(ValueError, match="not among s, c, o"):
             Permission(account_sas=("b", ("r",)))
 
     def test_keys_only_means_keys_only(self) -> None:

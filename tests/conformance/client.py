@@ -18,9 +18,9 @@ How a test uses it (fixtures in conftest.py: `client`, `container`, `server`):
   SharedKey. `server.account()` makes an account of a test's own: for service properties.
 - `client.begin(...)` sends a body in pieces: `.send(piece)`, `.finish(piece)` gives the answer.
 - `raw(server.port, bytes)` sends bytes and gives back what comes until the server closes.
-- `running.py`: the server; `answer.py`: `expect`, `expect_names`, `metadata`, `texts`; `leasing.py`:
-  bring a lease into a state of the tables; `sas.py`: tokens of any `sv`; the official SDK's own
-  makers are used in test_sdk_*.py and test_sas_sdk.py.
+- `running.py`: the server; `answer.py`: `expect`, `expect_names`, `metadata`, `texts`;
+  `leasing.py`: brings a lease into a state of the tables; `rows.py`: a plain request for each row
+  of the operation table; `sas.py`: tokens of any `sv`. The official SDK is used in test_sdk_*.py.
 """
 
 from __future__ import annotations
@@ -179,9 +179,7 @@ class Client:
         fields = [(name, value) for name, value in added if name.lower() not in names]
         fields += [(name, value) for name, value in given if value is not None]
         if scheme is not None and "authorization" not in names:
-            signed = authorization(
-                scheme, self.account, self.credential.key, method, full, fields
-            )
+            signed = authorization(scheme, self.account, self.credential.key, method, full, fields)
             fields.append(("Authorization", signed))
         return fields
 

@@ -61,9 +61,7 @@ def string_to_sign(
         ((name, value) for name, value in found.items() if name.startswith("x-ms-")),
         key=lambda pair: (pair[0].replace("-", ""), pair[0]) if ignore_hyphens else pair[0],
     )
-    lines += [
-        f"{name}:{value}" for name, value in own if value or version >= EMPTY_VALUES_SINCE
-    ]
+    lines += [f"{name}:{value}" for name, value in own if value or version >= EMPTY_VALUES_SINCE]
     resource = _resource if scheme == "SharedKey" else _lite_resource
     return "\n".join([*lines, resource(account, target)])
 

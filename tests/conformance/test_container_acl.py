@@ -110,9 +110,7 @@ def test_everything_is_replaced(client: Client, container: str) -> None:
         (document(policy("a", permission="rz")), "InvalidXmlNodeValue"),
     ],
 )
-def test_documents_that_are_refused(
-    client: Client, container: str, body: bytes, code: str
-) -> None:
+def test_documents_that_are_refused(client: Client, container: str, body: bytes, code: str) -> None:
     """B-CON-09, and nothing changes."""
     put = expect(client.put(acl(container), (), document(policy("kept"))), 200)
     public = {"x-ms-blob-public-access": "container"}

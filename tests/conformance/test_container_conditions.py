@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from email.utils import format_datetime, parsedate_to_datetime
 from datetime import timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
 

@@ -55,9 +55,7 @@ def test_another_public_access(
 ) -> None:
     """B-CON-02: here and in Set Container ACL."""
     name = container if comp else new_name()
-    answer = client.put(
-        f"/{name}?restype=container{comp}", {"x-ms-blob-public-access": word}
-    )
+    answer = client.put(f"/{name}?restype=container{comp}", {"x-ms-blob-public-access": word})
     expect_names(answer, 400, "InvalidHeaderValue", "x-ms-blob-public-access")
     assert answer.error["HeaderValue"] == word
     if not comp:

@@ -27,9 +27,7 @@ def test_deletion(client: Client, container: str) -> None:
 
 
 @pytest.mark.parametrize("row", INSIDE, ids=lambda row: row.id)
-def test_every_operation_in_a_deleted_container(
-    client: Client, container: str, row: Row
-) -> None:
+def test_every_operation_in_a_deleted_container(client: Client, container: str, row: Row) -> None:
     """B-CON-04."""
     expect(client.put(f"/{container}/b", PUT_BLOB, b"x"), 201)
     expect(client.delete(f"/{container}?restype=container"), 202)
@@ -42,7 +40,9 @@ def test_creation_right_after_deletion(server: Running, client: Client, containe
     """B-CON-05."""
     target = f"/{container}?restype=container"
     expect(client.put(target + "&comp=metadata", {"x-ms-meta-old": "1"}), 200)
-    policy = b"<SignedIdentifiers><SignedIdentifier><Id>p</Id></SignedIdentifier></SignedIdentifiers>"
+    policy = (
+        b"<SignedIdentifiers><SignedIdentifier><Id>p</Id></SignedIdentifier></SignedIdentifiers>"
+    )
     expect(client.put(target + "&comp=acl", {"x-ms-blob-public-access": "container"}, policy), 200)
     Leased(server, client, target).acquire(duration_s=-1)
     for number in range(300):

@@ -23,12 +23,15 @@ FIXED = {
 ON_CONTAINERS = [
     row
     for row in SERVED
-    if row.path == "/{container}" and row.id not in ("container_create", "container_get_account_info")
+    if row.path == "/{container}"
+    and row.id not in ("container_create", "container_get_account_info")
 ]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_properties_of_a_container(client: Client, new_name: Callable[[], str], method: str) -> None:
+def test_properties_of_a_container(
+    client: Client, new_name: Callable[[], str], method: str
+) -> None:
     """B-CON-03."""
     target = f"/{new_name()}?restype=container"
     made = expect(client.put(target, {"x-ms-meta-Colour": "red"}), 201)

@@ -50,9 +50,7 @@ def act(leased: Leased, request: str) -> Answer:
     return leased.act(verb, lease_id=IDS[words[0]])
 
 
-@pytest.mark.parametrize(
-    "cell", [c for c in table("B-LSE") if c.request != "time passes"], ids=str
-)
+@pytest.mark.parametrize("cell", [c for c in table("B-LSE") if c.request != "time passes"], ids=str)
 def test_a_lease_operation_answers_and_moves_as_the_table_says(leased: Leased, cell: Cell) -> None:
     leased.into(cell.state)
     assert cell.status is not None
@@ -63,9 +61,7 @@ def test_a_lease_operation_answers_and_moves_as_the_table_says(leased: Leased, c
     leased.check(cell.after, answer["x-ms-lease-id"] if fresh else None)
 
 
-@pytest.mark.parametrize(
-    "cell", [c for c in table("B-LSE") if c.request == "time passes"], ids=str
-)
+@pytest.mark.parametrize("cell", [c for c in table("B-LSE") if c.request == "time passes"], ids=str)
 def test_time_moves_a_lease_as_the_table_says(leased: Leased, cell: Cell) -> None:
     """B-LSE-13."""
     leased.into(cell.state)

@@ -6,7 +6,7 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.servers.http import HttpSettings
@@ -79,7 +79,6 @@ async def _status(client: Client) -> int | None:
     return answer.status
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

@@ -155,14 +155,17 @@ def test_a_body_that_fails_at_once_becomes_an_error(caplog: pytest.LogCaptureFix
         responses = (
             Response(200, [], failing(b""), 9, finished=finish),
             Response(200, [], refusing(), 9, finished=finish),
+            Response(206, [], pieces_of(b"whole"), 5),
         )
         async with serving(answering(*responses)) as served:
             client = await served.connect()
             assert (await client.ask(get())).code == "InternalError"
             assert (await client.ask(get())).code == "BlobNotFound"
+            answer = await client.ask(get())
+            assert (answer.status, answer.body) == (206, b"whole")
             await client.close()
         assert finish.calls == 2
-        assert [e.status for e in served.exchanges] == [500, 404]
+        assert [e.status for e in served.exchanges] == [500, 404, 206]
 
     run(scenario())
     assert "the disk is on fire" in caplog.text

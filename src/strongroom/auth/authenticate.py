@@ -7,14 +7,19 @@ before a shared access signature in the URL.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 from strongroom.auth.accounts import Account, Accounts
-from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
+from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
 from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
-from strongroom.auth.request import RequestParts, Target
-from strongroom.auth.sas import decode_query, is_sas, parse_sas
-from strongroom.auth.sas_signature import verify_signature
+from strongroom.auth.request import RequestParts, Service, Target
+from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas
+from strongroom.auth.sas_signature import kind_of, verify_signature
 from strongroom.auth.shared_key import parse_authorization, verify
 from strongroom.errors import StorageError
+
+_REMEMBERED_CHARS_MAX: Final = 1024
 
 
 def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_ticks: int) -> Claim:
@@ -50,7 +55,27 @@ def _account(target: Target, accounts: Accounts) -> Account:
     return account
 
 
+@lru_cache(maxsize=1024)
+def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
+    """The account SAS that is all of a query, with a genuine signature; None = another kind.
+
+    It is signed for the account as a whole, so a client sends the same text again and again. Only
+    that this text has this signature under these keys is remembered; times, addresses, protocol and
+    permissions are judged each time, and a refusal is not remembered.
+    """
+    pairs = decode_query(query)
+    sas = parse_sas(pairs, service)
+    if kind_of(sas) is not SasKind.ACCOUNT:
+        return None
+    return verify_signature(sas, account, Target(service, account.name)).sas
+
+
 def _shared_access(parts: RequestParts, target: Target, account: Account) -> SasClaim:
+    query = parts.query or ""
+    if len(query) <= _REMEMBERED_CHARS_MAX and "+" not in query:
+        sas = _account_sas(query, target.service, account)
+        if sas is not None:
+            return SasClaim(account.name, SasKind.ACCOUNT, sas, target)
     try:
         return _claim(parts, target, account, plus_is_space=False)
     except StorageError as refusal:

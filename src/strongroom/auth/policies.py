@@ -22,6 +22,9 @@ _LONG_TOKENS_SINCE: Final = "2012-02-12"
 _ONE_HOUR_TICKS: Final = 3600 * TICKS_PER_S
 
 
+_NO_POLICY: Final = AccessPolicy("")
+
+
 @dataclass(frozen=True, slots=True)
 class Effective:
     """What token and policy say together. Times in ticks; `start` None = at once."""
@@ -40,7 +43,7 @@ def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> Effective:
     Raises: StorageError: 403 AuthenticationFailed when the policy does not exist or permission or
         expiry stand nowhere; 400 InvalidQueryParameterValue when a field stands in both.
     """
-    policy = _policy(sas.si, policies) if sas.si else AccessPolicy("")
+    policy = _policy(sas.si, policies) if sas.si else _NO_POLICY
     permission = _one("sp", sas.sp, policy.permission, policy.id)
     start = _one("st", sas.st, policy.start, policy.id)
     expiry = _one("se", sas.se, policy.expiry, policy.id)
@@ -89,17 +92,18 @@ def judge_times(sas: Sas, effective: Effective, now_wall_ticks: int) -> None:
     Raises: StorageError: 403 AuthenticationFailed with the token's times and this server's.
     """
     start, expiry = effective.start, effective.expiry
-    now = iso7(now_wall_ticks)
     if start is not None and now_wall_ticks < start:
         raise authentication_failed(
             "Signature not valid in the specified time frame: the shared access signature is not "
-            f"valid yet: Start [{iso7(start)}] - Expiry [{iso7(expiry)}] - Current [{now}]"
+            f"valid yet: Start [{iso7(start)}] - Expiry [{iso7(expiry)}] - "
+            f"Current [{iso7(now_wall_ticks)}]"
         )
     if now_wall_ticks >= expiry:
         since = "-" if start is None else iso7(start)
         raise authentication_failed(
             "Signature not valid in the specified time frame: the shared access signature has "
-            f"expired: Start [{since}] - Expiry [{iso7(expiry)}] - Current [{now}]"
+            f"expired: Start [{since}] - Expiry [{iso7(expiry)}] - "
+            f"Current [{iso7(now_wall_ticks)}]"
         )
     begins = now_wall_ticks if start is None else start
     if sas.sv < _LONG_TOKENS_SINCE and not sas.si and expiry - begins > _ONE_HOUR_TICKS:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -115,6 +116,7 @@ PARAMETERS: Final = frozenset(Sas.__struct_fields__)
 Pairs = tuple[tuple[str, str], ...]
 
 
+@lru_cache(maxsize=1024)
 def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
     """(name, value) of every query parameter, percent-decoded as UTF-8, in order.
 
@@ -136,7 +138,8 @@ def _unquoted(text: str) -> str:
     return unquote(text) if "%" in text or not text.isascii() else text
 
 
-def is_sas(pairs: Iterable[tuple[str, str]]) -> bool:
+@lru_cache(maxsize=1024)
+def is_sas(pairs: Pairs) -> bool:
     """Whether the parameters are meant as a SAS: a signature, or what only accompanies one."""
     names = {name.lower() for name, _ in pairs}
     return "sig" in names or "sv" in names or {"sp", "se"} <= names

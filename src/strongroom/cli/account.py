@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from strongroom.servers.accounts_file import Edit
 
 _HELP = """
-Accounts and their keys. A running server sees a change with the next request.
+Accounts and their keys.
 
-Both keys of an account sign: rotate makes a new first key and keeps the one before as the second, so that clients can change over; remove-old-key then ends it.
+A running server sees a change with the next request.
+
+Both keys of an account sign: rotate makes a new first key and keeps the one
+before as the second, so that clients can change over; remove-old-key then
+ends it.
 
 Examples
 
@@ -34,14 +38,14 @@ Examples
   strongroom account remove-old-key orders
   strongroom account list --json
   head -c 64 /dev/urandom | base64 -w0 | strongroom account add orders --key-stdin
-"""  # noqa: E501 - paragraphs are filled by whoever shows them
+"""
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
 
 Name = Annotated[str, typer.Argument(help="3 to 24 lower-case letters and digits.")]
 Data = Annotated[Path, typer.Option(help="The data directory.", envvar="STRONGROOM_DATA")]
 File = Annotated[
-    Path | None, typer.Option(help="Accounts file.  [default: accounts.json in --data]")
+    Path | None, typer.Option(help="Accounts file (default: accounts.json in --data).")
 ]
 KeyStdin = Annotated[
     bool,

@@ -16,14 +16,15 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import shown
 
 BACKUP_HELP = """
-Copy a data directory as it is now, also while a server has it open.
+Copy a data directory, also while a server has it open.
 
-The backup holds every write that was answered before the command began. Accounts and their keys are not part of it.
+The backup holds every write that was answered before the command began.
+Accounts and their keys are not part of it.
 
 Examples
 
   strongroom backup ./strongroom-data ./backups/monday
-"""  # noqa: E501 - paragraphs are filled by whoever shows them
+"""
 RESTORE_HELP = """
 Make a new data directory from a backup, which stays as it is.
 

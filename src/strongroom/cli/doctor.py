@@ -17,15 +17,17 @@ from strongroom.cli.exits import Exit
 from strongroom.cli.progress import shown
 
 HELP = """
-Check a data directory or a backup: the records, the checksums of all contents, and that everything refers to what is there.
+Check that a data directory or a backup is whole.
 
-It changes nothing, and may run while a server has the directory open. It ends with 1 when something is wrong.
+It reads the records, the checksums of all contents, and whether everything refers
+to what is there. It changes nothing, and may run while a server has the directory
+open. It ends with 1 when something is wrong.
 
 Examples
 
   strongroom doctor ./strongroom-data
   strongroom doctor ./backups/monday --json
-"""  # noqa: E501 - paragraphs are filled by whoever shows them
+"""
 
 
 def doctor(

@@ -24,9 +24,14 @@ if TYPE_CHECKING:
 HELP = """
 Serve until SIGTERM or SIGINT.
 
-Without flags it serves the development account on this machine, so that the connection string UseDevelopmentStorage=true works, and keeps its data in ./strongroom-data.
+Without flags it serves the development account on this machine, so that the
+connection string UseDevelopmentStorage=true works, and keeps its data in
+./strongroom-data.
 
-Accounts come from --account, from the environment (STRONGROOM_ACCOUNTS, else AZURITE_ACCOUNTS: NAME:KEY or NAME:KEY:KEY2, with ; between accounts) and from the accounts file, which is looked at with every request. Where there is none, the development account is served.
+Accounts come from --account, from the environment (STRONGROOM_ACCOUNTS, else
+AZURITE_ACCOUNTS: NAME:KEY or NAME:KEY1:KEY2, with ; between accounts) and from
+the accounts file, which is looked at with every request. Where there is none,
+the development account is served.
 
 Examples
 
@@ -36,11 +41,11 @@ Examples
   STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
 
 Exit codes are those of strongroom --help.
-"""  # noqa: E501 - paragraphs are filled by whoever shows them
+"""
 
 _DATA = "Where everything is kept; created when it is missing."
 _ACCOUNT = (
-    "NAME:KEY or NAME:KEY:KEY2, keys in base64. For development only: "
+    "NAME:KEY or NAME:KEY1:KEY2, keys in base64. For development only: "
     "every user of this machine can see it in ps."
 )
 _ALLOW = "Serve the well-known development key to other machines too. It protects nothing."
@@ -72,7 +77,7 @@ def serve(
         bool, typer.Option("--tls", help="TLS with a certificate made by the server.")
     ] = False,
     accounts_file: Annotated[
-        Path | None, typer.Option(help="Accounts file.  [default: accounts.json in --data]")
+        Path | None, typer.Option(help="Accounts file (default: accounts.json in --data).")
     ] = None,
     account: Annotated[list[str] | None, typer.Option(help=_ACCOUNT)] = None,
     allow_development_key: Annotated[
@@ -95,7 +100,8 @@ def serve(
     ] = "text",
 ) -> None:
     """See HELP."""
-    from strongroom.config import BLOB_SUFFIXES, ConfigError, Settings, account_sources
+    from strongroom.config import ConfigError, Settings, account_sources
+    from strongroom.wire.path import BLOB_SUFFIXES
 
     kept = None if in_memory else data
     try:

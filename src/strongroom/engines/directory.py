@@ -27,6 +27,8 @@ _PRODUCT: Final = "strongroom"
 _TEST_CLOCK: Final = "test-clock"
 _BACKUP: Final = "backup"
 _UNFINISHED: Final = "FORMAT.new"
+# What may be in a directory that is about to become a data directory: keys are made before data.
+_BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "lost+found"})
 
 
 class DirectoryInUse(EngineError):
@@ -246,7 +248,7 @@ class DataDirectory:
 
     def _refuse_strangers(self) -> None:
         names = set(os.listdir(self.layout.path))
-        if names & {"FORMAT", _UNFINISHED} or names <= {"LOCK", "lost+found"}:
+        if names & {"FORMAT", _UNFINISHED} or names <= _BEFORE_DATA:
             return
         raise NotADataDirectory(
             f"{self.layout.path} is not empty and is not a data directory of Strongroom"

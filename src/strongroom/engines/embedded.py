@@ -359,7 +359,7 @@ async def open_store(
         test_clock: time can be moved by hand; only on a directory that was created so.
 
     Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged,
-        OSError, apsw.Error.
+        Unavailable (the records cannot be opened), OSError.
     """
     options = options or EmbeddedOptions()
     files = options.files or OsFiles()
@@ -375,10 +375,12 @@ async def open_store(
         await _await_ceiling(clock, ceiling)
         time = DurableTime(clock, ceiling)
         return EmbeddedStore(home, writer, time, options, test_clock, is_low)
-    except BaseException:
+    except BaseException as error:
         if writer is not None:
             writer.close()
         home.close()
+        if isinstance(error, apsw.Error):
+            raise Unavailable(f"{home.layout.records} cannot be opened: {error}") from error
         raise
 
 

@@ -65,10 +65,12 @@ class MemoryStore:
         self._last_stamp = 0
         self._last_content = 0
         self._running = 0
+        self._idle = asyncio.Event()
         # The newest stamp of each partition committed while some decision was running.
         self._newest: dict[Partition, int] = {}
         self._cut_after: int | None = None
-        self._stopped = False
+        self._closed = False
+        self._broken = False
 
     async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
         """See Engine.update. Decides on what it sees now, and again when that is out of date."""
@@ -84,7 +86,7 @@ class MemoryStore:
                 if attempt < _OPTIMISTIC_ATTEMPTS:
                     # Others may commit here, as they may on an engine spread over machines.
                     await asyncio.sleep(0)
-                    self._check_serving()
+                    self._check_not_broken()
                 if self._is_current(partition, reads, seen, commit.steps, stamp):
                     self._apply(commit.steps, stamp)
                     return commit.result
@@ -93,6 +95,7 @@ class MemoryStore:
             self._running -= 1
             if not self._running:
                 self._newest.clear()
+                self._idle.set()
 
     def _is_current(
         self,
@@ -121,7 +124,7 @@ class MemoryStore:
             for content_id in step.drop:
                 self._size_bytes -= len(self._adopted.pop(content_id, b""))
         if cut is not None:
-            self._stopped = True
+            self._broken = True
             self.watchers.wake_all()
             raise CommitUnknown("the engine was cut off inside a commit")
         self.watchers.notify(
@@ -245,8 +248,11 @@ class MemoryStore:
 
     async def close(self) -> None:
         """See Engine.close."""
-        self._stopped = True
+        self._closed = True
         self.watchers.wake_all()
+        if self._running:
+            self._idle.clear()
+            await self._idle.wait()
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
@@ -305,7 +311,7 @@ class MemoryStore:
 
     def restarted(self) -> MemoryStore:
         """A new store that holds what this one held, as after a restart; this one is stopped."""
-        self._stopped = True
+        self._broken = True
         self.watchers.wake_all()
         after = MemoryStore(self._clock, self.capacity_bytes)
         after._time = StoreTime(self._clock, max(self._time.now(), self._last_stamp))
@@ -315,8 +321,13 @@ class MemoryStore:
         return after
 
     def _check_serving(self) -> None:
-        if self._stopped:
+        if self._closed:
             raise Unavailable("the store is closed")
+        self._check_not_broken()
+
+    def _check_not_broken(self) -> None:
+        if self._broken:
+            raise Unavailable("the store has stopped")
 
     def _get(self, ref: Ref) -> Record | None:
         records = self._records.get(ref.partition)

@@ -11,6 +11,7 @@ from typing import Final
 from strongroom import errors, limits
 from strongroom.operations import documents, fields, permissions
 from strongroom.operations import returned as give
+from strongroom.operations.container_returned import XML
 from strongroom.operations.spec import STREAM, Body, Operation, Resource
 from strongroom.semantics.lease import LeaseUse
 from strongroom.services import blocks
@@ -79,7 +80,7 @@ GET_BLOCK_LIST: Final = Operation(
     snapshots=True,
     input=blocks.GetBlockList,
     accepts=(fields.BLOCK_LIST_COMMITTED, fields.BLOCK_LIST_UNCOMMITTED),
-    returns=(give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),
+    returns=(XML, give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),
     content=documents.block_list,
     run=blocks.get_block_list,
 )

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from strongroom import errors, limits
 from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
 from strongroom.operations.spec import Field
@@ -109,7 +107,7 @@ def _properties(request: Request, standard: bool) -> ContentProperties:
     )
     content_type, encoding, language, cache_control, disposition = texts
     return ContentProperties(
-        content_type,
+        content_type or DEFAULT_CONTENT_TYPE,
         encoding,
         language,
         wire.md5(md5) if md5 else None,
@@ -123,15 +121,12 @@ def _own_properties(request: Request, query: Query) -> ContentProperties:
 
 
 def _body_properties(request: Request, query: Query) -> ContentProperties:
-    found = _properties(request, standard=True)
-    if found.content_type is None:
-        return msgspec.structs.replace(found, content_type=DEFAULT_CONTENT_TYPE)
-    return found
+    return _properties(request, standard=True)
 
 
 _OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
 OWN_PROPERTIES: Final = Field("properties", _own_properties, headers=_OWN_NAMES)
-"""Properties from the x-ms-blob-* headers only; what is not given is None."""
+"""Properties from the x-ms-blob-* headers only; what is not given is None, but for the type."""
 BODY_PROPERTIES: Final = Field(
     "properties",
     _body_properties,

@@ -34,7 +34,8 @@ class _NoBody:
     size_bytes: int | None = 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in ():
+        chunks: tuple[bytes, ...] = ()
+        for chunk in chunks:
             yield chunk
 
     async def read_all(self, max_bytes: int) -> bytes:

@@ -151,6 +151,7 @@ class Responder:
         self, request: Request, head: Head, error: Exception, keep_alive: bool
     ) -> Plan | None:
         """Nothing of the response has left yet: its failure can still be told."""
+        self._sender.drop_held()
         response = self.render(error, request)
         self._status = response.status
         plan, data = self._whole(response, head, keep_alive=keep_alive)

@@ -223,6 +223,11 @@ class Sender:
         self._held += data
         self.bytes_out += len(data)
 
+    def drop_held(self) -> None:
+        """Forget what was kept: the response that it began will not be sent."""
+        self.bytes_out -= len(self._held)
+        self._held = b""
+
     def _flush(self) -> None:
         if self._held:
             self._write(b"")

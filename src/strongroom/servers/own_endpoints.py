@@ -7,7 +7,7 @@ can hold a dot, so they hide nothing of Azure's. They carry no secret and need n
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,7 +72,11 @@ class OwnEndpoints:
             return _wrong_method("GET, HEAD")
         ready = self.is_ready()
         status = "ready" if ready else "draining"
-        facts = {"status": status, "durable": self.is_durable, "version": __version__}
+        facts: dict[str, str | bool] = {
+            "status": status,
+            "durable": self.is_durable,
+            "version": __version__,
+        }
         return _json(200 if ready else 503, facts)
 
     def _metrics(self, request: Request) -> Response:
@@ -119,7 +123,7 @@ def _is_local(peer: str) -> bool:
         return False
 
 
-def _json(status: int, facts: dict[str, str | bool]) -> Response:
+def _json(status: int, facts: Mapping[str, str | bool]) -> Response:
     body = msgspec.json.encode(facts) + b"\n"
     return Response(status, [("Content-Type", _JSON)], body, len(body))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from strongroom import errors
@@ -21,7 +21,7 @@ from strongroom.auth.authorize import Grant, authorize
 from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
 from strongroom.auth.request import Service
 from strongroom.auth.request import Target as Signed
-from strongroom.clock import Clock, guid
+from strongroom.clock import Clock, RequestIds
 from strongroom.errors import StorageError
 from strongroom.operations import codec, fields, unserved
 from strongroom.operations.codec import Admitted
@@ -59,6 +59,10 @@ class Context:
     service: Service = Service.BLOB
     suffixes: tuple[str, ...] = path.BLOB_SUFFIXES
     strict: bool = False
+    request_ids: RequestIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "request_ids", RequestIds(self.clock))
 
 
 @dataclass(slots=True)
@@ -76,7 +80,7 @@ class Asked:
 
 async def respond(context: Context, request: Request) -> Response:
     """Answer one request. Never raises a StorageError: refusals are answers too."""
-    request_id = guid(context.clock)
+    request_id = context.request_ids()
     asked: Asked | None = None
     try:
         asked = read(context, request)
@@ -247,7 +251,7 @@ def _origin(asked: Asked) -> Origin:
 def refuse(context: Context, error: StorageError, request: Request | None) -> Response:
     """The whole answer of a refusal outside the path of a request: what could not be read as one
     (`request` None), what failed while its body came or its answer went."""
-    request_id = guid(context.clock)
+    request_id = context.request_ids()
     response = render_error(error, request, request_id, context.clock.wall_ticks())
     version = DEFAULT_VERSION if request is None else _served_version(request, None)
     _add_common_headers(response, request, request_id, version, context)

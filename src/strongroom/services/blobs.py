@@ -66,6 +66,7 @@ async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
     received = await intake.receive(services, call, max_bytes, md5=True)
     try:
         intake.verify(call.input.digests, received)
+        intake.verify(Digests(call.input.properties.md5, None), received)
         return await services.change_blob(
             call, lambda state, change: _put(call, received, state, change)
         )

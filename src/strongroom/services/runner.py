@@ -126,9 +126,14 @@ class Services:
     ) -> BlobView:
         place_ref, named_ref = self._blob_refs(call)
         partition = named_ref.partition
-        refs = [place_ref, named_ref, *(Ref(partition, key) for key in extra)]
-        place_record, named, *rest = await self.store.read(refs)
-        _check_place(call, place_record)
+        refs = [named_ref, *(Ref(partition, key) for key in extra)]
+        place_record: Record | None = None
+        if seen is None:
+            # The container was looked at a moment ago, within this same request.
+            named, *rest = await self.store.read(refs)
+        else:
+            place_record, named, *rest = await self.store.read([place_ref, *refs])
+            _check_place(call, place_record)
         blob = records.BLOB.of(named)
         now = 0 if blob is None else blob.modified
         if named is not None and blob is not None and blob.lease is not None:

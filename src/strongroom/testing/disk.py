@@ -4,9 +4,9 @@ Lives here: the model of what is durable, under every change that an embedded st
 Must not live here: SQLite's side of it (disk_sqlite.py), or what a store promises.
 
 Changes go through to real files, so a store runs on it as on any disk. Beside that, every file's
-synced bytes, the writes since then, and every directory's entries are kept; `after_power_cut` builds
-from them a directory as a machine might find it when it starts again: each write that was not synced
-is kept, lost, or torn at a sector; each name that was not synced is kept or lost.
+synced bytes, the writes since then, and every directory's entries are kept; `after_power_cut`
+builds from them a directory as a machine might find it when it starts again: each write that was
+not synced is kept, lost, or torn at a sector; each name that was not synced is kept or lost.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class _Entry:
 
 
 class Disk:
-    """Everything below `root`, an empty directory.
+    """Everything below the directory `root`.
 
     Arguments:
-        root: where the real files are.
+        root: where the real files are; what is there already is durable.
         capacity_bytes: writes that need more than this in all fail with ENOSPC.
     """
 
@@ -68,6 +68,14 @@ class Disk:
         self._directories: set[str] = {self.root}
         self._entries: dict[str, list[_Entry]] = {self.root: []}
         self._new_directories: set[str] = set()
+        for path, directories, files in os.walk(self.root):
+            self._directories |= {os.path.join(path, one) for one in directories}
+            self._entries |= {os.path.join(path, one): [] for one in directories}
+            for one in files:
+                data = bytearray(Path(path, one).read_bytes())
+                file = _File(data, size_bytes=len(data))
+                self._names[os.path.join(path, one)] = file
+        self._durable_names |= self._names
 
     def used_bytes(self) -> int:
         """The sum of all files' lengths."""
@@ -88,9 +96,10 @@ class Disk:
                 self.lost_power = True
             if self.lost_power:
                 raise OSError(errno.EIO, "the power is gone", path)
-            number = self.fault(operation, path) if self.fault is not None else None
-            if number is not None:
-                raise OSError(number, os.strerror(number), path)
+        # Without the lock: a fault may also hold the operation up.
+        number = self.fault(operation, path) if self.fault is not None else None
+        if number is not None:
+            raise OSError(number, os.strerror(number), path)
 
     def created(self, path: str) -> None:
         """A file was created."""

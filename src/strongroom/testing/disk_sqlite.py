@@ -1,7 +1,7 @@
 """SQLite on a simulated disk: an apsw VFS that tells the disk what SQLite writes and syncs.
 
-Lives here: the shim. Must not live here: what survives a power cut (disk.py). The shared-memory file
-is not recorded: SQLite builds it anew.
+Lives here: the shim. Must not live here: what survives a power cut (disk.py). The shared-memory
+file is not recorded: SQLite builds it anew.
 """
 
 from __future__ import annotations
@@ -101,5 +101,5 @@ def _as_sqlite(error: OSError, code: int) -> apsw.Error:
     if error.errno == errno.ENOSPC:
         return apsw.FullError("database or disk is full")
     failure = apsw.IOError("disk I/O error")
-    failure.extendedresult = code
+    failure.extendedresult = code  # type: ignore[attr-defined]
     return failure

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,9 +138,11 @@ class InProcessServer:
 
         def move() -> None:
             try:
-                moved.set_result(self._app.advance(seconds))
+                self._app.advance(seconds)
             except Exception as error:
                 moved.set_exception(error)
+            else:
+                moved.set_result(None)
 
         self._loop.call_soon_threadsafe(move)
         moved.result(_STOP_TIMEOUT_S)
@@ -207,13 +209,19 @@ class Server:
     """
 
     def __init__(
-        self, data: Path | None, test_clock: bool, port: int, flags: tuple[str, ...]
+        self,
+        data: Path | None,
+        test_clock: bool,
+        port: int,
+        flags: tuple[str, ...],
+        environment: Mapping[str, str],
     ) -> None:
         self.data = data
         self._test_clock = test_clock
         self._endpoint = _Endpoint(port)
         self._flags = flags
-        self._output = tempfile.TemporaryFile()
+        self._environment = environment
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._process = self._spawn()
         self.clock: Clock = _HttpClock(self)
         self._await_ready()
@@ -226,17 +234,20 @@ class Server:
         test_clock: bool = True,
         port: int | None = None,
         flags: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> Server:
         """Start a server and return when it is ready.
 
         Arguments:
             data, test_clock, port: as of InProcessServer.start.
             flags: further flags of `strongroom serve`.
+            environment: further variables of its environment.
 
         Raises: ServerFailed, with what the server wrote.
         """
         path = None if data is None else Path(data)
-        return _on_free_port(port, lambda chosen: cls(path, test_clock, chosen, flags))
+        variables = dict(environment or {})
+        return _on_free_port(port, lambda chosen: cls(path, test_clock, chosen, flags, variables))
 
     @property
     def connection_string(self) -> str:
@@ -316,12 +327,12 @@ class Server:
         environment = {
             name: value for name, value in os.environ.items() if name not in ACCOUNTS_VARIABLES
         }
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603 - our own program
             [*command, *self._flags],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=environment | self._environment,
         )
 
     def _await_ready(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -84,6 +85,11 @@ class Query:
         return frozenset(found - {""})
 
 
+# Clients repeat themselves (a token and nothing else): what was parsed once is looked up.
+_REMEMBERED: Final = 2048
+_REMEMBERED_CHARS_MAX: Final = 1024
+
+
 def parse(raw: str | None) -> Query:
     """The query of a request target.
 
@@ -92,12 +98,21 @@ def parse(raw: str | None) -> Query:
 
     Raises: InvalidUri for a bad escape or text that is not UTF-8.
     """
+    if raw is not None and len(raw) > _REMEMBERED_CHARS_MAX:
+        return _parse(raw)
+    return _parse_remembered(raw)
+
+
+def _parse(raw: str | None) -> Query:
     values: dict[str, list[str]] = {}
     for pair in raw.split("&") if raw else ():
         name, _, value = pair.partition("=")
         if pair:
             values.setdefault(decode(name).lower(), []).append(decode(value))
     return Query(values)
+
+
+_parse_remembered: Final = lru_cache(_REMEMBERED)(_parse)
 
 
 def decode(text: str) -> str:

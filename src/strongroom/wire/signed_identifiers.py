@@ -15,6 +15,8 @@ from strongroom.wire import dates, xml
 
 _FIELDS: Final = ("Start", "Expiry", "Permission")
 _PERMISSION_CHARS_MAX: Final = 32
+# Of all services: containers, queues, tables and shares send the same document.
+_PERMISSION_LETTERS: Final = frozenset("racwdxyltfmeopiu")
 
 
 def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
@@ -63,8 +65,7 @@ def _text(policy: xml.Element, name: str) -> str | None:
 
 
 def _is_permission(text: str) -> bool:
-    letters = text.isascii() and text.isalpha() and text.islower()
-    return letters and len(text) <= _PERMISSION_CHARS_MAX
+    return len(text) <= _PERMISSION_CHARS_MAX and set(text) <= _PERMISSION_LETTERS
 
 
 def write_signed_identifiers(policies: Iterable[AccessPolicy]) -> bytes:

@@ -1,0 +1,206 @@
+"""Does everything in a store refer to what is there, and is everything there referred to?
+
+Lives here: the check over one snapshot, blob by blob, in memory that does not grow with the records
+(but with the number of contents: an integer each). Must not live here: checksums and files
+(engines/check.py), rules of Azure.
+
+What must hold:
+ 1. Every record has a known place (keys.py) and decodes.
+ 2. A head counts its snapshots; a snapshot has a head.
+ 3. An inline body lies beside its blob, in its length; every inline body belongs to one.
+ 4. A block list is there, has as many blocks as is said, and they add up to the blob's length.
+ 5. An upload counts its blocks.
+ 6. A content that a blob names is there, and is named inside one blob only; every content is named.
+    (A body that was given up may name contents that are dropped already.)
+ 7. What is still to be cleaned or copied has a job.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
+
+from strongroom.engines.base import ContentMissing, Partition, Record, Ref
+from strongroom.engines.check import Finding
+from strongroom.semantics.copies import is_pending
+from strongroom.store import keys, records
+from strongroom.store.blob_integrity import BlobCheck, Found
+from strongroom.store.records import CorruptRecord, Job, JobKind
+
+Progress = Callable[[int, int], None]
+"""progress(records done, records in all)."""
+
+_STEP_RECORDS: Final = 1000
+
+
+class Inspected(Protocol):
+    """One moment of a store, as engines/check.py gives it."""
+
+    def records(self) -> Iterator[tuple[Ref, Record]]:
+        """All records in order, face keys first."""
+        ...
+
+    def content_ids(self) -> Iterator[int]:
+        """The ids of all contents."""
+        ...
+
+    def read_content(self, content_id: int) -> Iterator[bytes]:
+        """The bytes of a content."""
+        ...
+
+
+class Integrity:
+    """The check of one snapshot.
+
+    Arguments:
+        inspected: the snapshot.
+    """
+
+    def __init__(self, inspected: Inspected) -> None:
+        self._inspected = inspected
+        self._containers: set[int] = set()
+        self._jobs: set[tuple[JobKind, int, str, str]] = set()
+        self._contents: set[int] = set()
+        self._named: set[int] = set()
+        self._record_count = 0
+        self._container_count = 0
+        self._blob_count = 0
+        self._snapshot_count = 0
+
+    def counts(self) -> dict[str, int]:
+        """What was seen, once `findings` is exhausted."""
+        return {
+            "containers": self._container_count,
+            "blobs": self._blob_count,
+            "snapshots": self._snapshot_count,
+            "contents": len(self._contents),
+            "records": self._record_count,
+        }
+
+    def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
+        """Everything that does not hold. Raises: OSError and the engine's errors."""
+        self._contents = set(self._inspected.content_ids())
+        yield from self._survey()
+        done = 0
+        for partition, face, hidden in self._partitions():
+            yield from self._check_blob(partition, face, hidden)
+            before, done = done, done + len(face) + len(hidden)
+            if progress is not None and before // _STEP_RECORDS != done // _STEP_RECORDS:
+                progress(done, self._record_count)
+        for content in sorted(self._contents - self._named):
+            yield Finding(f"content {content}", "nothing refers to it")
+
+    def _survey(self) -> Iterator[Finding]:
+        """Containers and jobs, which blobs are judged by, and every record outside of blobs."""
+        for ref, record in self._inspected.records():
+            self._record_count += 1
+            keyspace = ref.partition.keyspace
+            if keyspace[:1] == b"b" and len(keyspace) == 9:
+                continue
+            try:
+                if not self._note(ref, record):
+                    yield Finding(_place(ref), "no record belongs here")
+            except (CorruptRecord, ValueError) as error:
+                yield Finding(_place(ref), str(error))
+
+    def _note(self, ref: Ref, record: Record) -> bool:
+        """Take in a record that is no blob's; False when none has this place."""
+        keyspace = ref.partition.keyspace
+        if keyspace[:1] == b"c" and ref.key == keys.CONTAINER_KEY:
+            self._containers.add(records.CONTAINER.decode(record.value).generation)
+            self._container_count += 1
+        elif keyspace == keys.SERVICES and ref.key == keys.PROPERTIES_KEY:
+            records.PROPERTIES.decode(record.value)
+        elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:
+            job = records.JOB.decode(record.value)
+            self._jobs.add(_identity(job))
+        else:
+            return False
+        return True
+
+    def _partitions(self) -> Iterator[tuple[Partition, list[Found], list[Found]]]:
+        """The blobs' partitions in order, each with its face and its hidden records."""
+        faces = _grouped(itertools.takewhile(_is_face, self._inspected.records()))
+        hidden = _grouped(itertools.dropwhile(_is_face, self._inspected.records()))
+        face_next, hidden_next = next(faces, None), next(hidden, None)
+        while face_next is not None or hidden_next is not None:
+            partition = min(group[0] for group in (face_next, hidden_next) if group is not None)
+            face: list[Found] = []
+            secret: list[Found] = []
+            if face_next is not None and face_next[0] == partition:
+                face, face_next = face_next[1], next(faces, None)
+            if hidden_next is not None and hidden_next[0] == partition:
+                secret, hidden_next = hidden_next[1], next(hidden, None)
+            yield partition, face, secret
+
+    def _check_blob(
+        self, partition: Partition, face: list[Found], hidden: list[Found]
+    ) -> Iterator[Finding]:
+        place = f"blob {partition.name.decode('utf-8', 'backslashreplace')!r}"
+        check = BlobCheck(self._read_whole)
+        try:
+            check.take(face, hidden)
+        except (CorruptRecord, ContentMissing, ValueError) as error:
+            yield Finding(place, str(error))
+            return
+        self._blob_count += check.head is not None
+        self._snapshot_count += len(check.snapshots)
+        for problem in check.problems():
+            yield Finding(place, problem)
+        yield from self._check_contents(place, check)
+        for problem in self._missing_jobs(partition, check):
+            yield Finding(place, problem)
+
+    def _check_contents(self, place: str, check: BlobCheck) -> Iterator[Finding]:
+        for content in sorted(check.needed - self._contents):
+            yield Finding(place, f"its content {content} is missing")
+        named = check.needed | check.given_up
+        for content in sorted(named & self._named):
+            yield Finding(place, f"its content {content} is another blob's too")
+        self._named |= named
+
+    def _missing_jobs(self, partition: Partition, check: BlobCheck) -> Iterator[str]:
+        generation = int.from_bytes(partition.keyspace[1:], "big")
+        name = partition.name.decode("utf-8", "backslashreplace")
+        if generation not in self._containers:
+            if not any(job[:2] == (JobKind.SWEEP_CONTAINER, generation) for job in self._jobs):
+                yield "its container is gone, and no job cleans up"
+            return
+        if check.has_waste and (JobKind.SWEEP_BLOB, generation, name, "") not in self._jobs:
+            yield "something was given up, and no job cleans up"
+        copy = None if check.head is None else check.head.copy
+        wanted: list[tuple[JobKind, str, str]] = []
+        if check.upload is not None:
+            number = str(check.upload.number)
+            wanted.append(
+                (JobKind.EXPIRE_UPLOAD, number, "blocks are staged, and no job expires them")
+            )
+        if copy is not None and is_pending(copy):
+            wanted.append((JobKind.COPY, copy.id, "a copy is pending, and no job copies"))
+        for kind, token, problem in wanted:
+            if (kind, generation, name, token) not in self._jobs:
+                yield problem
+
+    def _read_whole(self, content: int) -> bytes:
+        return b"".join(self._inspected.read_content(content))
+
+
+def _identity(job: Job) -> tuple[JobKind, int, str, str]:
+    return job.kind, job.generation, job.blob, job.token
+
+
+def _is_face(item: tuple[Ref, Record]) -> bool:
+    return not item[0].key.hidden
+
+
+def _grouped(
+    items: Iterable[tuple[Ref, Record]],
+) -> Iterator[tuple[Partition, list[Found]]]:
+    for partition, group in itertools.groupby(items, lambda item: item[0].partition):
+        if partition.keyspace[:1] == b"b" and len(partition.keyspace) == 9:
+            yield partition, [Found(ref.key, record.value) for ref, record in group]
+
+
+def _place(ref: Ref) -> str:
+    return f"record {ref.partition.keyspace!r} {ref.partition.name!r} {ref.key.name!r}"

@@ -1,0 +1,96 @@
+"""The project's own engines as subjects of the contract suite.
+
+Lives here: how the memory engine and the embedded engine are started, filled up and broken. Must
+not live here: cases.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from pathlib import Path
+from typing import Final
+
+from strongroom.clock import ManualClock
+from strongroom.engines.base import Store
+from strongroom.engines.embedded import EmbeddedOptions, open_store
+from strongroom.engines.memory import MemoryStore
+from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.testing.disk_sqlite import DiskVfs
+
+_BALLAST_BYTES: Final = 1024 * 1024
+_SEGMENT_BYTES: Final = 1024 * 1024
+_vfs_numbers = itertools.count()
+
+
+class MemorySubject:
+    """The memory engine."""
+
+    store: Store
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self._memory = MemoryStore(self.clock)
+
+    async def start(self) -> None:
+        self.store = self._memory
+
+    async def restart(self) -> None:
+        self._memory = self._memory.restarted()
+        self.store = self._memory
+
+    async def stop(self) -> None:
+        await self._memory.close()
+
+    def fill(self) -> None:
+        self._memory.capacity_bytes = 0
+
+    def free(self) -> None:
+        self._memory.capacity_bytes = None
+
+    def break_next_commit(self) -> None:
+        self._memory.cut_after_steps(0)
+
+
+class EmbeddedSubject:
+    """The embedded engine on a simulated disk, with small segments.
+
+    Arguments:
+        directory: an empty directory.
+    """
+
+    store: Store
+
+    def __init__(self, directory: Path) -> None:
+        self.clock = ManualClock()
+        self.disk = Disk(directory)
+        self._vfs = DiskVfs(self.disk, f"strongroom-subject-{next(_vfs_numbers)}")
+        self._path = directory / "data"
+        self.options = EmbeddedOptions(
+            DiskFiles(self.disk), self._vfs.name, _SEGMENT_BYTES, _BALLAST_BYTES
+        )
+
+    async def start(self) -> None:
+        self.store = await open_store(self._path, self.clock, test_clock=True, options=self.options)
+
+    async def restart(self) -> None:
+        await self.store.close()
+        self.disk.fault = None
+        await self.start()
+
+    async def stop(self) -> None:
+        await self.store.close()
+        self._vfs.unregister()
+
+    def fill(self) -> None:
+        self.disk.capacity_bytes = self.disk.used_bytes()
+
+    def free(self) -> None:
+        self.disk.capacity_bytes = None
+
+    def break_next_commit(self) -> None:
+        self.disk.fault = _fail_sync_of_log
+
+
+def _fail_sync_of_log(operation: str, path: str) -> int | None:
+    return errno.EIO if operation == "sync" and path.endswith("-wal") else None

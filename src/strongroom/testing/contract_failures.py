@@ -1,0 +1,131 @@
+"""The contract's cases about a full disk, an unknown outcome, and a store that has stopped.
+
+Lives here: cases only. How an engine is filled up or broken is its subject's business.
+"""
+
+# ruff: noqa: D103 - a case's name says what must hold
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final
+
+from strongroom.engines.base import (
+    CommitUnknown,
+    EngineError,
+    Full,
+    Position,
+    Step,
+    Unavailable,
+)
+from strongroom.testing.contract_subject import (
+    Refused,
+    Subject,
+    commit,
+    content,
+    face,
+    hidden,
+    pieces,
+    place,
+    put,
+    refuse,
+    value,
+)
+
+_TRIES: Final = 200
+_PAUSE_S: Final = 0.05
+
+
+async def _ends_as(kind: type[EngineError], doing: Awaitable[object]) -> None:
+    try:
+        await doing
+    except kind:
+        return
+    raise AssertionError(f"it should have ended as {kind.__name__}")
+
+
+async def a_full_disk_refuses_what_grows_and_nothing_else(subject: Subject) -> None:
+    store = subject.store
+    await put(store, (face(), b"kept"), (hidden(b"h"), bytes(60_000)))
+    written = await store.write(pieces(bytes(100_000)), 100_000)
+    await commit(store, Step(place(), adopt=(written.id,)))
+    subject.fill()
+    for number in range(3):
+        await _ends_as(Full, put(store, (hidden(b"%d" % number), bytes(60_000))))
+        await _ends_as(Full, store.write(pieces(bytes(100_000)), 100_000))
+    assert await value(store, face()) == b"kept"
+    assert await value(store, hidden(b"0")) is None
+    assert len((await store.scan(b"k", Position(b"", b""), None, 10)).faces) == 1
+    assert await content(store, written.id) == bytes(100_000)
+    assert await store.now() > 0
+    try:
+        await refuse(store, face())
+    except Refused:
+        pass
+    await put(store, (hidden(b"h"), None))
+    assert await value(store, hidden(b"h")) is None
+    await commit(store, Step(place(), drop=(written.id,)))
+    assert await content(store, written.id) is None
+    subject.free()
+    await _until_it_works(subject)
+    await subject.restart()
+    assert await value(subject.store, face()) == b"kept"
+    assert await value(subject.store, hidden(b"h")) is None
+    assert await value(subject.store, hidden(b"after")) == bytes(60_000)
+
+
+async def _until_it_works(subject: Subject) -> None:
+    for _ in range(_TRIES):
+        try:
+            written = await subject.store.write(pieces(bytes(100_000)), 100_000)
+            await put(subject.store, (hidden(b"after"), bytes(60_000)))
+            await commit(subject.store, Step(place(), adopt=(written.id,)))
+        except Full:
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            assert await content(subject.store, written.id) == bytes(100_000)
+            return
+    raise AssertionError("space returned, but writes do not work")
+
+
+async def an_unknown_commit_stops_the_store_and_a_restart_decides(subject: Subject) -> None:
+    store = subject.store
+    await put(store, (face(), b"before"))
+    subject.break_next_commit()
+    await _ends_as(CommitUnknown, put(store, (face(), b"after")))
+    await _ends_as(Unavailable, put(store, (face(), b"later")))
+    await _ends_as(Unavailable, store.read([face()]))
+    await _ends_as(Unavailable, store.now())
+    await _ends_as(Unavailable, store.write(pieces(b"x"), 1))
+    await subject.restart()
+    assert await value(subject.store, face()) in (b"before", b"after")
+    await put(subject.store, (face(), b"goes on"))
+    assert await value(subject.store, face()) == b"goes on"
+
+
+async def a_closed_store_is_unavailable(subject: Subject) -> None:
+    store = subject.store
+    accepted = asyncio.gather(*(put(store, (face(b"%d" % one), b"")) for one in range(10)))
+    await asyncio.sleep(0)
+    await store.close()
+    await store.close()
+    stamps = await accepted
+    await _ends_as(Unavailable, put(store, (face(), b"")))
+    await _ends_as(Unavailable, store.read([face()]))
+    await _ends_as(Unavailable, store.read_range(place(), False, b"", None, 1))
+    await _ends_as(Unavailable, store.scan(b"k", Position(b"", b""), None, 1))
+    await _ends_as(Unavailable, store.open(1))
+    await _ends_as(Unavailable, store.write(pieces(b"x"), 1))
+    await _ends_as(Unavailable, store.now())
+    store.discard(1)
+    await subject.restart()
+    records = await subject.store.read([face(b"%d" % one) for one in range(10)])
+    assert [one.version for one in records if one is not None] == stamps
+
+
+CASES: Final = (
+    a_full_disk_refuses_what_grows_and_nothing_else,
+    an_unknown_commit_stops_the_store_and_a_restart_decides,
+    a_closed_store_is_unavailable,
+)

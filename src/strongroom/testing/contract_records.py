@@ -1,0 +1,336 @@
+"""The contract's cases about records: decisions, snapshots, order, pages, limits, stamps.
+
+Lives here: cases only. Must not live here: anything that knows which engine is under test.
+"""
+
+# ruff: noqa: D103 - a case's name says what must hold
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from strongroom.engines.base import (
+    COMMIT_WRITES_MAX,
+    KEY_BYTES_MAX,
+    KEYSPACE_BYTES_MAX,
+    PARTITION_BYTES_MAX,
+    RECORD_BYTES_MAX,
+    Commit,
+    Key,
+    Position,
+    Record,
+    Ref,
+    Step,
+    Store,
+    Write,
+)
+from strongroom.testing.contract_subject import (
+    Refused,
+    Subject,
+    commit,
+    face,
+    hidden,
+    increment,
+    place,
+    put,
+    refuse,
+    scan_all,
+    value,
+    writes,
+)
+
+_ODD_NAMES: Final = (
+    b"",
+    b"\x00",
+    b"\x00\x00",
+    b"a",
+    b"a\x00",
+    b"a\xff",
+    b"b",
+    b"\xff",
+    b"\xff\xff",
+)
+
+
+async def a_commit_is_read_back_with_its_stamp(subject: Subject) -> None:
+    store = subject.store
+    stamp = await put(store, (face(), b"one"), (hidden(b"h"), b"two"))
+    records = await store.read([face(), hidden(b"h"), face(b"none"), hidden()])
+    assert records == [Record(b"one", stamp), Record(b"two", stamp), None, None]
+    later = await put(store, (face(), b""), (hidden(b"h"), None), (hidden(b"never"), None))
+    assert later > stamp
+    assert await store.read([face(), hidden(b"h")]) == [Record(b"", later), None]
+
+
+async def decisions_see_what_they_asked_for_in_that_order(subject: Subject) -> None:
+    store = subject.store
+    await put(store, (face(b"a"), b"1"), (hidden(b"a"), b"2"))
+    await put(store, (face(b"", b"other", b"elsewhere"), b"3"))
+    asked = [face(b"", b"other", b"elsewhere"), hidden(b"a"), face(b"none"), face(b"a")]
+    seen: list[bytes | None] = []
+
+    def decide(records: Sequence[Record | None], stamp: int) -> Commit[str]:
+        seen[:] = [None if one is None else one.value for one in records]
+        return Commit("nothing to change")
+
+    assert await store.update(place(), asked, decide) == "nothing to change"
+    assert seen == [b"3", b"2", None, b"1"]
+
+
+async def a_refused_decision_leaves_no_trace(subject: Subject) -> None:
+    store = subject.store
+    stamp = await put(store, (face(), b"kept"))
+    try:
+        await refuse(store, face())
+    except Refused:
+        pass
+    else:
+        raise AssertionError("the refusal was lost")
+    assert await store.read([face()]) == [Record(b"kept", stamp)]
+
+
+async def counting_by_32_tasks_loses_nothing(subject: Subject) -> None:
+    async def count() -> list[int]:
+        return [await increment(subject.store, face()) for _ in range(10)]
+
+    answers = await asyncio.gather(*(count() for _ in range(32)))
+    assert sorted(one for numbers in answers for one in numbers) == list(range(1, 321))
+    assert await value(subject.store, face()) == b"320"
+
+
+async def one_of_32_creators_wins(subject: Subject) -> None:
+    def create(name: bytes) -> Callable[[Sequence[Record | None], int], Commit[bytes]]:
+        def decide(records: Sequence[Record | None], stamp: int) -> Commit[bytes]:
+            if records[0] is not None:
+                raise Refused(records[0].value.decode())
+            return Commit(name, writes((face(), name)))
+
+        return decide
+
+    answers = await asyncio.gather(
+        *(subject.store.update(place(), [face()], create(b"%d" % one)) for one in range(32)),
+        return_exceptions=True,
+    )
+    (winner,) = [one for one in answers if isinstance(one, bytes)]
+    refusals = {str(one) for one in answers if isinstance(one, Refused)}
+    assert refusals == {winner.decode()}
+    assert await value(subject.store, face()) == winner
+
+
+async def a_partition_is_read_from_one_snapshot(subject: Subject) -> None:
+    store = subject.store
+    done = asyncio.Event()
+
+    async def write() -> None:
+        for number in range(100):
+            await put(store, (face(b"a"), b"%d" % number), (hidden(b"b"), b"%d" % number))
+        done.set()
+
+    async def read() -> None:
+        while not done.is_set():
+            one, other = await store.read([face(b"a"), hidden(b"b")])
+            assert one == other
+            await asyncio.sleep(0)
+
+    await asyncio.gather(write(), read(), read())
+
+
+async def steps_reach_several_partitions_in_order(subject: Subject) -> None:
+    store = subject.store
+    other = face(b"", b"other", b"elsewhere")
+    stamp = await commit(
+        store, *writes((other, b"1"), (face(), b"2"), (other, b"3"), (face(b"gone"), b"4"))
+    )
+    await commit(store, *writes((face(b"gone"), None)))
+    assert await store.read([other, face()]) == [Record(b"3", stamp), Record(b"2", stamp)]
+    assert await value(store, face(b"gone")) is None
+
+
+async def face_and_hidden_keys_never_meet(subject: Subject) -> None:
+    store = subject.store
+    await put(store, (face(b"same"), b"face"), (hidden(b"same"), b"hidden"))
+    assert [one.value for one in await scan_all(store, b"k", 10)] == [b"face"]
+    assert [one.value for one in await store.read_range(place(), True, b"", None, 10)] == [
+        b"hidden"
+    ]
+    await put(store, (face(b"same"), None))
+    assert await scan_all(store, b"k", 10) == []
+    assert await value(store, hidden(b"same")) == b"hidden"
+
+
+async def a_range_is_in_byte_order_and_bounded(subject: Subject) -> None:
+    store = subject.store
+    await put(store, *((hidden(name), b"v" + name) for name in reversed(_ODD_NAMES)))
+    await put(store, (hidden(b"stranger", b"q"), b""))
+    items = await store.read_range(place(), True, b"", None, 100)
+    assert [one.name for one in items] == sorted(_ODD_NAMES)
+    assert all(one.value == b"v" + one.name for one in items)
+    some = await store.read_range(place(), True, b"\x00\x00", b"b", 100)
+    assert [one.name for one in some] == [b"\x00\x00", b"a", b"a\x00", b"a\xff"]
+    few = await store.read_range(place(), True, b"a\x00", None, 2)
+    assert [one.name for one in few] == [b"a\x00", b"a\xff"]
+    assert await store.read_range(place(), True, b"", None, 0) == []
+    many = [(hidden(b"%04d" % one, b"many"), b"") for one in range(300)]
+    await put(store, *many)
+    assert len(await store.read_range(place(b"many"), True, b"", None, 250)) == 250
+
+
+async def a_scan_is_in_byte_order_whatever_the_pages(subject: Subject) -> None:
+    store = subject.store
+    names = [(one, other) for one in _ODD_NAMES for other in _ODD_NAMES]
+    for one in _ODD_NAMES:
+        await put(store, *((face(other, one), one + b"/" + other) for other in _ODD_NAMES))
+    await put(store, (face(b"", b"p", b"j"), b"before"), (face(b"x", b"p", b"j"), b""))
+    await put(store, (face(b"", b"p", b"k\x00"), b"after"))
+    for max_records in (1, 7, 80, 81, 82, 200):
+        faces = await scan_all(store, b"k", max_records)
+        assert [(one.partition, one.key) for one in faces] == sorted(names)
+        assert all(one.value == one.partition + b"/" + one.key for one in faces)
+    first, until = Position(b"a", b"\x00"), Position(b"b", b"a")
+    page = await store.scan(b"k", first, until, 1000)
+    wanted = [pair for pair in sorted(names) if tuple(first) <= pair < tuple(until)]
+    assert [(one.partition, one.key) for one in page.faces] == wanted
+    assert page.resume is None
+
+
+async def a_scan_resumes_where_nothing_is_and_stops_by_bytes(subject: Subject) -> None:
+    store = subject.store
+    for number in range(20):
+        await put(store, (face(b"", b"%02d" % number), bytes(1000)))
+    page = await store.scan(b"k", Position(b"07x", b"anything"), None, 3)
+    assert [one.partition for one in page.faces] == [b"08", b"09", b"10"]
+    short = await store.scan(b"k", Position(b"", b""), None, 100, max_bytes=2500)
+    assert 1 <= len(short.faces) <= 4
+    assert short.resume is not None, "what is left must not be lost"
+    assert (await store.scan(b"none", Position(b"", b""), None, 5)) == ([], None)
+
+
+async def who_stands_still_is_listed_exactly_once(subject: Subject) -> None:
+    store = subject.store
+    still = {b"%03d" % number for number in range(0, 300, 3)}
+    for name in still:
+        await put(store, (face(b"", name), b"still"))
+    done = asyncio.Event()
+
+    async def churn(offset: int) -> None:
+        number = 0
+        while not done.is_set():
+            ref = face(b"", b"%03d" % ((number * 3 + offset) % 300))
+            await put(store, (ref, None if number % 2 else b"moving"))
+            number += 1
+
+    churning = [asyncio.create_task(churn(offset)) for offset in (1, 2)]
+    try:
+        for max_records in (5, 9, 150):
+            found = [
+                one.partition
+                for one in await scan_all(store, b"k", max_records)
+                if one.value == b"still"
+            ]
+            assert sorted(found) == sorted(still)
+    finally:
+        done.set()
+        await asyncio.gather(*churning)
+
+
+async def limits_are_kept(subject: Subject) -> None:
+    store = subject.store
+    big = Ref(
+        place(b"p" * PARTITION_BYTES_MAX, b"k" * KEYSPACE_BYTES_MAX),
+        Key(False, b"n" * KEY_BYTES_MAX),
+    )
+    await put(store, (big, bytes(RECORD_BYTES_MAX)))
+    assert await value(store, big) == bytes(RECORD_BYTES_MAX)
+    many = tuple(Write(Key(True, b"%d" % one), b"") for one in range(COMMIT_WRITES_MAX))
+    await commit(store, Step(place(), many))
+    too_much = [
+        Step(place(b"", b"k" * (KEYSPACE_BYTES_MAX + 1))),
+        Step(place(b"p" * (PARTITION_BYTES_MAX + 1))),
+        Step(place(), (Write(Key(False, b"n" * (KEY_BYTES_MAX + 1)), b""),)),
+        Step(place(), (Write(face().key, bytes(RECORD_BYTES_MAX + 1)),)),
+        Step(place(), (*many, Write(face().key, b""))),
+        Step(place(), tuple(Write(one.key, bytes(RECORD_BYTES_MAX)) for one in many[:129])),
+    ]
+    for step in too_much:
+        await _is_a_value_error(store, step)
+    assert await value(store, face()) is None
+
+
+async def _is_a_value_error(store: Store, step: Step) -> None:
+    try:
+        await store.update(
+            place(), [], lambda _, __: Commit(None, (*writes((face(), b"trace")), step))
+        )
+    except ValueError:
+        return
+    raise AssertionError(f"{str(step)[:80]} was accepted")
+
+
+async def stamps_are_unique_and_rise_with_time(subject: Subject) -> None:
+    store = subject.store
+    before = await store.now()
+    stamps = await asyncio.gather(
+        *(put(store, (face(b"", b"%d" % (one % 7)), b"")) for one in range(200))
+    )
+    assert len(set(stamps)) == 200
+    assert min(stamps) >= before
+    subject.clock.advance(5)
+    later = await store.now()
+    assert later >= before + 5 * 10_000_000
+    assert await put(store, (face(), b"")) >= max(later, *stamps)
+
+
+async def versions_of_a_record_rise_whoever_writes(subject: Subject) -> None:
+    store = subject.store
+    seen = [0]
+
+    async def watch() -> None:
+        while (record := (await store.read([face()]))[0]) is None or record.value != b"end":
+            if record is not None:
+                assert record.version >= seen[-1]
+                seen.append(record.version)
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    for _ in range(10):
+        await asyncio.gather(*(put(store, (face(), b"")) for _ in range(8)))
+    await put(store, (face(), b"end"))
+    await watching
+
+
+async def a_restart_keeps_everything_and_time_goes_on(subject: Subject) -> None:
+    stamp = await put(subject.store, (face(), b"kept"), (hidden(b"h"), b"too"))
+    subject.store.advance(3600)
+    stamps = [stamp, await put(subject.store, (face(b"2"), b""))]
+    for step_s in (-7200.0, 0.0, 10.0, -5.0):
+        now = await subject.store.now()
+        await subject.restart()
+        subject.clock.step_wall(step_s)
+        await subject.restart()
+        assert await subject.store.now() >= now, "time went back"
+        stamps.append(await put(subject.store, (face(b"2"), b"")))
+    assert stamps == sorted(set(stamps))
+    records = await subject.store.read([face(), hidden(b"h")])
+    assert records == [Record(b"kept", stamp), Record(b"too", stamp)]
+
+
+CASES: Final = (
+    a_commit_is_read_back_with_its_stamp,
+    decisions_see_what_they_asked_for_in_that_order,
+    a_refused_decision_leaves_no_trace,
+    counting_by_32_tasks_loses_nothing,
+    one_of_32_creators_wins,
+    a_partition_is_read_from_one_snapshot,
+    steps_reach_several_partitions_in_order,
+    face_and_hidden_keys_never_meet,
+    a_range_is_in_byte_order_and_bounded,
+    a_scan_is_in_byte_order_whatever_the_pages,
+    a_scan_resumes_where_nothing_is_and_stops_by_bytes,
+    who_stands_still_is_listed_exactly_once,
+    limits_are_kept,
+    stamps_are_unique_and_rise_with_time,
+    versions_of_a_record_rise_whoever_writes,
+    a_restart_keeps_everything_and_time_goes_on,
+)

@@ -1,0 +1,164 @@
+"""What the contract suite needs of an engine under test, and short words for its records.
+
+Lives here: the `Subject` protocol, and builders of refs, steps and bodies. Must not live here:
+cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from strongroom.clock import ManualClock
+from strongroom.engines.base import (
+    Commit,
+    ContentMissing,
+    Face,
+    Key,
+    Opened,
+    Partition,
+    Position,
+    Record,
+    Ref,
+    Step,
+    Store,
+    Write,
+)
+from strongroom.values import FileSlice
+
+
+class Subject(Protocol):
+    """An engine that the suite can start, restart, fill up and break. Its clock can be moved."""
+
+    clock: ManualClock
+    store: Store
+
+    async def start(self) -> None:
+        """Make `store`, empty, with a test clock."""
+        ...
+
+    async def restart(self) -> None:
+        """Stop `store` if it still runs, and make it again from what it left behind."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop and clean up."""
+        ...
+
+    def fill(self) -> None:
+        """From now on there is no space left."""
+        ...
+
+    def free(self) -> None:
+        """There is space again."""
+        ...
+
+    def break_next_commit(self) -> None:
+        """Let the next commit end with an unknown outcome."""
+        ...
+
+
+class Refused(Exception):
+    """A decision's own refusal."""
+
+
+def place(name: bytes = b"p", keyspace: bytes = b"k") -> Partition:
+    """A partition."""
+    return Partition(keyspace, name)
+
+
+def face(name: bytes = b"", partition: bytes = b"p", keyspace: bytes = b"k") -> Ref:
+    """A face record's address."""
+    return Ref(Partition(keyspace, partition), Key(False, name))
+
+
+def hidden(name: bytes = b"", partition: bytes = b"p", keyspace: bytes = b"k") -> Ref:
+    """A hidden record's address."""
+    return Ref(Partition(keyspace, partition), Key(True, name))
+
+
+def writes(*pairs: tuple[Ref, bytes | None]) -> tuple[Step, ...]:
+    """Steps that write these records, one step for each."""
+    return tuple(Step(ref.partition, (Write(ref.key, value),)) for ref, value in pairs)
+
+
+async def put(store: Store, *pairs: tuple[Ref, bytes | None]) -> int:
+    """Write (None: delete) records of one partition in one commit; its stamp."""
+    partition = pairs[0][0].partition
+    step = Step(partition, tuple(Write(ref.key, value) for ref, value in pairs))
+    return await store.update(partition, [], lambda _, stamp: Commit(stamp, (step,)))
+
+
+async def commit(store: Store, *steps: Step) -> int:
+    """Commit steps without looking; the stamp."""
+    return await store.update(steps[0].partition, [], lambda _, stamp: Commit(stamp, steps))
+
+
+async def value(store: Store, ref: Ref) -> bytes | None:
+    """A record's value."""
+    (record,) = await store.read([ref])
+    return None if record is None else record.value
+
+
+async def increment(store: Store, ref: Ref) -> int:
+    """Add one to a record that holds a number; the new number."""
+
+    def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
+        number = int(records[0].value) + 1 if records[0] else 1
+        return Commit(number, writes((ref, b"%d" % number)))
+
+    return await store.update(ref.partition, [ref], decide)
+
+
+async def refuse(store: Store, ref: Ref) -> None:
+    """Have a decision about `ref` refused: raises Refused."""
+
+    def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
+        raise Refused(str(records))
+
+    await store.update(ref.partition, [ref], decide)
+
+
+async def scan_all(store: Store, keyspace: bytes, max_records: int) -> list[Face]:
+    """All face records of a keyspace, in pages."""
+    faces: list[Face] = []
+    first: Position | None = Position(b"", b"")
+    while first is not None:
+        page = await store.scan(keyspace, first, None, max_records)
+        assert page.resume is None or page.resume > first or page.faces, "the scan stands still"
+        faces += page.faces
+        first = page.resume
+    return faces
+
+
+async def pieces(body: bytes, piece_bytes: int = 10_000) -> AsyncIterator[bytes]:
+    """A body as a stream."""
+    for start in range(0, len(body), piece_bytes):
+        yield body[start : start + piece_bytes]
+        await asyncio.sleep(0)
+
+
+async def body_of(opened: Opened, offset: int = 0, length: int | None = None) -> bytes:
+    """The bytes of a pinned content."""
+    whole = bytearray()
+    wanted = opened.size_bytes - offset if length is None else length
+    async for one in opened.slices(offset, wanted):
+        if isinstance(one, FileSlice):
+            one.file.seek(one.offset)
+            whole += one.file.read(one.length)
+        else:
+            whole += one
+    return bytes(whole)
+
+
+async def content(store: Store, content_id: int) -> bytes | None:
+    """The bytes of an adopted content, None when there is none."""
+    try:
+        opened = await store.open(content_id)
+    except ContentMissing:
+        return None
+    try:
+        return await body_of(opened)
+    finally:
+        opened.close()

@@ -1,0 +1,43 @@
+"""The contract suite: what every engine must do, as functions that any engine can be put through.
+
+Lives here: what a suite needs to know of an engine, and the list of all cases. The cases themselves
+are in contract_records.py, contract_waiting.py, contract_contents.py and contract_failures.py; the
+contract is in engines/base.py. With pytest:
+
+    @pytest.mark.parametrize("case", CONTRACT, ids=lambda case: case.__name__)
+    def test_contract(case, tmp_path):
+        asyncio.run(prove(case, MySubject(tmp_path)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from strongroom.testing import (
+    contract_contents,
+    contract_failures,
+    contract_records,
+    contract_waiting,
+)
+from strongroom.testing.contract_subject import Subject
+
+__all__ = ["CONTRACT", "Case", "Subject", "prove"]
+
+Case = Callable[[Subject], Awaitable[None]]
+
+CONTRACT: Final[tuple[Case, ...]] = (
+    *contract_records.CASES,
+    *contract_waiting.CASES,
+    *contract_contents.CASES,
+    *contract_failures.CASES,
+)
+
+
+async def prove(case: Case, subject: Subject) -> None:
+    """Run one case. Raises AssertionError when the engine breaks the contract."""
+    await subject.start()
+    try:
+        await case(subject)
+    finally:
+        await subject.stop()

@@ -1,0 +1,85 @@
+"""Help, version, usage errors: what a person meets first."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from strongroom import __version__
+from strongroom.cli.exits import MEANINGS
+from tests.cli.command import strongroom
+
+OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+COMMANDS = [
+    ["serve"],
+    ["account"],
+    ["account", "add"],
+    ["account", "rotate"],
+    ["account", "remove-old-key"],
+    ["account", "list"],
+    ["backup"],
+    ["restore"],
+    ["doctor"],
+]
+WITH_EXAMPLES = ["serve", "account", "backup", "restore", "doctor"]
+
+
+def test_the_version_is_shown() -> None:
+    assert strongroom("--version").out == f"strongroom {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(command: list[str]) -> None:
+    ran = strongroom(*command, "--help")
+    assert ran.code == 0
+    assert f"strongroom {' '.join(command)}" in ran.out
+
+
+@pytest.mark.parametrize("command", WITH_EXAMPLES)
+def test_help_shows_examples(command: str) -> None:
+    out = strongroom(command, "--help").out
+    examples = out.partition("Examples")[2]
+    assert f"strongroom {command}" in examples
+
+
+def test_help_names_every_flag_and_keeps_its_colons() -> None:
+    out = strongroom("serve", "--help").out
+    for flag in (
+        *("--data", "--in-memory", "--host", "--blob-port", "--queue-port", "--table-port"),
+        *("--cert", "--key", "--tls", "--accounts-file", "--account", "--test-clock"),
+        *("--allow-development-key", "--host-suffix", "--copy-source-host", "--metrics-anywhere"),
+        *("--log-level", "--log-format"),
+    ):
+        assert re.search(rf"{flag}\b", out), flag
+    # Some renderers take `:KEY:` for the name of a little picture.
+    assert "NAME:KEY1:KEY2" in out
+
+
+def test_exit_codes_are_the_same_in_help_and_in_the_manual() -> None:
+    out = strongroom("--help").out
+    manual = OPERATING.read_text(encoding="utf-8")
+    for code, meaning in MEANINGS.items():
+        assert re.search(rf"^ *{code.value}  {re.escape(meaning)}", out, re.MULTILINE), meaning
+        assert f"| {code.value} | {meaning} |" in manual
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve", "--no-such-flag"],
+        ["serve", "--blob-port", "65536"],
+        ["serve", "--log-level", "loud"],
+        ["serve", "--cert", "only.pem"],
+        ["serve", "--tls", "--cert", "a.pem", "--key", "b.pem"],
+        ["backup"],
+        ["no-such-command"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    ran = strongroom(*arguments)
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+    assert ran.err

@@ -1,0 +1,239 @@
+"""Rounds of work on a simulated disk that loses power, and what must hold when it starts again.
+
+Lives here: the workload and its judge. The short run is in test_power_cuts.py, the long one in
+tests/proof. Everything that an answer has shown is noted: what was acknowledged, what a refusal told,
+what was read; none of it may be gone or torn after the cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from strongroom.clock import ManualClock
+from strongroom.engines.base import (
+    Commit,
+    EngineError,
+    Partition,
+    Record,
+    Ref,
+    Step,
+    Store,
+    Write,
+)
+from strongroom.engines.check import check
+from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.testing.contract_subject import content, face, hidden, pieces, value
+from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.testing.disk_sqlite import DiskVfs
+
+SEGMENT_BYTES: Final = 128 * 1024
+BALLAST_BYTES: Final = 64 * 1024
+_WORKERS: Final = 6
+_COUNTER: Final = face(b"counter", b"shared")
+_vfs_numbers = itertools.count()
+
+
+@dataclass
+class Shown:
+    """What answers have shown, and what was under way when the power went."""
+
+    heads: dict[int, bytes | None] = field(default_factory=dict)
+    under_way: dict[int, bytes] = field(default_factory=dict)
+    bodies: dict[bytes, bytes] = field(default_factory=dict)
+    counter: int = 0
+    counter_tried: int = 0
+    stamp: int = 0
+    now: int = 0
+
+
+class _TooLow(Exception):
+    """A refusal that tells the counter's value."""
+
+
+def _partition(worker: int) -> Partition:
+    return Partition(b"blobs", b"worker-%d" % worker)
+
+
+def _head(worker: int) -> Ref:
+    return face(b"", _partition(worker).name, b"blobs")
+
+
+def _proof(worker: int) -> Ref:
+    return hidden(b"proof", _partition(worker).name, b"blobs")
+
+
+async def _replace(store: Store, worker: int, shown: Shown, chance: random.Random) -> None:
+    """Write a body, and make it the worker's content in place of the one before."""
+    body = chance.randbytes(chance.choice((0, 700, 20_000, 70_000)))
+    known = len(body) if chance.random() < 0.7 else None
+    written = await store.write(pieces(body, 16_000), known)
+    head = b"%d" % written.id
+    shown.bodies[head] = body
+
+    def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
+        old = records[0]
+        step = Step(
+            _partition(worker),
+            (Write(_head(worker).key, head), Write(_proof(worker).key, _digest(head))),
+            (written.id,),
+            () if old is None else (int(old.value),),
+        )
+        return Commit(stamp, (step,))
+
+    shown.under_way[worker] = head
+    stamp = await store.update(_partition(worker), [_head(worker)], decide)
+    shown.heads[worker] = head
+    del shown.under_way[worker]
+    shown.stamp = max(shown.stamp, stamp)
+
+
+async def _count(store: Store, shown: Shown) -> None:
+    def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
+        number = int(records[0].value) + 1 if records[0] else 1
+        shown.counter_tried = max(shown.counter_tried, number)
+        step = Step(_COUNTER.partition, (Write(_COUNTER.key, b"%d" % number),))
+        return Commit(number, (step,))
+
+    shown.counter = max(shown.counter, await store.update(_COUNTER.partition, [_COUNTER], decide))
+
+
+async def _be_refused(store: Store, shown: Shown) -> None:
+    """A refusal shows the counter as it is: that must be durable too."""
+
+    def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
+        raise _TooLow(records[0].value.decode() if records[0] else "0")
+
+    try:
+        await store.update(_COUNTER.partition, [_COUNTER], decide)
+    except _TooLow as refusal:
+        shown.counter = max(shown.counter, int(str(refusal)))
+
+
+async def _look(store: Store, shown: Shown) -> None:
+    shown.counter = max(shown.counter, int(await value(store, _COUNTER) or b"0"))
+    shown.now = max(shown.now, await store.now())
+
+
+async def _work(store: Store, worker: int, shown: Shown, seed: int, rounds: int) -> None:
+    chance = random.Random(seed * 100 + worker)
+    for _ in range(rounds):
+        choice = chance.random()
+        if choice < 0.5:
+            await _replace(store, worker, shown, chance)
+        elif choice < 0.7:
+            await _count(store, shown)
+        elif choice < 0.85:
+            await _be_refused(store, shown)
+        else:
+            await _look(store, shown)
+
+
+async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: int) -> None:
+    """Open a store on the disk and work until the rounds or the power end."""
+    with DiskVfs(disk, f"strongroom-cut-{next(_vfs_numbers)}") as vfs:
+        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES)
+        try:
+            store = await open_store(f"{disk.root}/data", clock, options=options)
+        except Exception:
+            if not disk.lost_power:
+                raise
+            return
+        try:
+            working = [
+                asyncio.create_task(_work(store, worker, shown, seed, rounds))
+                for worker in range(_WORKERS)
+            ]
+            for outcome in await asyncio.gather(*working, return_exceptions=True):
+                if outcome is not None and not (
+                    disk.lost_power and isinstance(outcome, EngineError)
+                ):
+                    raise outcome
+        finally:
+            await store.close()
+
+
+async def judge(root: Path, clock: ManualClock, shown: Shown) -> None:
+    """After the cut: everything shown is there, nothing is torn, time goes on."""
+    store = await open_store(
+        root / "data", clock, options=EmbeddedOptions(ballast_bytes=BALLAST_BYTES)
+    )
+    try:
+        await _judge_records(store, shown)
+        for worker in range(_WORKERS):
+            await _judge_worker(store, worker, shown)
+    finally:
+        await store.close()
+    assert list(check(root / "data")) == []
+
+
+async def _judge_records(store: EmbeddedStore, shown: Shown) -> None:
+    counter = int(await value(store, _COUNTER) or b"0")
+    assert shown.counter <= counter <= shown.counter_tried, "an answer was taken back"
+    assert await store.now() >= shown.now, "time went back"
+    stamp = await store.update(Partition(b"x", b"x"), [], lambda _, stamp: Commit(stamp))
+    assert stamp > shown.stamp, "a stamp was given twice"
+
+
+async def _judge_worker(store: EmbeddedStore, worker: int, shown: Shown) -> None:
+    head, proof = await store.read([_head(worker), _proof(worker)])
+    allowed = {shown.heads.get(worker), shown.under_way.get(worker, shown.heads.get(worker))}
+    found = None if head is None else head.value
+    assert found in allowed, "an acknowledged write is lost, or one that never was appeared"
+    if found is None:
+        assert proof is None
+        return
+    assert proof is not None
+    assert proof.value == _digest(found), "half of a commit happened"
+    assert await content(store, int(found)) == shown.bodies[found], "a body is torn or lost"
+    # What the judge saw is shown, too: the next life has to keep it.
+    shown.heads[worker] = found
+    shown.under_way.pop(worker, None)
+
+
+def _digest(head: bytes) -> bytes:
+    return hashlib.sha256(head).digest()
+
+
+def run_round(directory: Path, seed: int, rounds: int) -> int:
+    """Two lives on one disk, each ended by a power cut, judged after each; the operations seen."""
+    chance = random.Random(seed)
+    clock = ManualClock()
+    shown = Shown()
+    operations = 0
+    for life in range(2):
+        root = directory / f"life-{life}"
+        root.mkdir(exist_ok=True)
+        disk = Disk(root)
+        # Also while it is created, opened or closed.
+        disk.cut_at = chance.choice((chance.randrange(1, 80), chance.randrange(80, 1200)))
+        asyncio.run(live(disk, clock, shown, seed + life, rounds))
+        operations += disk.operations
+        clock.step_wall(chance.choice((-3600.0, 0.0, 0.0, 1.0)))
+        for variant in (0, 1, chance.randrange(2, 1 << 30), chance.randrange(2, 1 << 30)):
+            target = directory / f"life-{life + 1}"
+            if target.exists():
+                target.rename(directory / f"before-{life}-{variant}")
+            target.mkdir()
+            disk.after_power_cut(target, variant)
+            asyncio.run(judge(target, clock, _copy(shown)))
+        asyncio.run(judge(directory / f"life-{life + 1}", clock, shown))
+    return operations
+
+
+def _copy(shown: Shown) -> Shown:
+    return Shown(
+        dict(shown.heads),
+        dict(shown.under_way),
+        shown.bodies,
+        shown.counter,
+        shown.counter_tried,
+        shown.stamp,
+        shown.now,
+    )
