@@ -24,14 +24,13 @@ from strongroom.config import (
     TlsFiles,
     check_exposure,
 )
-from strongroom.engines.base import EngineError, Store
+from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.operations.blob_service import ROUTES
 from strongroom.servers import pipeline
 from strongroom.servers.accounts_file import ServedAccounts
-from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.http import HttpServer
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
@@ -64,7 +63,7 @@ class App:
     """
 
     # What `start` makes.
-    store: Store
+    store: MemoryStore | EmbeddedStore
     services: Services
     accounts: ServedAccounts
     blob_port: int
@@ -102,6 +101,7 @@ class App:
         if self._http is not None:
             # Whoever waits for a change would hold up the end for a minute.
             self.services.waiting.stop()
+            self.store.watchers.wake_all()
             finished = await self._http.drain(self.settings.drain_timeout_s)
             self._http = None
         await self._close()
@@ -117,7 +117,7 @@ class App:
         while self._closing:
             await self._closing.pop()()
 
-    async def _open_store(self) -> Store:
+    async def _open_store(self) -> MemoryStore | EmbeddedStore:
         settings = self.settings
         if settings.data is None:
             return MemoryStore(self._clock)
@@ -206,9 +206,7 @@ class App:
         return 0 if self._http is None else self._http.connection_count
 
     def _waiters(self) -> int:
-        store = self.store
-        assert isinstance(store, MemoryStore | EmbeddedStore)
-        return len(store.watchers)
+        return len(self.store.watchers)
 
 
 def _served_accounts(settings: Settings) -> ServedAccounts:

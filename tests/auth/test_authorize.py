@@ -314,7 +314,8 @@ class TestAnonymous:
         ],
     )
     def test_public_access(self, needs: Permission, access: PublicAccess, letters: str) -> None:
-        assert _authorize(NOBODY, needs, access=access) == Grant(letters, False)
+        granted = _authorize(NOBODY, needs, access=access)
+        assert granted == Grant(letters, False, anonymous=True)
 
     REFUSED = (
         (GET_BLOB, PublicAccess.NONE),

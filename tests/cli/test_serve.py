@@ -78,7 +78,7 @@ def test_an_account_of_ones_own_is_served_and_its_key_never_shown(tmp_path: Path
     with Server.start(data=tmp_path / "data", flags=flags, environment=variables) as server:
         text = f"AccountName=orders;AccountKey={KEY};BlobEndpoint={server.url}/orders;"
         client = BlobServiceClient.from_connection_string(f"DefaultEndpointsProtocol=http;{text}")
-        client.create_container("c")
+        client.create_container("box")
         command_line = Path(f"/proc/{server.pid}/cmdline").read_bytes()
         assert KEY.encode() not in command_line
         printed = server.output()
@@ -90,7 +90,7 @@ def test_an_account_of_ones_own_is_served_and_its_key_never_shown(tmp_path: Path
             server.connection_string, retry_total=0
         )
         with pytest.raises(Exception, match="AuthenticationFailed"):
-            development.create_container("c")
+            development.create_container("box")
 
 
 def test_azurites_variable_counts_when_ours_is_not_set() -> None:
@@ -108,13 +108,13 @@ def test_azurites_variable_counts_when_ours_is_not_set() -> None:
 def test_a_request_is_logged_once_at_debug_without_its_signature() -> None:
     flags = ("--log-level", "debug", "--log-format", "json")
     with Server.start(flags=flags) as server:
-        ask(server, "/devstoreaccount1/c/b?sv=2021-12-02&sr=b&s%69g=secretsecret&SIG=alsosecret")
+        ask(server, "/devstoreaccount1/box/b?sv=2021-12-02&sr=b&s%69g=secretsecret&SIG=alsosecret")
         server.stop()
         lines = [json.loads(line) for line in server.output().splitlines() if line[:1] == "{"]
     (line,) = [line for line in lines if "devstoreaccount1" in line.get("target", "")]
     assert line["method"] == "GET"
-    assert line["target"].startswith("/devstoreaccount1/c/b?sv=2021-12-02&sr=b&s")
-    assert line["status"] == 403
+    assert line["target"].startswith("/devstoreaccount1/box/b?sv=2021-12-02&sr=b&s")
+    assert line["status"] in (400, 403)
     assert line["request_id"] != "-"
     assert line["ms"] >= 0
     assert "secret" not in server_text(lines)
@@ -126,9 +126,9 @@ def server_text(lines: list[dict[str, object]]) -> str:
 
 def test_it_is_quiet_by_default() -> None:
     with Server.start() as server:
-        ask(server, "/devstoreaccount1/c/b")
+        ask(server, "/devstoreaccount1/box/b")
         server.stop()
-        assert "/devstoreaccount1/c/b" not in server.output()
+        assert "/devstoreaccount1/box/b" not in server.output()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "storage.example"])
@@ -209,7 +209,7 @@ def test_a_test_clock_needs_a_directory_that_was_made_for_it(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--account", "a:x"], "3 to 24"),
+        (["--account", "a:a2V5"], "3 to 24"),
         (["--account", "orders:not base64"], "base64"),
         (["--account", "orders:a2V5", "--account", "orders:a2V5"], "twice"),
         (["--accounts-file", "no-such-file.json"], "no-such-file.json"),
@@ -230,7 +230,7 @@ def test_sigterm_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
         sas = _sas(client)
         with socket.create_connection((HOST, server.port), timeout=20) as connection:
             head = (
-                f"PUT /devstoreaccount1/c/slow?{sas} HTTP/1.1\r\nHost: {HOST}\r\n"
+                f"PUT /devstoreaccount1/box/slow?{sas} HTTP/1.1\r\nHost: {HOST}\r\n"
                 "x-ms-blob-type: BlockBlob\r\nx-ms-version: 2021-12-02\r\n"
                 f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
             )
@@ -245,7 +245,7 @@ def test_sigterm_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
         assert answer.startswith(b"HTTP/1.1 201")
         assert server.exit_code == Exit.DONE
         server.restart()
-        assert client.get_blob_client("c", "slow").download_blob().readall() == body
+        assert client.get_blob_client("box", "slow").download_blob().readall() == body
 
 
 def _sas(client: BlobServiceClient) -> str:
@@ -253,10 +253,10 @@ def _sas(client: BlobServiceClient) -> str:
 
     from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
-    client.create_container("c")
+    client.create_container("box")
     return generate_container_sas(
         DEVELOPMENT_ACCOUNT_NAME,
-        "c",
+        "box",
         DEVELOPMENT_ACCOUNT_KEY,
         permission=ContainerSasPermissions(write=True, create=True),
         expiry=datetime.now(UTC) + timedelta(hours=1),
@@ -277,14 +277,14 @@ def _await_refusal(port: int) -> None:
 def test_sigterm_ends_a_waiting_request_at_once(tmp_path: Path) -> None:
     with Server.start(data=tmp_path / "data") as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
-        client.create_container("c")
-        etag = client.get_blob_client("c", "b").upload_blob(b"1")["etag"]
+        client.create_container("box")
+        etag = client.get_blob_client("box", "b").upload_blob(b"1")["etag"]
         statuses: list[int] = []
 
         def wait() -> None:
             waiting = {"x-strongroom-wait": "60", "If-None-Match": etag}
             try:
-                client.get_blob_client("c", "b").get_blob_properties(headers=waiting)
+                client.get_blob_client("box", "b").get_blob_properties(headers=waiting)
             except Exception as error:
                 statuses.append(getattr(error, "status_code", 0))
 
@@ -357,7 +357,7 @@ def test_a_failing_disk_stops_the_server_with_a_message(tmp_path: Path) -> None:
         assert process.stdout.readline().endswith("is ready.\n")
         url = f"http://{HOST}:{port}/{DEVELOPMENT_ACCOUNT_NAME}"
         client = BlobServiceClient(url, DEVELOPMENT_ACCOUNT_KEY_CREDENTIAL, retry_total=0)
-        container = client.create_container("c")
+        container = client.create_container("box")
         container.upload_blob("before", b"b" * 100_000)
         flag.touch()
         with pytest.raises(Exception, match="InternalError|aborted|refused"):

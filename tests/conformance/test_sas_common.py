@@ -168,7 +168,7 @@ def test_a_sas_beside_an_authorization(client: Client, container: str, make: Mak
     expect(client.get(target, headers, auth=None), 403, AUTH)
 
 
-COPIES = ({}, {"x-ms-requires-sync": "true"})
+COPIES: tuple[dict[str, str], ...] = ({}, {"x-ms-requires-sync": "true"})
 
 
 def test_create_is_not_overwrite(client: Client, container: str, make: Make) -> None:

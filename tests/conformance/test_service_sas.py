@@ -149,10 +149,8 @@ def test_the_string_to_sign_of_each_range(client: Client, blob: str, sv: str) ->
 
 def test_tokens_of_the_official_sdk(client: Client, blob: str) -> None:
     """B-SSA-04."""
-    moments = {
-        "start": datetime.now(UTC) - timedelta(minutes=1),
-        "expiry": datetime.now(UTC) + timedelta(hours=1),
-    }
+    now = datetime.now(UTC)
+    start, expiry = now - timedelta(minutes=1), now + timedelta(hours=1)
     token = generate_blob_sas(
         client.account,
         blob,
@@ -162,7 +160,8 @@ def test_tokens_of_the_official_sdk(client: Client, blob: str) -> None:
         ip="127.0.0.1",
         protocol="https,http",
         content_type="text/html",
-        **moments,
+        start=start,
+        expiry=expiry,
     )
     answer = expect(client.get(f"/{blob}/b?{token}", auth=None), 200)
     assert answer["Content-Type"] == "text/html"
@@ -171,7 +170,8 @@ def test_tokens_of_the_official_sdk(client: Client, blob: str) -> None:
         blob,
         account_key=client.credential.key,
         permission=ContainerSasPermissions(read=True, list=True),
-        **moments,
+        start=start,
+        expiry=expiry,
     )
     expect(client.get(f"/{blob}?restype=container&comp=list&{token}", auth=None), 200)
     expect(client.get(f"/{blob}/b?{token}", auth=None), 200)
@@ -283,4 +283,4 @@ def test_a_user_delegation_token(
     token = query({**fields, "sig": mac("bm90IGEga2V5IG9mIGhlcmU=", text)})
     answer = client.get(f"/{blob}/b?{token}", auth=None)
     detail = expect(answer, 403, AUTH).error["AuthenticationErrorDetail"]
-    assert text in detail
+    assert "user delegation key" in detail and "not known" in detail

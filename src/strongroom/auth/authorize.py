@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
 from strongroom.auth.policies import judge_times, resolve
 from strongroom.auth.refusals import authentication_failed
@@ -71,8 +73,7 @@ class Permission:
             raise ValueError("an operation for keys only cannot name letters of a SAS")
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
+class Overrides(msgspec.Struct, frozen=True):
     """Response headers that a SAS sets on Get Blob and Get Blob Properties; "" = not set."""
 
     cache_control: str = ""
@@ -85,19 +86,20 @@ class Overrides:
 NO_OVERRIDES: Final = Overrides()
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """What was granted.
 
     Attributes:
         letters: the permissions that the caller holds, not only those that the operation needed.
         may_overwrite: whether a write may replace what exists (`c` alone only creates).
         overrides: response headers that the token sets.
+        anonymous: whether public access alone granted it.
     """
 
     letters: str
     may_overwrite: bool
     overrides: Overrides = NO_OVERRIDES
+    anonymous: bool = False
 
 
 def authorize(
@@ -260,9 +262,9 @@ def _authorize_anonymous(
 ) -> Grant:
     if target.service is Service.BLOB and needs.public is not PublicAccess.NONE:
         if place_access is PublicAccess.CONTAINER:
-            return Grant("rl", may_overwrite=False)
+            return Grant("rl", may_overwrite=False, anonymous=True)
         if place_access is needs.public:
-            return Grant("r", may_overwrite=False)
+            return Grant("r", may_overwrite=False, anonymous=True)
     if version is not None and version >= CHALLENGE_SINCE:
         headers = (("WWW-Authenticate", CHALLENGE),)
         raise StorageError(NO_AUTHENTICATION_INFORMATION, None, (), headers)

@@ -7,7 +7,8 @@ sas_signature.py) or what it allows (authorize.py).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 from strongroom.auth.request import Target
 from strongroom.auth.sas import Sas
@@ -21,15 +22,13 @@ class SasKind(enum.Enum):
     USER_DELEGATION = "user delegation SAS"
 
 
-@dataclass(frozen=True, slots=True)
-class SharedKeyClaim:
+class SharedKeyClaim(msgspec.Struct, frozen=True):
     """The request is signed with a key of `account`: its owner, who may do everything in it."""
 
     account: str
 
 
-@dataclass(frozen=True, slots=True)
-class SasClaim:
+class SasClaim(msgspec.Struct, frozen=True):
     """The request carries a SAS with a genuine signature; times and policy are not judged yet.
 
     `target` is the resource the signature was checked for; it binds a service or user delegation
@@ -42,8 +41,7 @@ class SasClaim:
     target: Target
 
 
-@dataclass(frozen=True, slots=True)
-class Anonymous:
+class Anonymous(msgspec.Struct, frozen=True):
     """The request carries no credentials."""
 
     account: str

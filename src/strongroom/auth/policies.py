@@ -8,8 +8,9 @@ permission must stand in one of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.sas import Sas
@@ -25,8 +26,7 @@ _ONE_HOUR_TICKS: Final = 3600 * TICKS_PER_S
 _NO_POLICY: Final = AccessPolicy("")
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(msgspec.Struct, frozen=True):
     """What token and policy say together. Times in ticks; `start` None = at once."""
 
     permission: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 
 class HeaderFields(Protocol):
@@ -67,8 +68,7 @@ class Service(enum.Enum):
         return self.value[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The resource that a request addresses, decoded.
 
     Attributes:

@@ -6,6 +6,7 @@ or loses power in its place. Must not live here: what the files mean. Reading ne
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -14,6 +15,20 @@ from typing import Final, Protocol
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 # macOS: fsync leaves data in the drive's cache; only this call flushes it.
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+# Linux: have the disk begin on what was written, so that the sync at the end of a body has less to
+# wait for. Only a hint: nothing counts as durable because of it.
+_WRITE_BACK_BYTES: Final = 256 * 1024
+_SYNC_FILE_RANGE_WRITE: Final = 2
+_LIBC: Final = ctypes.CDLL(None, use_errno=False)
+_SYNC_FILE_RANGE: Final = getattr(_LIBC, "sync_file_range", None)
+
+
+def _start_write_back(descriptor: int, offset: int, length: int) -> None:
+    if _SYNC_FILE_RANGE is not None:
+        count, start = ctypes.c_int64(length), ctypes.c_int64(offset)
+        _SYNC_FILE_RANGE(descriptor, start, count, _SYNC_FILE_RANGE_WRITE)
 
 
 def is_no_space(error: OSError) -> bool:
@@ -83,6 +98,8 @@ class OsFiles:
             # A short write comes before the error that explains it, which the next one raises.
             rest = memoryview(data)[written:]
             written += os.pwrite(descriptor, rest, offset + written)
+        if written >= _WRITE_BACK_BYTES:
+            _start_write_back(descriptor, offset, written)
 
     def sync(self, descriptor: int) -> None:
         if _FULL_SYNC is not None:

@@ -175,14 +175,14 @@ class Committer:
 
     def fail(self, error: Exception, attempted: Group | None = None) -> None:
         """Stop for good: an I/O error leaves unknown what the disk holds. Recovery decides."""
+        if attempted is not None:
+            unknown = CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}")
+            for item in attempted.items:
+                _refuse(item.future, unknown)
         if self.broken is not None:
             return
         self.broken = Unavailable(f"the store has stopped after an I/O error: {error}")
-        unknown = CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}")
         _log.critical("the store stops: %s", error)
-        if attempted is not None:
-            for item in attempted.items:
-                _refuse(item.future, unknown)
         for item in self._queue:
             _refuse(item.future, self.broken)
         for _, future in self._between:
@@ -386,11 +386,16 @@ class Committer:
 
     def _redo(self, group: Group, error: Exception, again: bool = False) -> None:
         """Nothing of the group happened: run its items one by one, then refuse the one at fault."""
-        self._forget(group)
         try:
             self._writer.rollback()
         except apsw.Error as broken:
             self._roll_back_broken(group, broken)
+            return
+        self._forget(group)
+        if self.broken is not None:  # by a sync that failed elsewhere, meanwhile
+            for item in group.items:
+                _refuse(item.future, self.broken)
+            self._wake_drain()
             return
         if len(group.items) == 1 and not again:
             _refuse(group.items[0].future, error)

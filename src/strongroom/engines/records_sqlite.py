@@ -121,16 +121,22 @@ def connect(path: str, vfs: str | None, cache_kib: int, create: bool = False) ->
     """A connection set up for durable commits and manual checkpoints."""
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     connection = apsw.Connection(path, flags=flags, vfs=vfs)
-    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-    if create:
-        connection.pragma("page_size", PAGE_BYTES)
-    connection.pragma("journal_mode", "wal")
-    connection.pragma("synchronous", "full")
-    connection.pragma("fullfsync", True)
-    connection.pragma("checkpoint_fullfsync", True)
-    connection.pragma("wal_autocheckpoint", 0)
-    connection.pragma("temp_store", "memory")
-    connection.pragma("cache_size", -cache_kib)
+    try:
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        if create:
+            connection.pragma("page_size", PAGE_BYTES)
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.pragma("fullfsync", True)
+        connection.pragma("checkpoint_fullfsync", True)
+        connection.pragma("wal_autocheckpoint", 0)
+        connection.pragma("temp_store", "memory")
+        connection.pragma("cache_size", -cache_kib)
+        if create:
+            connection.execute(f"BEGIN; {_SCHEMA} COMMIT")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -149,8 +155,6 @@ class Writer:
 
     def __init__(self, path: str, vfs: str | None, create: bool) -> None:
         self.connection = connect(path, vfs, _WRITER_CACHE_KIB, create)
-        if create:
-            self.connection.execute(f"BEGIN; {_SCHEMA} COMMIT")
         self._execute = self.connection.cursor().execute
 
     def begin(self) -> None:

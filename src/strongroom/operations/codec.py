@@ -8,8 +8,9 @@ one operation. Source: reference section 1 of limits-and-errors (headers of ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from strongroom import errors
 from strongroom.auth.authorize import Grant
@@ -27,8 +28,7 @@ from strongroom.wire.path import Target
 from strongroom.wire.query import Query
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(msgspec.Struct, frozen=True):
     """A request that may go on: what was granted, in which container, and how to ask again."""
 
     target: Target
@@ -79,6 +79,7 @@ async def decode(
         overrides=admitted.grant.overrides,
         secondary=target.secondary,
         owner=admitted.owner,
+        anonymous=admitted.grant.anonymous,
         host=request.headers.get("host") or "",
         peer=request.peer,
     )

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from strongroom import errors
 from strongroom.auth.authorize import Permission
 from strongroom.errors import ErrorCode
@@ -75,8 +77,7 @@ class Returned:
     of: Callable[[Any], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """What a document in an answer says of the server: the endpoint's URL and the query as
     asked."""
 
@@ -84,8 +85,7 @@ class Origin:
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """The body of an answer: `size_bytes` None = chunked; `release` when it has been sent."""
 
     pieces: Any

@@ -11,6 +11,8 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.auth.authorize import Permission
+from strongroom.auth.request import Service
+from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
 from strongroom.errors import StorageError
 from strongroom.operations import permissions
 from strongroom.operations.spec import Operation, Resource, When
@@ -23,8 +25,11 @@ _TAGS: Final = Permission(("o", ("t",)), ("t",))
 _IMMUTABLE: Final = Permission(("o", ("i",)), ("i",))
 _FIND: Final = Permission(("s", ("f",)))
 _FIND_HERE: Final = Permission(("c", ("f",)), ("f",))
-_BATCH: Final = Permission(("s", ("d", "w")))
-_BATCH_HERE: Final = Permission(("c", ("d", "w")), ("d", "w"))
+# Each request inside a batch is authorised by itself: any token may bring one.
+_BATCH: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)))
+_BATCH_HERE: Final = Permission(
+    ("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.BLOB])
+)
 _COPIES: Final = When("x-ms-copy-source")
 
 

@@ -204,6 +204,8 @@ class HttpServer:
                 ssl_handshake_timeout=None
                 if tls is None
                 else self.settings.tls_handshake_timeout_s,
+                # A client that does not say goodbye must not hold up the end of a connection.
+                ssl_shutdown_timeout=None if tls is None else self.settings.tls_shutdown_timeout_s,
             )
         except (OSError, TimeoutError) as error:
             _logger.debug("a connection was not made: %s", error)

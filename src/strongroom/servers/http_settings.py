@@ -53,6 +53,7 @@ class HttpSettings:
     linger_timeout_s: float = 30.0
     linger_idle_timeout_s: float = 2.0
     tls_handshake_timeout_s: float = 15.0
+    tls_shutdown_timeout_s: float = 1.0
     sweep_interval_s: float = 1.0
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -33,8 +32,7 @@ from strongroom.values import ByteRange, ContentProperties, Metadata
 NO_PROPERTIES: Final = ContentProperties()
 
 
-@dataclass(frozen=True, slots=True)
-class PutBlob:
+class PutBlob(msgspec.Struct, frozen=True):
     """Input of Put Blob (block blob). `digests` are of the body; `properties.md5` is what is
     stored."""
 
@@ -45,8 +43,7 @@ class PutBlob:
     tags: Metadata = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BlobWritten:
+class BlobWritten(msgspec.Struct, frozen=True):
     """Result of a write: ETag and Last-Modified as stamps; digests of the body that was
     received."""
 
@@ -96,8 +93,7 @@ def _put(
     return BlobWritten(change.stamp, change.stamp, received.md5, received.crc64)
 
 
-@dataclass(frozen=True, slots=True)
-class GetBlob:
+class GetBlob(msgspec.Struct, frozen=True):
     """Input of Get Blob. `range_md5` and `range_crc64` ask for digests of the range."""
 
     range: ByteRange | None = None
@@ -105,8 +101,7 @@ class GetBlob:
     range_crc64: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(msgspec.Struct, frozen=True):
     """Result of Get Blob: the bytes [offset, offset + length) of the blob.
 
     `partial` tells a 206 from a 200. `finished` must be called when the body was sent or given up.

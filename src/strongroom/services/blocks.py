@@ -310,7 +310,8 @@ async def _lists(
         committed = tuple(
             BlockItem(rules.block_id_text(block.id), block.size_bytes) for block in listed
         )
-    if call.input.uncommitted:
+    # Public access shows what is committed, whatever is asked for.
+    if call.input.uncommitted and not call.anonymous:
         uncommitted = await _uncommitted_items(services, call, partition, view)
     return BlockList(view, committed, uncommitted)
 

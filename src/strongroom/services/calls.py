@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
+
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.errors import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.conditions import Conditions
@@ -67,8 +69,7 @@ class BodySource(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A container's record and version, as they were when the request was authorized."""
 
     record: ContainerRecord
@@ -101,6 +102,7 @@ class Call(Generic[I_co]):
     overrides: Overrides = NO_OVERRIDES
     secondary: bool = False
     owner: bool = False
+    anonymous: bool = False
     host: str = ""
     peer: str = ""
 

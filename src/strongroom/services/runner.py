@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from strongroom import errors
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
@@ -33,8 +34,7 @@ T = TypeVar("T")
 _WAITABLE = (errors.NOT_MODIFIED, errors.BLOB_NOT_FOUND)
 
 
-@dataclass(frozen=True, slots=True)
-class BlobView:
+class BlobView(msgspec.Struct, frozen=True):
     """A blob's head or snapshot in one committed snapshot of its partition.
 
     `now` is store time where the record depends on time (it has a lease), else the record's own
@@ -48,8 +48,7 @@ class BlobView:
     overrides: Overrides = NO_OVERRIDES
 
 
-@dataclass(frozen=True, slots=True)
-class BlobState:
+class BlobState(msgspec.Struct, frozen=True):
     """What a decision on a blob sees. `named` is the head or the snapshot that the request
     names."""
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 from awscrt import checksums
 
 from strongroom.engines.base import Contents, Partition, Written
@@ -31,8 +32,7 @@ class Source(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(msgspec.Struct, frozen=True):
     """A body that has arrived: inline bytes, or a durable content not yet owned (exactly one is
     set, neither for an empty body). `md5` is None when it was not asked for."""
 

@@ -10,7 +10,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | blob's snapshot         | `b` + generation | blob name       | face   | 1 + ticks                |
 | blob's head             | `b` + generation | blob name       | face   | 2                        |
 | upload in progress      | `b` + generation | blob name       | hidden | `u`                      |
-| staged block            | `b` + generation | blob name       | hidden | `k` + upload + id + nr.   |
+| staged block            | `b` + generation | blob name       | hidden | `k` + upload, id, number |
 | inline body             | `b` + generation | blob name       | hidden | `i` + ticks (0 = head's) |
 | block list              | `b` + generation | blob name       | hidden | `l` + stamp              |
 | retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |

@@ -10,9 +10,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
+
+import msgspec
 
 from strongroom import errors
 from strongroom.errors import StorageError
@@ -23,8 +24,7 @@ BLOB_SUFFIXES: Final = ("blob.localhost",)
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What a URL names. `blob` is decoded and may hold slashes; None = the URL does not go so
     deep."""
 
