@@ -36,7 +36,7 @@ from strongroom.servers.http import HttpServer
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.pipeline import Context
 from strongroom.servers.telemetry import Telemetry
-from strongroom.servers.tls import load_context, self_made_certificate
+from strongroom.servers.tls import load_context
 from strongroom.services.runner import Services
 from strongroom.wire.http import Request, Response
 
@@ -141,6 +141,8 @@ class App:
             return None
         try:
             if isinstance(wanted, SelfMade):
+                from strongroom.servers.self_made import self_made_certificate
+
                 wanted = TlsFiles(*self_made_certificate(self._own_directory(), self._clock))
                 self.certificate = wanted.certificate
             return load_context(wanted.certificate, wanted.key)

@@ -360,7 +360,7 @@ def test_a_failing_disk_stops_the_server_with_a_message(tmp_path: Path) -> None:
         container = client.create_container("box")
         container.upload_blob("before", b"b" * 100_000)
         flag.touch()
-        with pytest.raises(Exception, match="InternalError|aborted|refused"):
+        with pytest.raises(Exception, match=r"InternalError|aborted|refused"):
             container.upload_blob("after", b"a" * 100_000)
         _, err = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == Exit.STORAGE

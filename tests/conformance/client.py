@@ -163,6 +163,9 @@ class Client:
                 self.close()
                 if fresh or last:
                     raise
+            except BaseException:
+                self.close()
+                raise
         raise AssertionError("unreachable")
 
     def fields(
@@ -237,7 +240,7 @@ def _send_head(
 ) -> None:
     connection.putrequest(method, full, skip_host=True, skip_accept_encoding=True)
     for name, value in fields:
-        connection.putheader(name, value.encode("utf-8"))
+        connection.putheader(name.encode("utf-8"), value.encode("utf-8"))
     connection.endheaders(body if body else None)
 
 

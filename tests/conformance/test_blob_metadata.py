@@ -37,9 +37,7 @@ def by_sas(client: Client) -> Client:
     return BySas(client.port, client.credential)
 
 
-def test_metadata_is_replaced_as_a_whole(
-    server: Running, client: Client, container: str
-) -> None:
+def test_metadata_is_replaced_as_a_whole(server: Running, client: Client, container: str) -> None:
     """B-MET-01."""
     target = f"/{container}/b"
     first = put(client, target, b"content", {"x-ms-meta-a": "1", "x-ms-meta-b": "2"})
@@ -133,9 +131,7 @@ WRITES: list[Write] = [
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("write", WRITES)
-def test_metadata_that_is_refused(
-    client: Client, container: str, write: Write, bad: str
-) -> None:
+def test_metadata_that_is_refused(client: Client, container: str, write: Write, bad: str) -> None:
     """B-MET-04 B-MET-05 B-MET-06."""
     made = put(client, f"/{container}/b", b"content", {"x-ms-meta-kept": "1"})
     pairs, code = BAD[bad]

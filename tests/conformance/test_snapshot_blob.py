@@ -29,9 +29,7 @@ def test_what_snapshot_blob_answers(client: Client, container: str) -> None:
     assert client.head(target).etag == made.etag
 
 
-def test_a_snapshot_with_its_own_metadata(
-    server: Running, client: Client, container: str
-) -> None:
+def test_a_snapshot_with_its_own_metadata(server: Running, client: Client, container: str) -> None:
     """B-SNP-02."""
     target = f"/{container}/b"
     made = put(client, target, b"content", {"x-ms-meta-a": "1"})

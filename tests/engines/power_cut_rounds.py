@@ -1,8 +1,8 @@
 """Rounds of work on a simulated disk that loses power, and what must hold when it starts again.
 
 Lives here: the workload and its judge. The short run is in test_power_cuts.py, the long one in
-tests/proof. Everything that an answer has shown is noted: what was acknowledged, what a refusal told,
-what was read; none of it may be gone or torn after the cut.
+tests/proof. Everything that an answer has shown is noted: what was acknowledged, what a refusal
+told, what was read; none of it may be gone or torn after the cut.
 """
 
 from __future__ import annotations

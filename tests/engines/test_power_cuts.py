@@ -1,4 +1,4 @@
-"""A power cut takes back nothing that was shown and tears nothing. The long run is in tests/proof."""
+"""A power cut takes back nothing that was shown and tears nothing. More in tests/proof."""
 
 from __future__ import annotations
 
@@ -6,9 +6,45 @@ from pathlib import Path
 
 import pytest
 
+from strongroom.testing.disk import Disk, DiskFiles
+from tests.engines import power_cut_rounds
 from tests.engines.power_cut_rounds import run_round
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_shown_is_lost_or_torn(seed: int, tmp_path: Path) -> None:
     assert run_round(tmp_path, seed, rounds=25) > 0
+
+
+class _LyingFiles(DiskFiles):
+    """Files whose syncs do nothing."""
+
+    def sync(self, descriptor: int) -> None:
+        return
+
+
+class _LyingDisk(Disk):
+    """A disk on which SQLite's syncs do nothing."""
+
+    def synced(self, path: str) -> None:
+        if path.endswith(".seg"):
+            super().synced(path)
+
+
+@pytest.mark.parametrize("lie", ["segments", "records"])
+def test_the_judge_notices_what_was_not_synced(
+    lie: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lie == "segments":
+        monkeypatch.setattr(power_cut_rounds, "DiskFiles", _LyingFiles)
+    else:
+        monkeypatch.setattr(power_cut_rounds, "Disk", _LyingDisk)
+    caught = 0
+    for seed in range(8):
+        directory = tmp_path / str(seed)
+        directory.mkdir()
+        try:
+            run_round(directory, seed, rounds=25)
+        except Exception:
+            caught += 1
+    assert caught >= 4

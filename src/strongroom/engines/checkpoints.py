@@ -18,6 +18,8 @@ from strongroom.engines.group_commit import Committer
 from strongroom.engines.records_sqlite import PAGE_BYTES, Writer, checkpoint, connect
 
 PASSIVE_PAGES: Final = 32 * 1024 * 1024 // PAGE_BYTES
+# On a full disk the log must begin again before it has used up the ballast.
+LOW_PAGES: Final = 2 * 1024 * 1024 // PAGE_BYTES
 TRUNCATE_PAGES: Final = 256 * 1024 * 1024 // PAGE_BYTES
 _TRUNCATE_TIMEOUT_MS: Final = 50
 _CACHE_KIB: Final = 512
@@ -49,24 +51,26 @@ class Checkpointer:
         self._connection: apsw.Connection | None = None
         self._running = False
         self._log_pages = 0
-        self._passive_at = PASSIVE_PAGES
+        self._seen_pages = 0
+        self._tried_at = 0
         self._truncate_at = TRUNCATE_PAGES
         writer.connection.set_wal_hook(self._after_commit)
 
     def look(self, committer: Committer) -> None:
         """After a commit: start what is due. On the loop."""
         pages = self._log_pages
-        if pages < PASSIVE_PAGES // 2:
-            self._passive_at, self._truncate_at = PASSIVE_PAGES, TRUNCATE_PAGES
-        elif self._running:
-            pass
-        elif pages >= self._truncate_at:
+        if pages < self._seen_pages:  # the log began again
+            self._tried_at, self._truncate_at = 0, TRUNCATE_PAGES
+        self._seen_pages = pages
+        if self._running:
+            return
+        if pages >= self._truncate_at:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
             committer.between_groups(self._truncate).add_done_callback(self._truncated)
-        elif pages >= self._passive_at:
+        elif pages - self._tried_at >= (LOW_PAGES if committer.is_low else PASSIVE_PAGES):
             self._running = True
-            self._passive_at = pages + PASSIVE_PAGES
+            self._tried_at = pages
             job = self._thread.submit(self._passive)
             job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._done, done))
 

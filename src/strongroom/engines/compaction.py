@@ -116,13 +116,19 @@ class Compactor:
                 self._segments.release(room.segment)
 
     async def _copy(self, victim: Segment, source: Location, room: Room) -> bool:
-        loop = asyncio.get_running_loop()
         try:
             descriptor = self._segments.writing(room.segment)
-            job = loop.run_in_executor(
-                self._executor, self._copy_bytes, victim.path, source, descriptor, room.offset
+            job = asyncio.wrap_future(
+                self._executor.submit(
+                    self._copy_bytes, victim.path, source, descriptor, room.offset
+                )
             )
-            return await asyncio.shield(job)
+            try:
+                return await asyncio.shield(job)
+            except asyncio.CancelledError:
+                # The room may not be given up while the thread still writes there.
+                await asyncio.gather(job, return_exceptions=True)
+                raise
         except OSError as error:
             raise self._segments.broken(error) from error
 

@@ -88,6 +88,7 @@ class EmbeddedStore:
         self._time = time
         self._test_clock = test_clock
         self._closed = False
+        self._raising: asyncio.Future[None] | None = None
         self._fatal: list[Callable[[EngineError], None]] = []
         self._last_content = max(writer.last_content(), time.ceiling)
         path = directory.layout.records
@@ -203,7 +204,7 @@ class EmbeddedStore:
                 if self._time.is_stale_soon(now):
                     self._raise_ceiling(now)
                 return now
-            await self._raise_ceiling(now)
+            await asyncio.shield(self._raise_ceiling(now))
 
     def advance(self, seconds: float) -> None:
         """See Engine.advance. Raises ValueError without a test clock."""
@@ -283,16 +284,19 @@ class EmbeddedStore:
         readers = [self._reader]
         while not self._scanners.empty():
             readers.append(self._scanners.get())
-        for reader in readers:
-            reader.close()
-        try:
-            if self._committer.broken is None:
-                self._writer.truncate_log(timeout_ms=0)
-            self._writer.close()
-        except apsw.Error as error:
-            # What is in the log is durable; the next start takes it from there.
-            _log.warning("the log was left as it is: %s", error)
+        closing = [reader.close for reader in readers] + [self._writer.close]
+        if self._committer.broken is None:
+            closing.insert(0, self._empty_log)
+        for close in closing:
+            try:
+                close()
+            except apsw.Error as error:
+                # What is in the log is durable; the next start takes it from there.
+                _log.warning("the log was left as it is: %s", error)
         self._directory.close()
+
+    def _empty_log(self) -> None:
+        self._writer.truncate_log(timeout_ms=0)
 
     async def _query(self, ask: Callable[[Reader], T], inline: bool) -> T:
         try:
@@ -314,14 +318,17 @@ class EmbeddedStore:
             self._scanners.put(reader)
 
     def _raise_ceiling(self, needed: int) -> asyncio.Future[None]:
+        if self._raising is not None and not self._raising.done():
+            return self._raising
+
         def work(group: object) -> None:
             ceiling = self._time.rise_soon(needed)
             if ceiling is not None:
                 self._writer.raise_ceiling(ceiling)
 
-        future = self._committer.work(work)
-        future.add_done_callback(_retrieve)
-        return future
+        self._raising = self._committer.work(work)
+        self._raising.add_done_callback(_retrieve)
+        return self._raising
 
     def _new_id(self) -> int:
         self._last_content = max(self._time.now(), self._last_content + 1)
@@ -369,6 +376,8 @@ async def open_store(
         _sync_log(files, home.layout.records + "-wal")
         writer = Writer(home.layout.records, options.vfs, create=home.is_new)
         writer.truncate_log(timeout_ms=0)
+        # A segment whose name the last run did not make durable is written to by this one.
+        files.sync_directory(home.layout.segments)
         home.finish_creation()
         is_low = not home.fill_ballast()
         ceiling = writer.ceiling()

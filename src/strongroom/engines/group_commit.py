@@ -179,10 +179,10 @@ class Committer:
             unknown = CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}")
             for item in attempted.items:
                 _refuse(item.future, unknown)
-        if self.broken is not None:
-            return
-        self.broken = Unavailable(f"the store has stopped after an I/O error: {error}")
-        _log.critical("the store stops: %s", error)
+        first = self.broken is None
+        self.broken = self.broken or Unavailable(
+            f"the store has stopped after an I/O error: {error}"
+        )
         for item in self._queue:
             _refuse(item.future, self.broken)
         for _, future in self._between:
@@ -190,8 +190,10 @@ class Committer:
         self._queue.clear()
         self._between.clear()
         self._wake_drain()
-        self._watchers.wake_all()
-        self._on_broken(self.broken)
+        if first:
+            _log.critical("the store stops: %s", error)
+            self._watchers.wake_all()
+            self._on_broken(self.broken)
 
     def _add(
         self,

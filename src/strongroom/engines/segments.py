@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """One file. `busy` counts reservations, and written contents that nothing adopted yet."""
+    """One file. `busy` counts reservations, syncs, and contents that nothing adopted yet."""
 
     id: int
     path: str
@@ -103,7 +103,7 @@ class SegmentStore:
         self._reaping = False
 
     def load(self, rows: Sequence[SegmentRow]) -> None:
-        """Take over what the last run left; tails beyond the rows are dead."""
+        """Take over what the last run left, with durable names; tails beyond the rows are dead."""
         known = {row.id: row for row in rows}
         for segment_id in self._layout.segment_ids():
             path = self._layout.segment(segment_id)
@@ -118,8 +118,6 @@ class SegmentStore:
         for row in known.values():
             if row.live_bytes:
                 _log.critical("segment %016x is missing: its contents are lost", row.id)
-        # A name that the last run did not make durable is durable from here on.
-        self.files.sync_directory(self._layout.segments)
         self._on_dead_space()
 
     def reserve(self, length: int) -> Room:
@@ -293,6 +291,7 @@ class SegmentStore:
         waiting, segment.next_sync = segment.next_sync, None
         assert waiting is not None, "a sync starts for somebody"
         segment.syncing = True
+        segment.busy += 1
         job = self._executor.submit(self._sync, segment)
         job.add_done_callback(
             lambda done: self._loop.call_soon_threadsafe(self._synced, segment, waiting, done)
@@ -306,6 +305,7 @@ class SegmentStore:
 
     def _synced(self, segment: Segment, waiting: asyncio.Future[None], job: Future[None]) -> None:
         segment.syncing = False
+        segment.busy -= 1
         error = job.exception()
         if error is not None:
             # Not even "no space" may be tried again here: the kernel may have dropped the pages.
@@ -319,6 +319,7 @@ class SegmentStore:
         waiting.set_result(None)
         if segment.next_sync is not None:
             self._start_sync(segment)
+        self._seal_if_full(segment)
 
     def _seal_if_full(self, segment: Segment) -> None:
         if segment.end >= self._segment_bytes and not segment.busy and not segment.sealed:

@@ -39,8 +39,8 @@ class HttpSettings:
     connections_max: int = 8192
     backlog: int = 1024
     pipeline_bytes_max: int = 64 * KIB
-    body_buffer_high_bytes: int = MIB
-    body_buffer_low_bytes: int = 256 * KIB
+    body_buffer_high_bytes: int = 256 * KIB
+    body_buffer_low_bytes: int = 64 * KIB
     write_buffer_high_bytes: int = 512 * KIB
     stall_bytes_min: int = KIB
     head_timeout_s: float = 30.0

@@ -92,10 +92,11 @@ async def respond(context: Context, request: Request) -> Response:
         refusal = refusal_of(error)
         response = render_error(refusal, request, request_id, context.clock.wall_ticks())
     version = _served_version(request, asked)
+    _add_common_headers(response, request, request_id, version, context)
     if asked is not None:
+        # After all others: a rule may expose any header of the answer.
         await _add_cors(context, asked, response)
         response.operation = asked.operation.name if asked.operation is not None else ""
-    _add_common_headers(response, request, request_id, version, context)
     return response
 
 

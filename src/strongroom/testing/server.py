@@ -27,6 +27,7 @@ from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUN
 from strongroom.cli.exits import Exit
 from strongroom.clock import SystemClock
 from strongroom.config import ACCOUNTS_VARIABLES, Settings
+from strongroom.servers.own_endpoints import PREFIX
 from strongroom.testing.ports import HOST, free_port
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ T = TypeVar("T")
 _START_TIMEOUT_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 30.0
 _PAUSE_S: Final = 0.01
+_LAST_LINE: Final = f"{PREFIX}health\n"
 _PORT_TRIES: Final = 5
 
 
@@ -274,9 +276,11 @@ class Server:
         """How the process ended (negative: by that signal); None while it runs."""
         return self._process.poll()
 
-    def output(self) -> str:
-        """What the server has written so far, to both of its outputs."""
-        return os.pread(self._output.fileno(), 1 << 20, 0).decode("utf-8", "replace")
+    def output(self, start: int = 0) -> str:
+        """What the server has written so far, to both of its outputs, from the byte `start`."""
+        file_number = self._output.fileno()
+        size_bytes = os.fstat(file_number).st_size - start
+        return os.pread(file_number, max(0, size_bytes), start).decode("utf-8", "replace")
 
     def stop(self) -> None:
         """Ask the server to drain and end, and wait for it. Idempotent."""
@@ -320,6 +324,7 @@ class Server:
         self._output.close()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
+        self._started_at = os.fstat(self._output.fileno()).st_size
         command = [sys.executable, "-m", "strongroom", "serve", "--blob-port", str(self.port)]
         command += ["--in-memory"] if self.data is None else ["--data", str(self.data)]
         command += ["--test-clock"] if self._test_clock else []
@@ -332,7 +337,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
-            env=environment | self._environment,
+            env={**environment, **self._environment},
         )
 
     def _await_ready(self) -> None:
@@ -342,12 +347,10 @@ class Server:
                 break
             except subprocess.TimeoutExpired:
                 pass
-            try:
-                if _ask(self._endpoint, "GET", "health")[0] == 200:
-                    return
-            except OSError:
-                continue  # not listening yet
-        code = self._process.poll()
+            # Its own word, not an answer on its port: that might be another server's.
+            if _LAST_LINE in self.output(self._started_at):
+                return
+        code = self.exit_code
         self.kill()
         if code == Exit.LISTEN:
             raise CannotListen(f"port {self.port} was taken meanwhile")

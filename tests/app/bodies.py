@@ -1,0 +1,24 @@
+"""A request body for tests: bytes that are there already."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from strongroom import errors
+from strongroom.errors import StorageError
+
+
+class Bytes:
+    """See wire.http.BodyReader."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size_bytes: int | None = len(data)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._data
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        if len(self._data) > max_bytes:
+            raise StorageError(errors.REQUEST_BODY_TOO_LARGE)
+        return self._data

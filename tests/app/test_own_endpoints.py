@@ -1,0 +1,141 @@
+"""Health, metrics and the test clock, request by request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from strongroom import __version__
+from strongroom.servers.own_endpoints import OwnEndpoints
+from strongroom.values import datetime_of
+from strongroom.wire.http import Headers, Request, Response
+from tests.app.bodies import Bytes
+
+START = 638_000_000_000_000_000
+
+
+class Server:
+    """What the endpoints are told of: readiness, and a clock that adds up."""
+
+    def __init__(self, clock: bool = True, anywhere: bool = False) -> None:
+        self.ready = True
+        self.moved: list[float] = []
+        self.endpoints = OwnEndpoints(
+            is_ready=lambda: self.ready,
+            is_durable=True,
+            metrics=lambda: (b"counted 1\n", "text/plain"),
+            metrics_anywhere=anywhere,
+            now=self.now,
+            advance=self.moved.append if clock else None,
+        )
+
+    async def now(self) -> int:
+        return START + round(sum(self.moved) * 10_000_000)
+
+    def ask(self, method: str, name: str, body: bytes = b"", peer: str = "127.0.0.1") -> Response:
+        request = Request(method, f"/.strongroom/{name}", Headers(()), Bytes(body), peer)
+        return asyncio.run(self.endpoints.respond(request))
+
+
+def facts(response: Response) -> dict[str, object]:
+    assert isinstance(response.body, bytes)
+    assert response.size_bytes == len(response.body)
+    found = json.loads(response.body)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_health_follows_readiness() -> None:
+    server = Server()
+    response = server.ask("GET", "health")
+    assert response.status == 200
+    assert facts(response) == {"status": "ready", "durable": True, "version": __version__}
+    assert ("Cache-Control", "no-store") in response.headers
+    server.ready = False
+    response = server.ask("GET", "health?verbose")
+    assert response.status == 503
+    assert facts(response)["status"] == "draining"
+
+
+@pytest.mark.parametrize(
+    ("peer", "anywhere", "status"),
+    [
+        ("127.0.0.1", False, 200),
+        ("::1", False, 200),
+        ("fe80::1%eth0", False, 403),
+        ("10.0.0.7", False, 403),
+        ("", False, 403),
+        ("10.0.0.7", True, 200),
+    ],
+)
+def test_metrics_are_for_this_machine_unless_allowed(
+    peer: str, anywhere: bool, status: int
+) -> None:
+    assert Server(anywhere=anywhere).ask("GET", "metrics", peer=peer).status == status
+
+
+def test_the_clock_moves_by_what_was_asked() -> None:
+    server = Server()
+    response = server.ask("POST", "clock", b'{"advance_s": 15}')
+    assert response.status == 200
+    assert server.moved == [15]
+    expected = datetime_of(START + 15 * 10_000_000).isoformat()
+    assert facts(server.ask("GET", "clock")) == {"store_time": expected}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"15",
+        b"{}",
+        b'{"advance_s": "15"}',
+        b'{"advance_s": 15, "more": 1}',
+        b'{"advance_s": -1}',
+        b'{"advance_s": NaN}',
+        b'{"advance_s": 1e999}',
+        b'{"advance_s": 1e12}',
+        b"\xff\xfe",
+        b"[" * 1000,
+    ],
+)
+def test_what_is_no_step_forward_is_refused(body: bytes) -> None:
+    server = Server()
+    assert server.ask("POST", "clock", body).status == 400
+    assert server.moved == []
+
+
+def test_a_body_without_bound_is_refused() -> None:
+    assert Server().ask("POST", "clock", b" " * 2000).status == 413
+
+
+def test_the_clock_stops_before_years_that_cannot_be_shown() -> None:
+    server = Server()
+    step = b'{"advance_s": 630720000}'
+    statuses = [server.ask("POST", "clock", step).status for _ in range(360)]
+    assert statuses[0] == 200
+    assert statuses[-1] == 400
+    assert datetime_of(START + round(sum(server.moved)) * 10_000_000).year <= 9000
+
+
+def test_a_server_without_test_clock_has_none() -> None:
+    server = Server(clock=False)
+    assert server.ask("POST", "clock", b'{"advance_s": 15}').status == 404
+    assert server.ask("GET", "clock").status == 404
+
+
+@pytest.mark.parametrize("name", ["", "healthz", "clock/", "metrics/../clock"])
+def test_other_names_are_not_found(name: str) -> None:
+    assert Server().ask("GET", name).status == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [("health", "GET, HEAD"), ("metrics", "GET, HEAD"), ("clock", "GET, HEAD, POST")],
+)
+def test_other_methods_are_told_what_is_allowed(name: str, allowed: str) -> None:
+    response = Server().ask("DELETE", name)
+    assert response.status == 405
+    assert ("Allow", allowed) in response.headers

@@ -1,0 +1,128 @@
+"""`strongroom backup`, `restore`, `doctor`: beside a serving server, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from azure.storage.blob import BlobServiceClient
+
+from strongroom.cli.exits import Exit
+from strongroom.testing import Server
+from tests.cli.command import strongroom
+
+BODY = b"b" * 50_000
+
+
+def test_a_backup_under_load_is_whole_and_holds_what_was_answered_before(tmp_path: Path) -> None:
+    data, backup, restored = tmp_path / "data", tmp_path / "backup", tmp_path / "restored"
+    with Server.start(data=data, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        box = client.create_container("box")
+        for number in range(20):
+            box.upload_blob(f"before-{number}", BODY if number % 2 else b"small")
+        stop = threading.Event()
+
+        def write() -> None:
+            for number in range(5000):
+                if stop.is_set():
+                    return
+                box.upload_blob(f"during-{number % 50}", BODY, overwrite=True)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        ran = strongroom("backup", data, backup)
+        looked = strongroom("doctor", data)
+        stop.set()
+        writer.join(60)
+    assert ran.code == 0, ran.err
+    assert (looked.code, looked.err) == (0, "")
+    checked = strongroom("doctor", backup, "--json")
+    report = json.loads(checked.out)
+    assert report["whole"], report
+    assert report["counts"]["blobs"] >= 20
+    assert strongroom("restore", backup, restored).code == 0
+    with Server.start(data=restored, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        for number in range(20):
+            found = client.get_blob_client("box", f"before-{number}").download_blob().readall()
+            assert found == (BODY if number % 2 else b"small")
+        client.get_blob_client("box", "after").upload_blob(BODY)
+    assert strongroom("doctor", restored).code == 0
+    assert json.loads(strongroom("doctor", backup, "--json").out) == report
+
+
+def test_keys_stay_out_of_a_backup_and_the_command_says_so(tmp_path: Path) -> None:
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    assert strongroom("account", "add", "orders", "--data", data).code == 0
+    with Server.start(data=data, test_clock=False):
+        pass
+    ran = strongroom("backup", data, backup)
+    assert "accounts.json" in ran.out
+    assert not list(backup.rglob("accounts.json"))
+    assert strongroom("backup", data, tmp_path / "second", "--quiet").out == ""
+
+
+def test_a_backup_is_not_served(tmp_path: Path) -> None:
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    with Server.start(data=data, test_clock=False):
+        pass
+    assert strongroom("backup", data, backup).code == 0
+    ran = strongroom("serve", "--data", backup, "--blob-port", 0)
+    assert ran.code == Exit.DATA
+    assert "backup" in ran.err
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_nothing_is_copied_over_something(tmp_path: Path, command: str) -> None:
+    data = tmp_path / "data"
+    with Server.start(data=data, test_clock=False):
+        pass
+    source = data
+    if command == "restore":
+        source = tmp_path / "backup"
+        assert strongroom("backup", data, source).code == 0
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "precious").write_text("kept")
+    ran = strongroom(command, source, target)
+    assert ran.code == Exit.DATA
+    assert "not empty" in ran.err
+    assert [path.name for path in target.iterdir()] == ["precious"]
+
+
+@pytest.mark.parametrize("command", ["backup", "restore", "doctor"])
+def test_what_is_no_data_directory_is_refused(tmp_path: Path, command: str) -> None:
+    source = tmp_path / "nothing"
+    source.mkdir()
+    target = [] if command == "doctor" else [tmp_path / "target"]
+    ran = strongroom(command, source, *target)
+    assert ran.code == Exit.DATA
+    assert len(ran.err.splitlines()) == 1
+    assert not list(source.iterdir())
+
+
+def test_a_missing_directory_is_refused_by_name(tmp_path: Path) -> None:
+    ran = strongroom("doctor", tmp_path / "missing")
+    assert ran.code == Exit.DATA
+    assert "missing" in ran.err
+
+
+def test_the_doctor_finds_a_flipped_bit(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Server.start(data=data, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        client.create_container("box").upload_blob("body", BODY)
+    assert strongroom("doctor", data).code == 0
+    (segment,) = [path for path in (data / "segments").iterdir() if BODY in path.read_bytes()]
+    damaged = bytearray(segment.read_bytes())
+    damaged[damaged.index(BODY) + 1000] ^= 1
+    segment.write_bytes(damaged)
+    ran = strongroom("doctor", data)
+    assert ran.code == Exit.REFUSED
+    assert "checksum" in ran.out
+    report = json.loads(strongroom("doctor", data, "--json").out)
+    assert not report["whole"]
+    assert [finding["problem"] for finding in report["findings"]] == ["its checksum differs"]

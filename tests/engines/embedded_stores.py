@@ -1,0 +1,64 @@
+"""An embedded store on a simulated disk, opened and closed around a block of a test.
+
+Lives here: the set-up that several test modules share. Must not live here: tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from strongroom.clock import Clock, ManualClock
+from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.testing.disk_sqlite import DiskVfs
+
+SEGMENT_BYTES: Final = 128 * 1024
+BALLAST_BYTES: Final = 512 * 1024
+_vfs_numbers = itertools.count()
+
+
+@asynccontextmanager
+async def store_on(
+    disk: Disk, clock: Clock | None = None, compact: bool = False
+) -> AsyncIterator[EmbeddedStore]:
+    """A store in `data` on the disk, with small segments."""
+    with DiskVfs(disk, f"strongroom-test-{next(_vfs_numbers)}") as vfs:
+        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES, compact)
+        store = await open_store(
+            Path(disk.root, "data"), clock or ManualClock(), test_clock=True, options=options
+        )
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+class Gate:
+    """A fault that holds up syncs of the log while it is shut."""
+
+    def __init__(self) -> None:
+        self.syncs = 0
+        self.reached = threading.Event()
+        self._open = threading.Event()
+        self._open.set()
+
+    def __call__(self, operation: str, path: str) -> int | None:
+        if operation == "sync" and path.endswith("-wal"):
+            self.syncs += 1
+            self.reached.set()
+            self._open.wait(30)
+        return None
+
+    def shut(self) -> None:
+        """Hold up what comes from now on."""
+        self.reached.clear()
+        self._open.clear()
+
+    def open(self) -> None:
+        """Let everything through."""
+        self._open.set()

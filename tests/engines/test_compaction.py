@@ -1,0 +1,163 @@
+"""Dead space is reclaimed while serving, within its bound, and nothing alive is ever lost by it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+
+from strongroom.engines.base import Step, Store
+from strongroom.engines.check import check
+from strongroom.engines.directory import FileLock, Layout
+from strongroom.engines.embedded import EmbeddedStore
+from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
+from strongroom.testing.disk import Disk
+from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
+
+_BODY_BYTES = 30_000
+
+
+def _body(number: int) -> bytes:
+    return hashlib.shake_128(b"%d" % number).digest(_BODY_BYTES)
+
+
+async def _store_bodies(store: Store, numbers: range) -> dict[int, int]:
+    ids = {}
+    for number in numbers:
+        written = await store.write(pieces(_body(number)), _BODY_BYTES)
+        await commit(store, Step(place(b"%d" % number), adopt=(written.id,)))
+        ids[number] = written.id
+    return ids
+
+
+async def _drop(store: Store, ids: dict[int, int], numbers: list[int]) -> None:
+    for number in numbers:
+        await commit(store, Step(place(b"%d" % number), drop=(ids.pop(number),)))
+
+
+async def _all_there(store: Store, ids: dict[int, int]) -> None:
+    for number, content_id in ids.items():
+        assert await content(store, content_id) == _body(number)
+
+
+def _segments_bytes(root: Path) -> int:
+    total = 0
+    for one in (root / "data" / "segments").iterdir():
+        with suppress(FileNotFoundError):  # unlinked meanwhile
+            total += one.stat().st_size
+    return total
+
+
+async def _until_small(root: Path, bound: int) -> None:
+    for _ in range(500):
+        if _segments_bytes(root) <= bound:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{_segments_bytes(root)} bytes are used, more than {bound}")
+
+
+def test_waste_stays_within_its_bound_while_serving(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path), compact=True) as store:
+            ids = await _store_bodies(store, range(60))
+            await _drop(store, ids, [number for number in range(60) if number % 5])
+            # Waste is at most what lives, and the open segments (one is shared here).
+            await _until_small(tmp_path, 2 * len(ids) * _BODY_BYTES + SEGMENT_BYTES)
+            await _all_there(store, ids)
+        async with store_on(Disk(tmp_path), compact=True) as store:
+            await _all_there(store, ids)
+        assert list(check(tmp_path / "data")) == []
+
+    asyncio.run(prove())
+
+
+async def _compact_all(store: EmbeddedStore) -> int:
+    count = 0
+    while await store.compact_once():
+        count += 1
+    return count
+
+
+def test_a_dead_segment_goes_at_once_and_for_good(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            ids = await _store_bodies(store, range(20))
+            await _drop(store, ids, list(range(20)))
+            assert await _compact_all(store) > 0
+            await _until_small(tmp_path, SEGMENT_BYTES)
+            assert not await store.compact_once()
+
+    asyncio.run(prove())
+
+
+def test_readers_keep_what_compaction_moves_or_removes(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            ids = await _store_bodies(store, range(20))
+            pins = {number: await store.open(ids[number]) for number in range(20)}
+            await _drop(store, ids, [number for number in range(20) if number % 4])
+            before = _segments_bytes(tmp_path)
+            assert await _compact_all(store) > 0
+            assert _segments_bytes(tmp_path) >= before, "a pinned segment was unlinked"
+            for number, opened in pins.items():
+                assert await body_of(opened) == _body(number)
+            await _all_there(store, ids)
+            for opened in pins.values():
+                opened.close()
+            await _until_small(tmp_path, before - SEGMENT_BYTES)
+            await _all_there(store, ids)
+
+    asyncio.run(prove())
+
+
+def test_what_is_dropped_while_it_is_copied_stays_dropped(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            ids = await _store_bodies(store, range(40))
+            await _drop(store, ids, [number for number in range(40) if number % 4])
+            dropped = dict(ids)
+            await asyncio.gather(_compact_all(store), _drop(store, ids, list(ids)[::2]))
+            for number in dropped.keys() - ids.keys():
+                assert await content(store, dropped[number]) is None
+            await _all_there(store, ids)
+        assert list(check(tmp_path / "data")) == []
+
+    asyncio.run(prove())
+
+
+def test_a_damaged_content_is_left_where_it_is(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            ids = await _store_bodies(store, range(10))
+            first = min((tmp_path / "data" / "segments").iterdir())
+            with first.open("r+b") as file:
+                file.seek(100)
+                file.write(b"damage")
+            await _drop(store, ids, [1, 2, 3, 4])
+            await _compact_all(store)
+            assert first.exists()
+            assert await content(store, ids[0]) not in (None, _body(0))
+            del ids[0]
+            await _all_there(store, ids)
+        (finding,) = check(tmp_path / "data")
+        assert "checksum" in finding.problem
+
+    asyncio.run(prove())
+
+
+def test_no_segment_goes_while_a_backup_holds_them(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path), compact=True) as store:
+            held = FileLock(Layout(str(tmp_path / "data")).backup_lock)
+            assert held.acquire(shared=True)
+            ids = await _store_bodies(store, range(20))
+            names = set((tmp_path / "data" / "segments").iterdir())
+            await _drop(store, ids, list(range(20)))
+            while await store.compact_once():
+                pass
+            assert set((tmp_path / "data" / "segments").iterdir()) >= names
+            held.release()
+            await _until_small(tmp_path, SEGMENT_BYTES)
+
+    asyncio.run(prove())

@@ -1,0 +1,184 @@
+"""Group commit: what shares a sync, what waits for one, and what a failed one does."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from strongroom.engines.base import (
+    Commit,
+    CommitUnknown,
+    EngineError,
+    Record,
+    Store,
+    Unavailable,
+)
+from strongroom.testing.contract_subject import (
+    Refused,
+    face,
+    increment,
+    pieces,
+    place,
+    put,
+    refuse,
+    value,
+    writes,
+)
+from strongroom.testing.disk import Disk
+from tests.engines.embedded_stores import Gate, store_on
+
+
+def test_nothing_that_a_running_sync_covers_is_shown(tmp_path: Path) -> None:
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        gate = Gate()
+        async with store_on(disk) as store:
+            await put(store, (face(), b"0"))
+            disk.fault = gate
+            gate.shut()
+            try:
+                writing = asyncio.create_task(put(store, (face(), b"1")))
+                assert await asyncio.to_thread(gate.reached.wait, 30)
+                refusing = asyncio.create_task(refuse(store, face()))
+                for _ in range(20):
+                    await asyncio.sleep(0.001)
+                assert await value(store, face()) == b"0", "a read showed what is not durable"
+                assert not writing.done()
+                assert not refusing.done(), "a refusal showed what is not durable"
+            finally:
+                gate.open()
+            await writing
+            with pytest.raises(Refused, match="value=b'1'"):
+                await refusing
+
+    asyncio.run(prove())
+
+
+def test_many_decisions_share_few_syncs_and_refusals_need_none(tmp_path: Path) -> None:
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        gate = Gate()
+        async with store_on(disk) as store:
+            await put(store, (face(), b"0"))
+            disk.fault = gate
+            assert sorted(
+                await asyncio.gather(*(increment(store, face()) for _ in range(100)))
+            ) == list(range(1, 101))
+            assert gate.syncs < 20
+            before = gate.syncs
+            for _ in range(50):
+                with pytest.raises(Refused):
+                    await refuse(store, face())
+            assert gate.syncs == before
+
+    asyncio.run(prove())
+
+
+def test_a_faulty_decision_harms_nobody_in_its_group(tmp_path: Path) -> None:
+    async def exhausted(store: Store) -> None:
+        def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
+            raise StopIteration
+
+        await store.update(place(), [], decide)
+
+    async def misguided(store: Store) -> None:
+        wrong = cast("bytes", {1, 2, 3})
+        await store.update(place(), [], lambda _, __: Commit(None, writes((face(b"x"), wrong))))
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            answers = await asyncio.gather(
+                increment(store, face()),
+                exhausted(store),
+                increment(store, face()),
+                misguided(store),
+                increment(store, face()),
+                return_exceptions=True,
+            )
+            assert [type(one) for one in answers] == [int, RuntimeError, int, TypeError, int]
+            assert await value(store, face()) == b"3"
+            assert await value(store, face(b"x")) is None
+
+    asyncio.run(prove())
+
+
+def test_a_caller_that_goes_away_before_its_group_changes_nothing(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            going = asyncio.create_task(put(store, (face(), b"never")))
+            await asyncio.sleep(0)
+            going.cancel()
+            staying = await put(store, (face(b"other"), b""))
+            assert staying > 0
+            assert await value(store, face()) is None
+
+    asyncio.run(prove())
+
+
+def test_a_group_larger_than_its_bounds_is_split(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            stamps = await asyncio.gather(
+                *(put(store, (face(b"%d" % one), bytes(20_000))) for one in range(700))
+            )
+            assert len(set(stamps)) == 700
+            assert await value(store, face(b"699")) == bytes(20_000)
+
+    asyncio.run(prove())
+
+
+@pytest.mark.parametrize(("operation", "suffix"), [("sync", "-wal"), ("write", "-wal")])
+def test_an_io_error_in_commit_stops_the_store(operation: str, suffix: str, tmp_path: Path) -> None:
+    def fail(doing: str, path: str) -> int | None:
+        return errno.EIO if doing == operation and path.endswith(suffix) else None
+
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        async with store_on(disk) as store:
+            told: list[EngineError] = []
+            store.on_fatal(told.append)
+            await put(store, (face(), b"acknowledged"))
+            disk.fault = fail
+            waiting = asyncio.create_task(store.wait(face(b"w"), None, 60))
+            await asyncio.sleep(0)
+            answers = await asyncio.gather(
+                *(put(store, (face(b"%d" % one), b"")) for one in range(5)),
+                return_exceptions=True,
+            )
+            assert all(isinstance(one, CommitUnknown) for one in answers)
+            await waiting
+            assert len(told) == 1
+            with pytest.raises(Unavailable, match="I/O error"):
+                await put(store, (face(), b"later"))
+        disk.fault = None
+        async with store_on(disk) as store:
+            assert await value(store, face()) == b"acknowledged"
+
+    asyncio.run(prove())
+
+
+def test_a_failed_sync_of_a_segment_stops_the_store(tmp_path: Path) -> None:
+    def fail(doing: str, path: str) -> int | None:
+        return errno.EIO if doing == "sync" and path.endswith(".seg") else None
+
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        async with store_on(disk) as store:
+            told: list[EngineError] = []
+            store.on_fatal(told.append)
+            disk.fault = fail
+            answers = await asyncio.gather(
+                *(store.write(pieces(bytes(50_000)), 50_000) for _ in range(4)),
+                return_exceptions=True,
+            )
+            assert all(isinstance(one, Unavailable) for one in answers)
+            assert len(told) == 1
+            with pytest.raises(Unavailable):
+                await put(store, (face(), b""))
+
+    asyncio.run(prove())

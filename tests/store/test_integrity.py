@@ -1,0 +1,286 @@
+"""The doctor's check of references: a store that was used is whole, and each damage shows."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from azure.storage.blob import BlobBlock, BlobServiceClient
+
+from strongroom.clock import SystemClock
+from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
+from strongroom.engines.check import Inspection
+from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.semantics import copies
+from strongroom.store import keys, records
+from strongroom.store.integrity import Integrity
+from strongroom.testing import InProcessServer
+
+BLOCKS = 400
+OPTIONS = EmbeddedOptions(ballast_bytes=4096, compact=False)
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with every kind of record in it."""
+    data = tmp_path_factory.mktemp("integrity") / "data"
+    with InProcessServer.start(data=data, test_clock=False) as server:
+        service = BlobServiceClient.from_connection_string(server.connection_string)
+        box = service.create_container("box")
+        box.upload_blob("inline", b"small", metadata={"a": "b"})
+        box.upload_blob("stored", b"s" * 20_000)
+        box.upload_blob("shared", b"t" * 20_000)
+        box.get_blob_client("shared").create_snapshot()
+        box.get_blob_client("inline").create_snapshot()
+        listed = box.get_blob_client("listed")
+        for number in range(BLOCKS):
+            listed.stage_block(f"{number:08}", b"x")
+        listed.commit_block_list([BlobBlock(f"{number:08}") for number in range(BLOCKS)])
+        short = box.get_blob_client("short")
+        short.stage_block("00", b"first")
+        short.commit_block_list([BlobBlock("00")])
+        short.stage_block("01", b"second, not committed")
+        box.get_blob_client("staged").stage_block("00", b"never committed")
+    return data
+
+
+def findings(data: Path) -> list[str]:
+    with Inspection(data) as inspection:
+        found = [*inspection.findings(), *Integrity(inspection).findings()]
+    return [f"{finding.place}: {finding.problem}" for finding in found]
+
+
+def test_a_store_that_was_used_is_whole(used: Path) -> None:
+    assert findings(used) == []
+
+
+def test_everything_is_counted(used: Path) -> None:
+    told: list[tuple[int, int]] = []
+    with Inspection(used) as inspection:
+        integrity = Integrity(inspection)
+        list(integrity.findings(lambda done, total: told.append((done, total))))
+    counts = integrity.counts()
+    assert counts["containers"] == 1
+    assert counts["snapshots"] == 2
+    assert counts["blobs"] == 6
+    assert counts["contents"] == 1 + 1 + BLOCKS + 1 + 2 + 1
+    assert told == sorted(told)
+
+
+Damage = Callable[[EmbeddedStore, int], Awaitable[None]]
+
+
+async def _put(store: EmbeddedStore, partition: Partition, *writes: Write, **more: object) -> None:
+    adopt, drop = more.get("adopt", ()), more.get("drop", ())
+    assert isinstance(adopt, tuple)
+    assert isinstance(drop, tuple)
+    step = Step(partition, writes, adopt, drop)
+    await store.update(partition, (), lambda found, stamp: Commit(None, (step,)))
+
+
+async def _head(store: EmbeddedStore, partition: Partition) -> records.BlobRecord:
+    (found,) = await store.read([Ref(partition, keys.HEAD_KEY)])
+    head = records.BLOB.of(found)
+    assert head is not None
+    return head
+
+
+async def _change_head(store: EmbeddedStore, partition: Partition, **changes: object) -> None:
+    changed = msgspec.structs.replace(await _head(store, partition), **changes)
+    await _put(store, partition, Write(keys.HEAD_KEY, records.BLOB.encode(changed)))
+
+
+async def _bytes(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def lose_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+    await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), None))
+
+
+async def shorten_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+    await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), b"smal"))
+
+
+async def leave_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+    await _put(store, keys.blob(generation, "stored"), Write(keys.inline(7), b"whose?"))
+
+
+async def lose_head(store: EmbeddedStore, generation: int) -> None:
+    await _put(store, keys.blob(generation, "inline"), Write(keys.HEAD_KEY, None))
+
+
+async def miscount_snapshots(store: EmbeddedStore, generation: int) -> None:
+    await _change_head(store, keys.blob(generation, "shared"), snapshots=2)
+
+
+async def lose_content(store: EmbeddedStore, generation: int) -> None:
+    partition = keys.blob(generation, "stored")
+    body = (await _head(store, partition)).body
+    assert isinstance(body, records.Stored)
+    await _put(store, partition, drop=(body.content,))
+
+
+async def lose_block(store: EmbeddedStore, generation: int) -> None:
+    partition = keys.blob(generation, "staged")
+    (staged,) = await store.read_range(partition, True, keys.STAGED, keys.STAGED + b"\xff", 10)
+    await _put(store, partition, drop=(records.STAGED.decode(staged.value).content,))
+
+
+async def forget_block(store: EmbeddedStore, generation: int) -> None:
+    partition = keys.blob(generation, "staged")
+    (staged,) = await store.read_range(partition, True, keys.STAGED, keys.STAGED + b"\xff", 10)
+    await _put(store, partition, Write(Key(True, staged.name), None))
+
+
+async def forget_content(store: EmbeddedStore, generation: int) -> None:
+    written = await store.write(_bytes(b"n" * 10_000), 10_000)
+    await _put(store, keys.blob(generation, "stored"), adopt=(written.id,))
+
+
+async def name_anothers_content(store: EmbeddedStore, generation: int) -> None:
+    body = (await _head(store, keys.blob(generation, "shared"))).body
+    old = (await _head(store, keys.blob(generation, "stored"))).body
+    assert isinstance(old, records.Stored)
+    await _change_head(store, keys.blob(generation, "stored"), body=body)
+    await _put(store, keys.blob(generation, "stored"), drop=(old.content,))
+
+
+async def lose_block_list(store: EmbeddedStore, generation: int) -> None:
+    partition = keys.blob(generation, "short")
+    body = (await _head(store, partition)).body
+    assert isinstance(body, records.Listed)
+    await _put(store, partition, Write(keys.block_list(body.number), None))
+
+
+async def lose_long_block_list(store: EmbeddedStore, generation: int) -> None:
+    partition = keys.blob(generation, "listed")
+    body = (await _head(store, partition)).body
+    assert isinstance(body, records.Listed)
+    assert body.list_content is not None
+    await _put(store, partition, drop=(body.list_content,))
+
+
+async def misstate_length(store: EmbeddedStore, generation: int) -> None:
+    await _change_head(store, keys.blob(generation, "listed"), size_bytes=BLOCKS + 1)
+
+
+async def spoil_record(store: EmbeddedStore, generation: int) -> None:
+    await _put(store, keys.blob(generation, "stored"), Write(keys.HEAD_KEY, b"\x01nonsense"))
+
+
+async def unknown_version(store: EmbeddedStore, generation: int) -> None:
+    partition = Partition(keys.containers("devstoreaccount1"), b"later")
+    await _put(store, partition, Write(keys.CONTAINER_KEY, b"\x09\x90"))
+
+
+async def unknown_place(store: EmbeddedStore, generation: int) -> None:
+    await _put(store, Partition(b"zz", b"z"), Write(Key(False, b"z"), b"z"))
+
+
+async def forget_expiry(store: EmbeddedStore, generation: int) -> None:
+    page = await store.scan(keys.JOBS, Position(b"", b""), None, 100)
+    for face in page.faces:
+        if records.JOB.decode(face.value).kind is records.JobKind.EXPIRE_UPLOAD:
+            await _put(store, Partition(keys.JOBS, face.partition), Write(keys.JOB_KEY, None))
+
+
+async def leave_blob_of_deleted_container(store: EmbeddedStore, generation: int) -> None:
+    head = await _head(store, keys.blob(generation, "inline"))
+    left = msgspec.structs.replace(head, body=None, size_bytes=0, snapshots=0)
+    partition = keys.blob(generation - 1, "left")
+    await _put(store, partition, Write(keys.HEAD_KEY, records.BLOB.encode(left)))
+
+
+async def give_up_without_job(store: EmbeddedStore, generation: int) -> None:
+    gone = records.Retired((records.Stored(12345),))
+    write = Write(keys.retired(5), records.RETIRED.encode(gone))
+    await _put(store, keys.blob(generation, "stored"), write)
+
+
+async def copy_without_job(store: EmbeddedStore, generation: int) -> None:
+    copy = copies.started("an-id", "http://127.0.0.1/source", 1)
+    await _change_head(store, keys.blob(generation, "stored"), copy=copy)
+
+
+CASES: list[tuple[Damage, list[str]]] = [
+    (lose_inline_bytes, ["blob 'inline': the bytes of the head are missing"]),
+    (shorten_inline_bytes, ["blob 'inline': the head says 5 bytes, but has 4"]),
+    (leave_inline_bytes, ["blob 'stored': inline bytes at 7 belong to nothing"]),
+    (
+        lose_head,
+        [
+            "blob 'inline': 1 snapshots without their blob",
+            "blob 'inline': inline bytes at 0 belong to nothing",
+        ],
+    ),
+    (miscount_snapshots, ["blob 'shared': 1 snapshots, but its head counts 2"]),
+    (lose_content, ["blob 'stored': its content N is missing"]),
+    (lose_block, ["blob 'staged': its content N is missing"]),
+    (
+        forget_block,
+        ["blob 'staged': 0 staged blocks, but 1 are counted", "content N: nothing refers to it"],
+    ),
+    (forget_content, ["content N: nothing refers to it"]),
+    (name_anothers_content, ["blob 'stored': its content N is another blob's too"]),
+    (
+        lose_block_list,
+        ["blob 'short': the bytes of the head are missing"],
+    ),
+    (misstate_length, ["blob 'listed': the head says 401 bytes, but has 400"]),
+    (unknown_place, ["record b'zz' b'z' b'z': no record belongs here"]),
+    (
+        forget_expiry,
+        [
+            "blob 'short': blocks are staged, and no job expires them",
+            "blob 'staged': blocks are staged, and no job expires them",
+        ],
+    ),
+    (
+        leave_blob_of_deleted_container,
+        ["blob 'left': its container is gone, and no job cleans up"],
+    ),
+    (give_up_without_job, ["blob 'stored': something was given up, and no job cleans up"]),
+    (copy_without_job, ["blob 'stored': a copy is pending, and no job copies"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"), CASES, ids=lambda case: getattr(case, "__name__", "")
+)
+def test_a_damage_is_found_and_nothing_else(
+    used: Path, tmp_path: Path, damage: Damage, expected: list[str]
+) -> None:
+    found = _found_after(damage, used, tmp_path)
+    if damage is lose_block_list:
+        # Until a sweeper has come by, the staged block that the list took still names the content.
+        found = [text for text in found if text != "content N: nothing refers to it"]
+    assert found == sorted(expected)
+
+
+@pytest.mark.parametrize("damage", [lose_long_block_list, spoil_record, unknown_version])
+def test_what_cannot_be_read_is_found(used: Path, tmp_path: Path, damage: Damage) -> None:
+    assert _found_after(damage, used, tmp_path)
+
+
+def _found_after(damage: Damage, used: Path, tmp_path: Path) -> list[str]:
+    copy = tmp_path / "copy"
+    shutil.copytree(used, copy)
+    asyncio.run(_apply(damage, copy))
+    return sorted(re.sub(r"content \d+", "content N", text) for text in findings(copy))
+
+
+async def _apply(damage: Damage, data: Path) -> None:
+    store = await open_store(data, SystemClock(), options=OPTIONS)
+    try:
+        (container,) = await store.read([keys.container("devstoreaccount1", "box")])
+        found = records.CONTAINER.of(container)
+        assert found is not None
+        await damage(store, found.generation)
+    finally:
+        await store.close()

@@ -1,0 +1,189 @@
+"""The servers and fixtures that we ship for tests, and every example of their manual."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from azure.core.exceptions import ResourceExistsError
+from azure.storage.blob import BlobClient, BlobServiceClient
+from azure.storage.blob.aio import BlobServiceClient as AsyncBlobServiceClient
+
+from strongroom.app import CannotListen, DataUnusable
+from strongroom.testing import InProcessServer, Server
+from strongroom.testing.ports import HOST, free_port
+from strongroom.testing.server import Clock, ServerFailed
+
+MANUAL = Path(__file__).parents[2] / "docs" / "testing.md"
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", MANUAL.read_text(encoding="utf-8"), re.M | re.S)
+
+Kind = type[InProcessServer] | type[Server]
+KINDS = pytest.mark.parametrize("kind", [InProcessServer, Server])
+
+
+def new_blob(server: InProcessServer | Server) -> BlobClient:
+    service = BlobServiceClient.from_connection_string(server.connection_string)
+    blob = service.create_container("box").get_blob_client("blob")
+    blob.upload_blob(b"body")
+    return blob
+
+
+@KINDS
+def test_a_lease_runs_out_when_the_clock_is_moved(kind: Kind) -> None:
+    with kind.start() as server:
+        blob = new_blob(server)
+        blob.acquire_lease(lease_duration=60)
+        server.clock.advance(59)
+        with pytest.raises(ResourceExistsError):
+            blob.acquire_lease(lease_duration=60)
+        server.clock.advance(1)
+        blob.acquire_lease(lease_duration=60)
+
+
+@KINDS
+def test_a_clock_that_is_not_for_tests_cannot_be_moved(kind: Kind) -> None:
+    with kind.start(test_clock=False) as server, pytest.raises(ServerFailed):
+        server.clock.advance(1)
+
+
+@KINDS
+def test_the_clock_does_not_run_backwards(kind: Kind) -> None:
+    with kind.start() as server, pytest.raises((ServerFailed, ValueError)):
+        server.clock.advance(-1)
+
+
+@KINDS
+def test_data_outlives_the_server(kind: Kind, tmp_path: Path) -> None:
+    with kind.start(data=tmp_path / "data") as server:
+        new_blob(server)
+    with kind.start(data=tmp_path / "data") as server:
+        blob = BlobClient.from_connection_string(server.connection_string, "box", "blob")
+        assert blob.download_blob().readall() == b"body"
+
+
+@KINDS
+def test_a_stopped_server_is_gone_and_can_be_stopped_again(kind: Kind) -> None:
+    server = kind.start()
+    server.stop()
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, server.port), timeout=5)
+    if isinstance(server, Server):
+        server.close()
+
+
+@KINDS
+def test_two_servers_stand_side_by_side(kind: Kind) -> None:
+    with kind.start() as one, kind.start() as two:
+        assert one.port != two.port
+        assert max(one.port, two.port) < 32768
+        new_blob(one)
+        new_blob(two)
+
+
+@KINDS
+def test_a_port_of_ones_own_choice_is_taken_or_refused(kind: Kind) -> None:
+    port = free_port()
+    with kind.start(port=port) as server:
+        assert server.url == f"http://{HOST}:{port}"
+        with pytest.raises(CannotListen):
+            kind.start(port=port)
+
+
+@KINDS
+def test_async_code_uses_it_too(kind: Kind) -> None:
+    async def use() -> bytes:
+        async with (
+            kind.start() as server,
+            AsyncBlobServiceClient.from_connection_string(server.connection_string) as service,
+        ):
+            container = await service.create_container("box")
+            await container.upload_blob("blob", b"body")
+            return await (await container.download_blob("blob")).readall()
+
+    assert asyncio.run(use()) == b"body"
+
+
+def test_a_directory_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(DataUnusable, match="not empty"):
+        InProcessServer.start(data=tmp_path)
+    with pytest.raises(ServerFailed, match="not empty"):
+        Server.start(data=tmp_path)
+
+
+def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
+    with Server.start(data=tmp_path / "data") as server:
+        blob = new_blob(server)
+        server.kill()
+        assert server.exit_code == -signal.SIGKILL
+        server.restart()
+        assert blob.download_blob().readall() == b"body"
+        server.stop()
+        assert server.exit_code == 0
+
+
+def test_the_environment_s_accounts_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRONGROOM_ACCOUNTS", "mine:a2V5")
+    monkeypatch.setenv("AZURITE_ACCOUNTS", "mine:a2V5")
+    for kind in (InProcessServer, Server):
+        with kind.start() as server:
+            new_blob(server)
+
+
+def test_the_fixtures_work_together(
+    strongroom_server: InProcessServer, strongroom_connection_string: str, strongroom_clock: Clock
+) -> None:
+    assert strongroom_connection_string == strongroom_server.connection_string
+    service = BlobServiceClient.from_connection_string(strongroom_connection_string)
+    blob = service.create_container("fixtures").get_blob_client("blob")
+    blob.upload_blob(b"body")
+    before = blob.get_blob_properties().last_modified
+    strongroom_clock.advance(3600)
+    blob.upload_blob(b"later", overwrite=True)
+    assert (blob.get_blob_properties().last_modified - before).total_seconds() >= 3600
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_every_example_of_the_manual_runs(tmp_path: Path, example: str) -> None:
+    file = tmp_path / "test_orders.py"
+    file.write_text(example, encoding="utf-8")
+    runner = ["-m", "pytest", "-q", "-p", "no:cacheprovider"] if "def test_" in example else []
+    done = subprocess.run(
+        [sys.executable, *runner, str(file)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    if runner:
+        assert "2 passed" in done.stdout
+
+
+def test_the_manual_has_its_examples() -> None:
+    assert len(EXAMPLES) == 3
+
+
+def test_the_plugin_costs_other_test_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_other.py").write_text(
+        "import sys\n\ndef test_it():\n    assert 'strongroom.app' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
