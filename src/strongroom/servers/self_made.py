@@ -1,8 +1,8 @@
 """A TLS certificate made by the server itself, for local use.
 
-Lives here: making it, keeping it in two files, renewing it. Must not live here: the server's context
-(tls.py). Imported only by those who ask for it: the cryptography package is large. Source: RFC 5280
-section 4.2 (extensions of a certificate).
+Lives here: making it, keeping it in two files, renewing it. Must not live here: the server's
+context (tls.py). Imported only by those who ask for it: the cryptography package is large. Source:
+RFC 5280 section 4.2 (extensions of a certificate).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from strongroom.clock import Clock
+from strongroom.servers.tls import load_context
 from strongroom.values import datetime_of
 
 _CERTIFICATE_FILE: Final = "tls-certificate.pem"
