@@ -38,6 +38,7 @@ from strongroom.servers.pipeline import Context
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.runner import Services
+from strongroom.services.sweeper import Sweeper
 from strongroom.wire.http import Request, Response
 
 # How long a thread may keep the interpreter while another wants it: the commit thread must get it
@@ -190,8 +191,16 @@ class App:
         self._http = http
         locator = CopyLocator(context, frozenset({self.blob_port}))
         self.services.copies.locate = locator.locate
-        locator = CopyLocator(context, frozenset({self.blob_port}))
-        self.services.copies.locate = locator.locate
+        self._sweep()
+
+    def _sweep(self) -> None:
+        sweeping = asyncio.create_task(Sweeper(self.services).run())
+
+        async def stop() -> None:
+            sweeping.cancel()
+            await asyncio.gather(sweeping, return_exceptions=True)
+
+        self._closing.append(stop)
 
     def _own_endpoints(self, telemetry: Telemetry) -> OwnEndpoints:
         settings = self.settings

@@ -28,9 +28,10 @@ class Running:
 
     Arguments:
         data: its data directory; None = in memory.
+        copy_source_hosts: hosts of its own network that it may copy from.
     """
 
-    def __init__(self, data: Path | None = None) -> None:
+    def __init__(self, data: Path | None = None, copy_source_hosts: tuple[str, ...] = ()) -> None:
         self.credential = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
         self._numbers = itertools.count(1)
         self._folder = tempfile.TemporaryDirectory()
@@ -41,6 +42,7 @@ class Running:
             blob_port=free_port(),
             accounts=AccountSources(file=self._file),
             test_clock=True,
+            copy_source_hosts=copy_source_hosts,
             strict=True,
         )
         self.server = InProcessServer(settings)

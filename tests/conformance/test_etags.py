@@ -15,7 +15,7 @@ from tests.conformance.leasing import A, Leased
 from tests.conformance.running import Running
 from tests.conformance.writes import WRITES, Write
 
-CHANGING = ("Put Blob", "Put Block List", "Copy Blob", "Copy Blob From URL")
+CHANGING: tuple[str, ...] = ("Put Blob", "Put Block List", "Copy Blob", "Copy Blob From URL")
 CHANGING += ("Set Blob Metadata", "Set Blob Properties")
 
 

@@ -136,6 +136,7 @@ def test_over_a_blob_snapshots_and_lease_stay_and_staged_blocks_go(
     assert blocks(client, target) == ([], [])
     assert client.head(target)["x-ms-lease-state"] == "leased"
     expect(Leased(server, client, target).act("renew", lease_id=A), 200)
+    expect(client.delete(target, {"x-ms-lease-id": A}), 409, "SnapshotsPresent")
 
 
 def _by_checksum(client: Client, target: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from urllib.parse import quote
 
 import pytest
 
@@ -183,6 +184,7 @@ def test_a_list_replaces_what_belongs_to_the_content(
     assert found.get("x-ms-tag-count") is None
     assert found["x-ms-lease-state"] == "leased"
     assert body(client, f"{target}?snapshot={kept}") == b"first"
+    expect(client.delete(target, id_given), 409, "SnapshotsPresent")
     tags = {**id_given, "x-ms-tags": "n=1&m=2", "x-ms-access-tier": "Cool"}
     commit(client, target, ["1"], tags)
     found = client.head(target)
@@ -215,6 +217,17 @@ def test_what_get_block_list_shows(client: Client, container: str) -> None:
     assert sizes == ["9", "9"]
     wrong = client.get(f"{target}?comp=blocklist&blocklisttype=both")
     expect_names(wrong, 400, "InvalidQueryParameterValue", "blocklisttype")
+
+
+def test_the_order_of_uncommitted_blocks(client: Client, container: str) -> None:
+    """B-BLK-17: of the ids as they are written, not of their bytes."""
+    target = f"/{container}/b"
+    for text in ("AA==", "/w==", "+A==", "aA==", "0A=="):
+        answer = client.put(f"{target}?comp=block&blockid={quote(text, safe='')}", {}, b"x")
+        expect(answer, 201)
+    root = client.get(f"{target}?comp=blocklist&blocklisttype=uncommitted").xml
+    found = texts(root, "UncommittedBlocks/Block/Name")
+    assert found == ["+A==", "/w==", "0A==", "AA==", "aA=="]
 
 
 def test_block_lists_of_other_blobs(client: Client, container: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.answer import Answer, expect
-from tests.conformance.blobs import md5, put, snapshot, stage
+from tests.conformance.blobs import put, snapshot, stage
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.leasing import A, B, Leased
 from tests.conformance.moments import OTHER_ETAG
@@ -32,12 +32,15 @@ def sleeping(*waiters: Future[Answer]) -> None:
 
 @pytest.fixture(params=["memory", "embedded"])
 def place(
-    request: pytest.FixtureRequest, server: Running, tmp_path: Path
+    request: pytest.FixtureRequest,
+    server: Running,
+    tmp_path: Path,
+    new_name: Callable[[], str],
 ) -> Iterator[tuple[Running, Client, str]]:
     """A server of each engine, a client of it, and a new container."""
     running = server if request.param == "memory" else Running(tmp_path / "data")
     client = running.client()
-    name = f"waits-{md5(str(tmp_path).encode()).encode().hex()[:20]}"
+    name = new_name()
     expect(client.put(f"/{name}?restype=container"), 201)
     yield running, client, name
     client.close()
@@ -201,6 +204,20 @@ def test_a_break_period_that_ends(server: Running, client: Client, container: st
     expect(waiter.result(ANSWER_S), 412, "LeaseLost")
 
 
+def test_a_lease_that_ends_by_itself(place: tuple[Running, Client, str]) -> None:
+    """B-WAI-05: nobody writes, and no clock is moved."""
+    server, client, container = place
+    target = f"/{container}/b"
+    made = put(client, target)
+    leased = Leased(server, client, target)
+    leased.acquire()
+    expect(leased.act("break", lease_break_period=1), 202)
+    held = {**LONG, "If-None-Match": made.etag, "x-ms-lease-id": A}
+    waiter = client.start("HEAD", target, held)
+    sleeping(waiter)
+    expect(waiter.result(ANSWER_S), 412, "LeaseLost")
+
+
 def test_every_waiter_sees_what_was_acknowledged(place: tuple[Running, Client, str]) -> None:
     """B-WAI-10: committed state only."""
     _, client, container = place
@@ -215,9 +232,7 @@ def test_every_waiter_sees_what_was_acknowledged(place: tuple[Running, Client, s
         etag = made.etag
 
 
-def test_a_waiter_whose_policy_is_removed(
-    server: Running, client: Client, container: str
-) -> None:
+def test_a_waiter_whose_policy_is_removed(server: Running, client: Client, container: str) -> None:
     """B-WAI-10: authorised again."""
     policies = (
         b"<SignedIdentifiers><SignedIdentifier><Id>p</Id><AccessPolicy>"

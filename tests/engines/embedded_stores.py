@@ -18,7 +18,7 @@ from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
 
 SEGMENT_BYTES: Final = 128 * 1024
-BALLAST_BYTES: Final = 512 * 1024
+BALLAST_BYTES: Final = 4 * 1024 * 1024
 _vfs_numbers = itertools.count()
 
 

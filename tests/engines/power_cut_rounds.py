@@ -170,7 +170,8 @@ async def judge(root: Path, clock: ManualClock, shown: Shown) -> None:
             await _judge_worker(store, worker, shown)
     finally:
         await store.close()
-    assert list(check(root / "data")) == []
+    findings = list(check(root / "data"))
+    assert not findings, findings
 
 
 async def _judge_records(store: EmbeddedStore, shown: Shown) -> None:
@@ -215,7 +216,7 @@ def run_round(directory: Path, seed: int, rounds: int) -> int:
         disk.cut_at = chance.choice((chance.randrange(1, 80), chance.randrange(80, 1200)))
         asyncio.run(live(disk, clock, shown, seed + life, rounds))
         operations += disk.operations
-        clock.step_wall(chance.choice((-3600.0, 0.0, 0.0, 1.0)))
+        clock.step_wall(chance.choice((-3600.0, 30.0)))
         for variant in (0, 1, chance.randrange(2, 1 << 30), chance.randrange(2, 1 << 30)):
             target = directory / f"life-{life + 1}"
             if target.exists():

@@ -24,7 +24,7 @@ from strongroom.testing.contract_subject import (
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import BALLAST_BYTES, store_on
 
-_COUNT = 40
+_COUNT = 150
 
 
 def _fill(disk: Disk) -> None:

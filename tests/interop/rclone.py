@@ -15,7 +15,7 @@ from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUN
 from strongroom.testing.server import Server
 from tests.interop.tools import require_tool
 
-_TIMEOUT_S = 100
+_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True, slots=True)

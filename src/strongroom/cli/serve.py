@@ -53,6 +53,12 @@ _SUFFIX = "A domain below which a label is an account, beside blob.localhost."
 _SOURCE = "HOST or HOST:PORT that copies may read from, though it is a private address."
 _RESERVED = "Reserved: nothing is opened here yet."
 
+Level = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    typer.Option(help="How much is logged; debug writes a line for each request."),
+]
+Format = Annotated[Literal["text", "json"], typer.Option(help="Form of the log on standard error.")]
+
 
 def serve(
     data: Annotated[Path, typer.Option(help=_DATA, envvar="STRONGROOM_DATA")] = Path(
@@ -91,13 +97,8 @@ def serve(
     metrics_anywhere: Annotated[
         bool, typer.Option("--metrics-anywhere", help="Metrics for other machines too.")
     ] = False,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        typer.Option(help="How much is logged; debug writes a line for each request."),
-    ] = "warning",
-    log_format: Annotated[
-        Literal["text", "json"], typer.Option(help="Form of the log on standard error.")
-    ] = "text",
+    log_level: Level = "warning",
+    log_format: Format = "text",
 ) -> None:
     """See HELP."""
     from strongroom.config import ConfigError, Settings, account_sources

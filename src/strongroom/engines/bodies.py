@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.engines.base import Written
 from strongroom.engines.checksum import crc64
-from strongroom.engines.records_sqlite import Location
 from strongroom.engines.segments import Room, SegmentStore
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class BodyWriter:
             body.abandon()
             raise
         content_id = self._new_id()
-        location = Location(room.segment.id, room.offset, body.size_bytes, body.crc64)
+        location = room.location(body.size_bytes, body.crc64)
         segments.keep(content_id, location)
         digest = None if body.md5 is None else body.md5.digest()
         return Written(content_id, body.size_bytes, body.crc64, digest)

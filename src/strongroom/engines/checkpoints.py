@@ -17,7 +17,7 @@ import apsw
 from strongroom.engines.group_commit import Committer
 from strongroom.engines.records_sqlite import PAGE_BYTES, Writer, checkpoint, connect
 
-PASSIVE_PAGES: Final = 32 * 1024 * 1024 // PAGE_BYTES
+PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
 # On a full disk the log must begin again before it has used up the ballast.
 LOW_PAGES: Final = 2 * 1024 * 1024 // PAGE_BYTES
 TRUNCATE_PAGES: Final = 256 * 1024 * 1024 // PAGE_BYTES
@@ -68,7 +68,11 @@ class Checkpointer:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
             committer.between_groups(self._truncate).add_done_callback(self._truncated)
-        elif pages - self._tried_at >= (LOW_PAGES if committer.is_low else PASSIVE_PAGES):
+        elif committer.is_low and pages >= LOW_PAGES:
+            # Beside writers the log never ends, so it would not begin again.
+            self._running = True
+            committer.between_groups(self._restart).add_done_callback(self._truncated)
+        elif pages - self._tried_at >= PASSIVE_PAGES:
             self._running = True
             self._tried_at = pages
             job = self._thread.submit(self._passive)
@@ -88,6 +92,11 @@ class Checkpointer:
         if self._connection is None:
             self._connection = connect(self._path, self._vfs, _CACHE_KIB)
         checkpoint(self._connection, truncate=False)
+
+    def _restart(self) -> None:
+        # Emptied, it would give its space to others; so it is only brought in, and written over.
+        if checkpoint(self._writer.connection, truncate=False):
+            self._log_pages = 0
 
     def _truncate(self) -> None:
         if self._writer.truncate_log(_TRUNCATE_TIMEOUT_MS):

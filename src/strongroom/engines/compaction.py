@@ -104,7 +104,7 @@ class Compactor:
                 room = self._segments.reserve(source.length)
                 rooms.append(room)
                 if await self._copy(victim, source, room):
-                    target = Location(room.segment.id, room.offset, source.length, source.crc64)
+                    target = room.location(source.length, source.crc64)
                     moves.append((content_id, source, target))
                 else:
                     _log.critical("content %d is damaged: its checksum differs", content_id)

@@ -61,6 +61,13 @@ class Room:
     offset: int
     length: int | None
 
+    def location(self, length: int, crc64: int) -> Location:
+        """Where a content of `length` bytes lies that was written here.
+
+        An empty one lies at the front: the bytes before this room are others', and may be lost.
+        """
+        return Location(self.segment.id, self.offset if length else 0, length, crc64)
+
 
 class SegmentStore:
     """The segments of one data directory.

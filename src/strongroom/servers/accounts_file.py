@@ -124,7 +124,10 @@ class ServedAccounts:
         return tuple(self._found.values())
 
     def _look(self, file: Path) -> None:
-        seen = self._stamp()
+        try:
+            seen = self._stamp()
+        except OSError:  # a directory above it was closed to us
+            seen = None
         if seen == self._seen:
             return
         self._seen = seen

@@ -129,6 +129,11 @@ def retired_stamp(key: bytes) -> int:
     return int.from_bytes(key[1:], "big")
 
 
+def staged_upload(key: bytes) -> int:
+    """The upload's number of a staged block's key."""
+    return int.from_bytes(key[1:9], "big")
+
+
 def staged_id(key: bytes) -> bytes:
     """The block id of a staged block's key."""
     return key[10 : 10 + key[9]]
@@ -138,6 +143,11 @@ def job(due: int, stamp: int, kind: int) -> Ref:
     """Background work that must survive a restart, in the order in which it falls due. One commit
     orders at most one job of a kind."""
     return Ref(Partition(JOBS, number(due) + number(stamp) + bytes((kind,))), JOB_KEY)
+
+
+def job_ref(partition: bytes) -> Ref:
+    """A job that a scan of JOBS has found."""
+    return Ref(Partition(JOBS, partition), JOB_KEY)
 
 
 def job_times(partition: bytes) -> tuple[int, int]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from strongroom.clock import ManualClock
 from strongroom.engines.files import OsFiles
 
 SECTORS_BYTES: Final = (512, 4096)
@@ -173,8 +173,8 @@ class Disk:
             seed: 0 loses everything that was not synced, 1 keeps it; others mix and tear.
         """
         with self._lock:
-            chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
-            keep = {0: 0.0, 1: 1.0}.get(seed, chance.choice((0.1, 0.5, 0.9)))
+            chance = _Chance(seed)
+            keep = {0: 0.0, 1: 1.0}.get(seed, (0.1, 0.5, 0.9)[chance.below(3)])
             names = dict(self._durable_names)
             for entries in self._entries.values():
                 for entry in entries:
@@ -188,6 +188,21 @@ class Disk:
                 if os.path.dirname(path) in directories:
                     data = _survivor(file, chance, keep)
                     Path(target, os.path.relpath(path, self.root)).write_bytes(data)
+
+
+class _Chance:
+    """Repeatable chance."""
+
+    def __init__(self, seed: int) -> None:
+        self._source = ManualClock(seed=seed)
+
+    def random(self) -> float:
+        """A number from 0 up to, but not, 1."""
+        return int.from_bytes(self._source.random_bytes(4)) / (1 << 32)
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 up to, but not, `bound`."""
+        return int(self.random() * bound)
 
 
 def _below(path: str, gone: set[str]) -> bool:
@@ -213,7 +228,7 @@ def _apply(data: bytearray, change: tuple[int, bytes | None]) -> None:
         data[position : position + len(written)] = written
 
 
-def _survivor(file: _File, chance: random.Random, keep: float) -> bytes:
+def _survivor(file: _File, chance: _Chance, keep: float) -> bytes:
     data = bytearray(file.durable)
     for position, written in file.pending:
         if written is None:
@@ -224,7 +239,7 @@ def _survivor(file: _File, chance: random.Random, keep: float) -> bytes:
             if chance.random() < keep:
                 _apply(data, (position, written))
             continue
-        sector = chance.choice(SECTORS_BYTES)
+        sector = SECTORS_BYTES[chance.below(len(SECTORS_BYTES))]
         start = 0
         while start < len(written):
             # Sectors are where the disk has them, not where the write begins.

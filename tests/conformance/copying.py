@@ -1,0 +1,40 @@
+"""Copies for tests: begin one, wait for its end, bring about one that stays pending.
+
+Must not live here: what they should answer.
+"""
+
+from __future__ import annotations
+
+import time
+
+from tests.conformance.answer import Answer, expect
+from tests.conformance.client import Client
+
+SYNC = {"x-ms-requires-sync": "true"}
+END_S = 20.0
+
+
+def source_url(client: Client, target: str) -> str:
+    """The URL of a blob of the client's account."""
+    return client.url + target
+
+
+def copy(client: Client, source: str, target: str, headers: dict[str, str] | None = None) -> Answer:
+    """Copy Blob from a URL."""
+    return client.put(target, {**(headers or {}), "x-ms-copy-source": source})
+
+
+def abort(client: Client, target: str, copy_id: str) -> Answer:
+    """Abort Copy Blob."""
+    return client.put(f"{target}?comp=copy&copyid={copy_id}", {"x-ms-copy-action": "abort"})
+
+
+def ended(client: Client, target: str) -> Answer:
+    """What HEAD says once the copy to `target` is pending no more."""
+    until = time.monotonic() + END_S
+    while True:
+        found = expect(client.head(target), 200)
+        if found["x-ms-copy-status"] != "pending":
+            return found
+        assert time.monotonic() < until, found
+        time.sleep(0.01)

@@ -1,0 +1,49 @@
+"""Many clients at once: threads, each with a connection of its own, let go together.
+
+Must not live here: what they do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from tests.conformance.client import Client
+
+T = TypeVar("T")
+
+CLIENTS = 32
+
+
+class Crowd:
+    """Clients that go at the same time; used in a `with` statement.
+
+    Arguments:
+        client: whose account and server they use.
+        count: how many.
+    """
+
+    def __init__(self, client: Client, count: int = CLIENTS) -> None:
+        self.clients = [client.another() for _ in range(count)]
+        self._threads = ThreadPoolExecutor(count)
+
+    def go(self, act: Callable[[Client, int], T]) -> list[T]:
+        """Let every client do `act(client, its number)`; gives what they gave, in that order."""
+        together = threading.Barrier(len(self.clients))
+
+        def run(number: int) -> T:
+            together.wait(timeout=20)
+            return act(self.clients[number], number)
+
+        futures = [self._threads.submit(run, number) for number in range(len(self.clients))]
+        return [future.result(timeout=60) for future in futures]
+
+    def __enter__(self) -> Crowd:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
+        for client in self.clients:
+            client.close()

@@ -1,0 +1,114 @@
+"""A plain HTTP server of a test's own, from which copies are made.
+
+What it answers at a path is told by `add`. A source may be held: its head and its first bytes go
+out, the rest when `release` is called. Must not live here: anything of the Blob protocol.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from strongroom.testing.ports import free_port
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is answered: `announced` bytes are said to come (None: as many as there are)."""
+
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    status: int = 200
+    announced: int | None = None
+    held: bool = False
+
+
+class Sources:
+    """The server; used in a `with` statement.
+
+    Attributes:
+        asked: the paths that were asked for.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Source] = {}
+        self._go_on = threading.Event()
+        self.asked: list[str] = []
+        self._server = ThreadingHTTPServer((HOST, free_port()), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._server.server_address[1]
+
+    def add(self, path: str, source: Source) -> str:
+        """Answer `source` at `path`; gives the URL."""
+        self._found[path] = source
+        return f"http://{HOST}:{self.port}{path}"
+
+    def release(self) -> None:
+        """Let every held source go on to its end."""
+        self._go_on.set()
+
+    def close(self) -> None:
+        """Stop."""
+        self.release()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Sources:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        sources = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                sources.asked.append(self.path)
+                self._answer(sources._found.get(self.path, Source(status=404)))
+
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
+            def _answer(self, source: Source) -> None:
+                announced = len(source.body) if source.announced is None else source.announced
+                self.send_response(source.status)
+                for name, value in source.headers:
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(announced))
+                self.end_headers()
+                if self.command == "HEAD":
+                    return
+                self._send(source)
+                if announced != len(source.body):
+                    self.close_connection = True
+
+            def _send(self, source: Source) -> None:
+                try:
+                    if source.held:
+                        self.wfile.write(source.body[:1])
+                        self.wfile.flush()
+                        sources._go_on.wait(timeout=30)
+                        self.wfile.write(source.body[1:])
+                    else:
+                        self.wfile.write(source.body)
+                except OSError:
+                    self.close_connection = True  # the reader has gone
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Handler

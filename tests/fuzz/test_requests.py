@@ -1,0 +1,75 @@
+"""Requests that go wrong in every place: whatever is sent, a proper answer comes back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.channel import Channel, Sent
+from tests.fuzz.effort import examples
+from tests.fuzz.requests import HEADERS, HOSTILE, METHODS, Recipe, hostile, recipes, words
+
+
+def endpoint(channel: Channel) -> str:
+    return f"http://127.0.0.1:{channel.port}/{channel.credential.account}"
+
+
+@examples(1500)
+@given(recipe=recipes)
+def test_changed_requests(stocked: Channel, recipe: Recipe) -> None:
+    stocked.ask(recipe.sent(endpoint(stocked)))
+
+
+targets = st.text(
+    st.one_of(
+        st.sampled_from("/?&=%.~:@;,+0aZ$\\\"'<>"),
+        st.characters(min_codepoint=33, blacklist_categories=["Cs"]),
+    ),
+    max_size=40,
+).map(lambda text: "/" + text)
+headers = st.lists(st.tuples(st.sampled_from(HEADERS), hostile), max_size=5).map(tuple)
+
+
+@examples(400)
+@given(
+    sent=st.builds(
+        Sent,
+        st.sampled_from(METHODS),
+        targets,
+        headers.map(lambda pairs: tuple((n, v) for n, v in pairs if n != "x-strongroom-wait")),
+        st.binary(max_size=50),
+        st.sampled_from(["SharedKey", None]),
+        st.booleans(),
+    )
+)
+def test_random_requests(channel: Channel, sent: Sent) -> None:
+    channel.ask(sent)
+
+
+@examples(300)
+@given(name=words, container=words, raw=st.booleans(), method=st.sampled_from(METHODS[:5]))
+def test_names(channel: Channel, name: str, container: str, raw: bool, method: str) -> None:
+    from urllib.parse import quote
+
+    def part(text: str) -> str:
+        return text.replace("\r", "").replace("\n", "") if raw else quote(text, safe="")
+
+    target = f"/{channel.credential.account}/{part(container)}/{part(name)}"
+    channel.ask(Sent(method, target, (("x-ms-blob-type", "BlockBlob"),)))
+
+
+def test_each_header_with_each_hostile_value(stocked: Channel) -> None:
+    """Not by chance: all of them, on a write and on a read that everything goes right with."""
+    base = f"/{stocked.credential.account}/fuzz-a"
+    kinds = (
+        ("PUT", f"{base}/plain", (("x-ms-blob-type", "BlockBlob"),)),
+        ("GET", f"{base}/plain", ()),
+    )
+    for header in HEADERS:
+        for value in HOSTILE:
+            if header == "x-strongroom-wait" and value.strip().isdecimal():
+                continue
+            text = value.replace("{blob}", f"{endpoint(stocked)}/fuzz-a/blocks")
+            for method, target, given_headers in kinds:
+                kept = tuple(one for one in given_headers if one[0] != header)
+                stocked.ask(Sent(method, target, (*kept, (header, text))))

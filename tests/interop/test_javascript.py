@@ -1,0 +1,76 @@
+"""The JavaScript SDK: each script's steps, one by one, against what the service answers.
+
+The scripts (node/*.mjs) only tell what came of each step; what is right stands here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+
+from strongroom.testing.server import Server
+from tests.interop import javascript_steps as right
+from tests.interop.javascript_steps import Outcome, Refusal, Steps
+from tests.interop.tools import require_node_package, require_tool
+
+_TIMEOUT_S = 60
+
+
+def run_script(server: Server, name: str) -> Steps:
+    """What came of each step, in their order."""
+    folder = require_node_package("@azure/storage-blob")
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
+    done = subprocess.run(
+        [require_tool("node"), str(folder / f"{name}.mjs"), server.connection_string],
+        env=kept,
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+    )
+    said = done.stderr.decode("utf-8", "replace")
+    assert done.returncode == 0, f"{name}: {said[-3000:]}"
+    found: dict[str, Outcome] = {}
+    for line in done.stdout.decode().splitlines():
+        told = json.loads(line)
+        assert told["step"] not in found, told
+        found[told["step"]] = Refusal(*told["refused"]) if "refused" in told else told["value"]
+    return found
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script, and what must come of its steps."""
+
+    name: str
+    steps: Steps
+
+
+SCRIPTS = (
+    Script("containers", right.CONTAINERS),
+    Script("blobs", right.BLOBS),
+    Script("conditions", right.CONDITIONS),
+    Script("leases", right.LEASES),
+    Script("copies", right.COPIES),
+    Script("listing", right.LISTING),
+    Script("signatures", right.SIGNATURES),
+    Script("account", right.ACCOUNT),
+)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_steps(server: Server, script: Script) -> None:
+    found = run_script(server, script.name)
+    for step, outcome in script.steps.items():
+        assert step in found, f"{script.name} does not take the step {step!r}"
+        assert found[step] == outcome, f"{script.name}: {step}"
+    assert list(found) == list(script.steps)
+
+
+def test_every_script_is_run() -> None:
+    folder = require_node_package("@azure/storage-blob")
+    assert {path.stem for path in folder.glob("*.mjs")} - {"steps"} == {
+        script.name for script in SCRIPTS
+    }

@@ -1,0 +1,109 @@
+"""Blob operations on services, as requests would make them, and what a store still holds."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from strongroom.engines.memory import MemoryStore
+from strongroom.errors import BLOB_NOT_FOUND, StorageError
+from strongroom.operations import blob, block, copy
+from strongroom.operations.spec import Operation
+from strongroom.semantics.snapshots import DeleteSnapshots
+from strongroom.services import attributes, blobs, blocks, copying, snapshots
+from strongroom.services.copy_sources import LocalSource
+from strongroom.services.runner import Services
+from strongroom.store import bodies
+from tests.services.container_calls import ACCOUNT, placed
+
+KINDS = ("Committed", "Uncommitted", "Latest")
+
+
+class Bytes:
+    """A request's body."""
+
+    def __init__(self, data: bytes) -> None:
+        self.size_bytes: int | None = len(data)
+        self._data = data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._data), 100_000):
+            yield self._data[start : start + 100_000]
+
+
+async def run(
+    on: Services, operation: Operation, name: str, given: Any, body: bytes = b"", **more: Any
+) -> Any:
+    """One operation on the blob `name` of the container `photos`."""
+    call = await placed(on, given, blob=name, rule=operation.rule, **more)
+    call.body = Bytes(body)
+    assert operation.run is not None
+    return await operation.run(on, call)
+
+
+async def put(on: Services, name: str, data: bytes) -> None:
+    await run(on, blob.PUT_BLOB, name, blobs.PutBlob(), data)
+
+
+async def stage(on: Services, name: str, block_id: str, data: bytes) -> None:
+    await run(on, block.PUT_BLOCK, name, blocks.PutBlock(block_id.encode()), data)
+
+
+async def commit(on: Services, name: str, ids: Sequence[str]) -> None:
+    listed = [("Latest", base64.b64encode(one.encode()).decode()) for one in ids]
+    await run(on, block.PUT_BLOCK_LIST, name, blocks.PutBlockList(listed))  # type: ignore[arg-type]
+
+
+async def snapshot(on: Services, name: str) -> int:
+    taken = await run(on, blob.SNAPSHOT_BLOB, name, snapshots.SnapshotBlob())
+    ticks: int = taken.snapshot
+    return ticks
+
+
+async def delete(
+    on: Services, name: str, option: DeleteSnapshots | None = None, ticks: int | None = None
+) -> None:
+    await run(on, blob.DELETE_BLOB, name, snapshots.DeleteBlob(option), snapshot=ticks)
+
+
+async def metadata(on: Services, name: str, value: str) -> None:
+    await run(on, blob.SET_BLOB_METADATA, name, attributes.SetMetadata((("v", value),)))
+
+
+async def start_copy(on: Services, source: str, name: str) -> copying.CopyMade:
+    """Copy Blob from another blob of the same container."""
+    place = await on.place(ACCOUNT, "photos")
+    assert place is not None
+
+    async def locate(url: str, call: Any) -> LocalSource:
+        return LocalSource(ACCOUNT, "photos", place.record.generation, source)
+
+    on.copies.locate = locate
+    given = copying.CopyBlob("http://127.0.0.1/account/photos/source")
+    made: copying.CopyMade = await run(on, copy.COPY_BLOB, name, given)
+    return made
+
+
+async def read(on: Services, name: str, ticks: int | None = None) -> bytes | None:
+    """What Get Blob gives, None where there is none."""
+    try:
+        found = await run(on, blob.GET_BLOB, name, blobs.GetBlob(), snapshot=ticks)
+    except StorageError as error:
+        if error.row is not BLOB_NOT_FOUND:
+            raise
+        return None
+    if isinstance(found.pieces, bytes):
+        data = found.pieces
+    else:
+        data = b"".join([piece async for piece in bodies.as_bytes(found.pieces)])
+    if found.finished is not None:
+        found.finished()
+    return data
+
+
+def left(on: Services) -> tuple[list[Any], list[int]]:
+    """The records and contents that a memory store still holds."""
+    store = on.store
+    assert isinstance(store, MemoryStore)
+    return list(store.records()), list(store.content_ids())

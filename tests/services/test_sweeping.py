@@ -1,0 +1,349 @@
+"""The sweeper: nothing that is named is ever dropped, and nothing that is not named stays."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom.clock import ManualClock
+from strongroom.engines.base import Step, Write
+from strongroom.engines.memory import MemoryStore
+from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
+from strongroom.operations import container
+from strongroom.semantics.snapshots import DeleteSnapshots
+from strongroom.services import containers, sweeping
+from strongroom.services.runner import Services
+from strongroom.services.sweeper import Sweeper
+from strongroom.store import keys
+from tests.services import blob_calls as do
+from tests.services.container_calls import ACCOUNT, create, placed, run, services
+
+BIG = 30_000
+INCLUDE, ONLY = DeleteSnapshots.INCLUDE, DeleteSnapshots.ONLY
+
+
+async def fresh() -> tuple[Services, Sweeper]:
+    on = services()
+    await create(on)
+    return on, Sweeper(on)
+
+
+async def swept(on: Services, sweeper: Sweeper) -> int:
+    """Everything that is due is done. The clock stands still while stamps rise: it is moved on."""
+    on.store.advance(1)
+    return await sweeper.run_once()
+
+
+async def drop_container(on: Services) -> None:
+    call = await placed(on, rule=container.DELETE_CONTAINER.rule)
+    await containers.delete_container(on, call)
+
+
+def test_replaced_block_lists_and_unlisted_blocks_go() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for generation in range(3):
+            for number in range(4):
+                await do.stage(on, "b", f"{number}", bytes((generation, number)) * BIG)
+            await do.commit(on, "b", ["0", "2"])
+        assert await swept(on, sweeper) > 0
+        wanted = b"".join(bytes((2, number)) * BIG for number in (0, 2))
+        assert await do.read(on, "b") == wanted
+        assert len(do.left(on)[1]) == 2
+
+    run(test)
+
+
+def test_what_a_snapshot_shares_stays_until_the_last_of_them_is_gone() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.stage(on, "b", "1", b"x" * BIG)
+        await do.commit(on, "b", ["1"])
+        first = await do.snapshot(on, "b")
+        second = await do.snapshot(on, "b")
+        await do.put(on, "b", b"y" * BIG)
+        await swept(on, sweeper)
+        assert await do.read(on, "b", first) == b"x" * BIG
+        await do.delete(on, "b", ticks=first)
+        await swept(on, sweeper)
+        assert await do.read(on, "b", second) == b"x" * BIG
+        await do.delete(on, "b", ticks=second)
+        await swept(on, sweeper)
+        assert await do.read(on, "b") == b"y" * BIG
+        assert len(do.left(on)[1]) == 1
+
+    run(test)
+
+
+def test_a_blob_that_is_read_keeps_its_blocks_until_the_reader_has_finished() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.stage(on, "b", "1", b"x" * BIG)
+        await do.commit(on, "b", ["1"])
+        place = await on.place(ACCOUNT, "photos")
+        assert place is not None
+        reading = on.readers.begin(keys.blob(place.record.generation, "b"))
+        await do.put(on, "b", b"")
+        assert await swept(on, sweeper) == 0
+        assert len(do.left(on)[1]) == 1
+        late = on.readers.begin(keys.blob(place.record.generation, "b"))
+        reading.end()
+        assert await swept(on, sweeper) > 0
+        assert do.left(on)[1] == []
+        late.end()
+
+    run(test)
+
+
+def test_a_deleted_container_leaves_nothing_behind() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for number in range(300):
+            await do.put(on, f"small {number}", b"s")
+        await do.put(on, "large", b"l" * BIG)
+        await do.stage(on, "listed", "1", b"x" * BIG)
+        await do.commit(on, "listed", ["1"])
+        await do.snapshot(on, "listed")
+        await do.snapshot(on, "large")
+        await do.stage(on, "listed", "2", b"y")
+        await do.stage(on, "staged only", "1", b"z")
+        await drop_container(on)
+        await create(on)
+        await do.put(on, "large", b"new")
+        await swept(on, sweeper)
+        assert await do.read(on, "large") == b"new"
+        assert await do.read(on, "listed") is None
+        await drop_container(on)
+        await swept(on, sweeper)
+        assert do.left(on) == ([], [])
+
+    run(test)
+
+
+def test_a_container_that_is_read_is_swept_later() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.stage(on, "b", "1", b"x" * BIG)
+        await do.commit(on, "b", ["1"])
+        place = await on.place(ACCOUNT, "photos")
+        assert place is not None
+        reading = on.readers.begin(keys.blob(place.record.generation, "b"))
+        await swept(on, sweeper)
+        await drop_container(on)
+        assert await swept(on, sweeper) == 0
+        reading.end()
+        assert await swept(on, sweeper) > 0
+        assert do.left(on) == ([], [])
+
+    run(test)
+
+
+def test_an_upload_ends_a_week_after_its_last_block() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.stage(on, "idle", "1", b"x")
+        await do.stage(on, "touched", "1", b"x")
+        await do.put(on, "committed", b"kept")
+        await do.stage(on, "committed", "1", b"x")
+        on.store.advance(UNCOMMITTED_LIFETIME_S - 10)
+        assert await swept(on, sweeper) == 0
+        await do.stage(on, "touched", "2", b"x")
+        on.store.advance(20)
+        await swept(on, sweeper)
+        await swept(on, sweeper)
+        assert len(do.left(on)[1]) == 2, "the two blocks of the upload that was touched"
+        assert await do.read(on, "committed") == b"kept"
+        await do.commit(on, "touched", ["1", "2"])
+        on.store.advance(2 * UNCOMMITTED_LIFETIME_S)
+        await swept(on, sweeper)
+        assert await do.read(on, "touched") == b"xx"
+
+    run(test)
+
+
+def test_a_large_copy_goes_on_after_its_answer() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        data = random.Random(1).randbytes(COPY_AT_ONCE_BYTES_MAX + 1)
+        await do.put(on, "source", data)
+        made = await do.start_copy(on, "source", "copy")
+        assert made.copy_status == "pending"
+        assert await do.read(on, "copy") == b""
+        assert await swept(on, sweeper) > 0
+        assert await do.read(on, "copy") == data
+        await do.put(on, "copy", b"")
+        await do.put(on, "source", b"")
+        await swept(on, sweeper)
+        assert do.left(on)[1] == []
+
+    run(test)
+
+
+def test_a_copy_that_lost_its_open_source_opens_it_again() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        data = random.Random(2).randbytes(COPY_AT_ONCE_BYTES_MAX + 1)
+        await do.put(on, "source", data)
+        await do.start_copy(on, "source", "copy")
+        await on.copies.close()
+        await swept(on, sweeper)
+        assert await do.read(on, "copy") == data
+
+    run(test)
+
+
+def test_a_copy_whose_container_is_gone_is_given_up() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "source", bytes(COPY_AT_ONCE_BYTES_MAX + 1))
+        await do.start_copy(on, "source", "copy")
+        await drop_container(on)
+        for _ in range(3):
+            await swept(on, sweeper)
+        assert do.left(on) == ([], [])
+
+    run(test)
+
+
+def test_the_running_sweeper_is_woken_by_a_commit_that_leaves_work() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        clock = on.clock
+        assert isinstance(clock, ManualClock)
+        task = asyncio.create_task(sweeper.run())
+        await do.stage(on, "b", "1", b"x" * BIG)
+        await do.commit(on, "b", ["1"])
+        await do.put(on, "b", b"")
+        for _ in range(1000):
+            if do.left(on)[1] == []:
+                break
+            clock.advance(0.001)
+            await asyncio.sleep(0.005)
+        assert do.left(on)[1] == []
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(test)
+
+
+def test_a_job_that_cannot_be_read_is_kept() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        ref = keys.job(1, 1, 9)
+        await sweeping.commit_steps(
+            on,
+            (Step(ref.partition, (Write(ref.key, b"\x63 from the future"),)),),
+        )
+        assert await swept(on, sweeper) == 0
+        assert len(await on.store.read([ref])) == 1
+        assert (await on.store.read([ref]))[0] is not None
+
+    run(test)
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "put",
+                "put",
+                "stage",
+                "stage",
+                "commit",
+                "snapshot",
+                "delete",
+                "copy",
+                "drop",
+                "sweep",
+            ]
+        ),
+        NAMES,
+        NAMES,
+        st.integers(0, 3),
+    ),
+    max_size=40,
+)
+SIZES = (0, 100, BIG, 2 * BIG)
+
+
+class Model:
+    """What every blob and snapshot must hold."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.snapshots: dict[str, dict[int, bytes]] = {}
+        self.staged: dict[str, dict[str, bytes]] = {}
+        self.committed: dict[str, dict[str, bytes]] = {}
+
+
+async def act(on: Services, model: Model, step: tuple[str, str, str, int], count: int) -> None:
+    what, name, other, number = step
+    data = bytes((count % 251,)) * SIZES[number]
+    if what == "put":
+        await do.put(on, name, data)
+        model.blobs[name] = data
+        model.staged.pop(name, None)
+        model.committed.pop(name, None)
+    elif what == "stage":
+        await do.stage(on, name, str(number), data or b"e")
+        model.staged.setdefault(name, {})[str(number)] = data or b"e"
+    elif what == "commit" and model.staged.get(name):
+        known = model.committed.get(name, {}) | model.staged.pop(name)
+        ids = sorted(known)[: number + 1]
+        await do.commit(on, name, ids)
+        model.committed[name] = {one: known[one] for one in ids}
+        model.blobs[name] = b"".join(known[one] for one in ids)
+    elif what == "snapshot" and name in model.blobs:
+        model.snapshots.setdefault(name, {})[await do.snapshot(on, name)] = model.blobs[name]
+    elif what == "copy" and name in model.blobs:
+        await do.start_copy(on, name, other)
+        model.blobs[other] = model.blobs[name]
+        model.staged.pop(other, None)
+        model.committed[other] = dict(model.committed.get(name, {}))
+    elif what == "drop" and model.snapshots.get(name):
+        ticks = sorted(model.snapshots[name])[number % len(model.snapshots[name])]
+        await do.delete(on, name, ticks=ticks)
+        del model.snapshots[name][ticks]
+    elif what == "delete" and name in model.blobs:
+        await do.delete(on, name, INCLUDE if number % 2 or model.snapshots.get(name) else None)
+        for kept in (model.blobs, model.snapshots, model.staged, model.committed):
+            kept.pop(name, None)
+
+
+async def check(on: Services, model: Model) -> None:
+    for name in ("a", "b", "c"):
+        assert await do.read(on, name) == model.blobs.get(name)
+        for ticks, data in model.snapshots.get(name, {}).items():
+            assert await do.read(on, name, ticks) == data
+
+
+@given(ACTIONS)
+def test_any_sequence_keeps_what_is_named_and_nothing_else(
+    steps: list[tuple[str, str, str, int]],
+) -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        model = Model()
+        for count, step in enumerate(steps):
+            if step[0] == "sweep":
+                await swept(on, sweeper)
+                await check(on, model)
+            else:
+                await act(on, model, step, count)
+        await swept(on, sweeper)
+        await check(on, model)
+        for name in model.blobs.keys() | model.staged.keys():
+            await do.put(on, name, b"")
+            await do.delete(on, name, INCLUDE)
+        await swept(on, sweeper)
+        assert isinstance(on.store, MemoryStore)
+        assert do.left(on)[1] == []
+        await drop_container(on)
+        await swept(on, sweeper)
+        assert do.left(on) == ([], [])
+
+    run(test)
