@@ -11,7 +11,16 @@ import pytest
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.testing.server import Server
 from tests.conformance.answer import Answer, expect, expect_names
-from tests.conformance.blobs import block_list, block_target, body, commit, put, snapshot, stage
+from tests.conformance.blobs import (
+    block_list,
+    block_target,
+    body,
+    commit,
+    md5,
+    put,
+    snapshot,
+    stage,
+)
 from tests.conformance.client import PUT_BLOB, Client, Credential
 from tests.conformance.copying import SYNC, abort, copy, ended, source_url
 from tests.conformance.leasing import A, B
@@ -55,7 +64,8 @@ def pending(copying_server: Running, new_name: Callable[[], str]) -> Iterator[Pe
     put(client, target, b"old", {"x-ms-meta-old": "1"})
     put(client, f"/{container}/source")
     with Sources() as sources:
-        url = sources.add("/held", Source(CONTENT, held=True))
+        headers = (("Content-MD5", md5(CONTENT)), ("Content-Type", "text/theirs"))
+        url = sources.add("/held", Source(CONTENT, headers, held=True))
         begun = expect(copy(client, url, target), 202)
         yield Pending(client, target, begun, sources)
     client.close()
@@ -69,6 +79,8 @@ def test_what_a_pending_copy_shows(pending: Pending) -> None:
     assert found["x-ms-copy-id"] == pending.copy_id
     assert found["x-ms-copy-progress"].endswith("/1000")
     assert found["Content-Length"] == "0"
+    # The MD5 is that of the content to come.
+    assert found.get("Content-MD5") is None
     assert found.get("x-ms-copy-completion-time") is None
     assert found.etag == pending.begun.etag
     assert expect(pending.client.get(pending.target), 200).body == b""
@@ -76,6 +88,7 @@ def test_what_a_pending_copy_shows(pending: Pending) -> None:
     done = ended(pending.client, pending.target)
     assert (done["x-ms-copy-status"], done["x-ms-copy-progress"]) == ("success", "1000/1000")
     assert done.etag > pending.begun.etag
+    assert (done["Content-MD5"], done["Content-Type"]) == (md5(CONTENT), "text/theirs")
     assert body(pending.client, pending.target) == CONTENT
 
 
@@ -164,6 +177,7 @@ def test_abort(pending: Pending) -> None:
     found = expect(client.head(target), 200)
     assert (found["x-ms-copy-status"], found["Content-Length"]) == ("aborted", "0")
     assert found.etag > pending.begun.etag
+    assert found.get("Content-MD5") is None
     assert body(client, target) == b""
     expect(abort(client, target, pending.copy_id), 409, "NoPendingCopyOperation")
     pending.sources.release()

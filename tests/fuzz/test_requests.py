@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,8 +51,6 @@ def test_random_requests(channel: Channel, sent: Sent) -> None:
 @examples(300)
 @given(name=words, container=words, raw=st.booleans(), method=st.sampled_from(METHODS[:5]))
 def test_names(channel: Channel, name: str, container: str, raw: bool, method: str) -> None:
-    from urllib.parse import quote
-
     def part(text: str) -> str:
         return text.replace("\r", "").replace("\n", "") if raw else quote(text, safe="")
 

@@ -30,6 +30,13 @@ def is_account_name(name: str) -> bool:
     return _ACCOUNT.fullmatch(name) is not None
 
 
+def is_container_name(name: str) -> bool:
+    """Whether a container can have the name at all."""
+    least, most = _CONTAINER_CHARS
+    shaped = least <= len(name) <= most and _CONTAINER.fullmatch(name) is not None
+    return shaped or name in SPECIAL_CONTAINERS
+
+
 def check_container(name: str) -> None:
     """3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`; or a special container.
 

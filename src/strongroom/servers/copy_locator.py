@@ -18,7 +18,7 @@ from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
 from strongroom.errors import StorageError
 from strongroom.operations import permissions
 from strongroom.operations.spec import Resource
-from strongroom.semantics import snapshots
+from strongroom.semantics import names, snapshots
 from strongroom.servers import pipeline
 from strongroom.servers.pipeline import Asked, Context
 from strongroom.services.calls import Call
@@ -109,11 +109,7 @@ class CopyLocator:
             raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
         if place is None:
             raise source_missing(errors.CONTAINER_NOT_FOUND)
-        text = asked.query.get("snapshot")
-        snapshot = None if text is None else snapshots.snapshot_time(text)
-        return LocalSource(
-            target.account, target.container, place.record.generation, target.blob, snapshot
-        )
+        return _named(asked, target.container, target.blob, place.record.generation)
 
     def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
         context = self._context
@@ -122,3 +118,15 @@ class CopyLocator:
         if isinstance(claim, Anonymous) and call.owner and claim.account == call.account:
             return SharedKeyClaim(call.account)
         return claim
+
+
+def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSource:
+    """The source. Raises: StorageError CannotVerifyCopySource when nothing can have its name."""
+    text = asked.query.get("snapshot")
+    try:
+        names.check_blob(blob, container)
+        snapshot = None if text is None else snapshots.snapshot_time(text)
+    except StorageError as refusal:
+        row = errors.CANNOT_VERIFY_COPY_SOURCE
+        raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
+    return LocalSource(asked.target.account, container, generation, blob, snapshot)

@@ -105,10 +105,12 @@ class Responder:
                 )
         return plan
 
-    def refuse(self, error: StorageError) -> None:
+    def refuse(self, error: StorageError, *, with_body: bool) -> None:
         """Answer bytes that are no request; the connection must end afterwards."""
         response = self.render(error, None)
-        _, data = self._whole(response, None, keep_alive=False)
+        plan, data = self._whole(response, None, keep_alive=False)
+        if not with_body:
+            data = plan.head
         self._sender.write_at_once(data, b"")
         if self._observe is not None:
             self._report(Exchange(None, response.status, 0, len(data), 0.0, True))

@@ -91,6 +91,14 @@ class HeadParser:
         self._keep_alive = False
         self._refusal: StorageError | None = None
 
+    @property
+    def is_head(self) -> bool:
+        """Whether what has arrived asks with HEAD: even what refuses it then has no body."""
+        method = self._method
+        if method is None and self.started and self._parser is not None:
+            method = self._parser.get_method()
+        return method == b"HEAD"
+
     def close(self) -> None:
         """Let go of the parser (it refers back to this object)."""
         self._parser = None
@@ -148,6 +156,7 @@ class HeadParser:
             # it.
             self._parser = None
         except httptools.HttpParserInvalidMethodError:
+            self._parser = None
             if _KNOWN_FORM.match(data):
                 raise StorageError(INVALID_HTTP_VERB) from None
             raise _malformed("The request line is malformed.") from None
@@ -197,8 +206,10 @@ class HeadParser:
         if headers.repeated("host") or not (http_1_0 or "host" in headers):
             raise _malformed("A request needs exactly one Host header.")
         size_bytes = _body_size(headers, http_1_0)
-        if size_bytes != 0:
-            self._parser = None  # it would wait for a body, and bodies do not go through it
+        if size_bytes != 0 or method == "HEAD":
+            # It would wait for a body, and bodies do not go through it; and what it remembers of
+            # HEAD must not be taken for the next request's method.
+            self._parser = None
         expects = headers.get("expect")
         return Head(
             method,

@@ -380,7 +380,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: StorageError) -> None:
         """Answer what is no request, and end the connection. Only while none is handled."""
-        self._responder.refuse(error)
+        self._responder.refuse(error, with_body=not self._parser.is_head)
         self._close(unread=True)
 
     def _close(self, *, unread: bool = False) -> None:

@@ -88,8 +88,10 @@ async def respond(context: Context, request: Request) -> Response:
     except StorageError as error:
         response = render_error(error, request, request_id, context.clock.wall_ticks())
     except BROKEN as error:
-        _log.error("the storage engine failed: %s", error)
         refusal = refusal_of(error)
+        # A full disk is told once by the engine; it is no failure of every request again.
+        level = logging.DEBUG if refusal.row is errors.INSUFFICIENT_STORAGE else logging.ERROR
+        _log.log(level, "the storage engine cannot serve: %s", error)
         response = render_error(refusal, request, request_id, context.clock.wall_ticks())
     version = _served_version(request, asked)
     _add_common_headers(response, request, request_id, version, context)

@@ -49,7 +49,7 @@ async def run_copy(services: Services, job: Job) -> None:
             source,
             progress=lambda done: _progress(services, job, order, done),
         )
-        await _succeed(services, job, order, moved)
+        await _succeed(services, job, order, source, moved)
     except _Void:
         _log.debug("copy %s is not pending any more", job.token)
     except SourceBroken as broken:
@@ -70,15 +70,20 @@ async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: 
     await _edit(services, job, order, edit)
 
 
-async def _succeed(services: Services, job: Job, order: CopyOrder, moved: Moved) -> None:
+async def _succeed(
+    services: Services, job: Job, order: CopyOrder, source: OpenSource, moved: Moved
+) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         done = msgspec.structs.replace(copy, total_bytes=moved.size_bytes)
+        # The source may have been replaced before a restart: what was read goes together.
         return msgspec.structs.replace(
             head,
             etag=change.stamp,
             modified=change.stamp,
             size_bytes=moved.size_bytes,
             body=moved.take(change),
+            properties=source.properties,
+            metadata=source.metadata if order.metadata is None else order.metadata,
             copy=copies.succeeded(done, change.stamp),
         )
 

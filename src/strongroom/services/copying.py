@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from strongroom import errors, limits
 from strongroom.clock import guid
 from strongroom.errors import StorageError
@@ -197,13 +199,17 @@ def _replace(
     refuse_pending_copy(state.head)
     if lasting and state.head is not None:
         copies.require_infinite_lease(state.head.lease, state.now)
+    properties = source.properties
+    if copies.is_pending(copy):
+        # It is that of the content to come: until then, or for ever, the blob is empty.
+        properties = msgspec.structs.replace(properties, md5=None)
     replace_head(
         call,
         state,
         change,
         size_bytes=size_bytes,
         body=body,
-        properties=source.properties,
+        properties=properties,
         metadata=call.input.metadata or source.metadata,
         tier=call.input.tier,
         copy=copy,

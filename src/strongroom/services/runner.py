@@ -19,6 +19,7 @@ from strongroom.clock import Clock
 from strongroom.engines.base import Commit, Key, Record, Ref, Step, Store, Write
 from strongroom.errors import StorageError
 from strongroom.semantics import lease as leases
+from strongroom.semantics import names
 from strongroom.services.calls import Call, Place
 from strongroom.services.changes import BlobChange
 from strongroom.services.copy_sources import CopySources
@@ -81,7 +82,9 @@ class Services:
         self.waiting = Waiting(store)
 
     async def place(self, account: str, container: str) -> Place | None:
-        """The container as it is now, or None."""
+        """The container as it is now, or None; nothing has a name that no container may have."""
+        if not names.is_container_name(container):
+            return None
         (record,) = await self.store.read([keys.container(account, container)])
         if record is None:
             return None
@@ -89,6 +92,8 @@ class Services:
 
     async def await_place(self, account: str, container: str, wait_s: int) -> Place | None:
         """Like `place`, but waits up to `wait_s` for a container that does not exist."""
+        if not names.is_container_name(container):
+            return None
         ref = keys.container(account, container)
 
         async def attempt() -> Place:

@@ -1,0 +1,116 @@
+"""A disk that fills, and one that fails, under a whole server: rules B-LIM-06 and B-LIM-07."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from strongroom import app
+from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from strongroom.clock import Clock
+from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.server import InProcessServer
+from tests.conformance.answer import expect
+from tests.conformance.client import PUT_BLOB, Client, Credential
+from tests.engines.embedded_stores import BALLAST_BYTES, SEGMENT_BYTES
+
+CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
+_numbers = itertools.count()
+
+
+@contextmanager
+def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """A server whose data directory lies on a simulated disk."""
+    with DiskVfs(disk, f"strongroom-app-{next(_numbers)}") as vfs:
+        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES, False)
+
+        async def open_here(
+            directory: Path, clock: Clock, *, test_clock: bool = False
+        ) -> EmbeddedStore:
+            return await open_store(directory, clock, test_clock=test_clock, options=options)
+
+        patch.setattr(app, "open_store", open_here)
+        with InProcessServer.start(data=Path(disk.root, "data"), test_clock=False) as server:
+            client = Client(server.port, CREDENTIAL)
+            yield client
+            client.close()
+
+
+def paused(done: bool) -> bool:
+    """`done`, after a moment when it is not."""
+    if not done:
+        time.sleep(0.05)
+    return done
+
+
+def test_a_full_disk_refuses_writes_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B-LIM-06."""
+    disk = Disk(tmp_path)
+    with served(disk, monkeypatch) as client:
+        expect(client.put("/photos?restype=container"), 201)
+        for name in ("one", "two"):
+            expect(client.put(f"/photos/{name}", PUT_BLOB, bytes(300_000)), 201)
+        disk.capacity_bytes = disk.used_bytes()
+        for size_bytes in (10, 5_000, 500_000):
+            refused = client.put("/photos/more", PUT_BLOB, bytes(size_bytes))
+            expect(refused, 507, "InsufficientStorage")
+            assert "full" in refused.error["Message"]
+        expect(client.head("/photos/more"), 404, "BlobNotFound")
+        assert expect(client.get("/photos/one"), 200).body == bytes(300_000)
+        expect(client.get("/photos?restype=container&comp=list"), 200)
+        expect(client.delete("/photos/two"), 202)
+        expect(client.head("/photos/two"), 404, "BlobNotFound")
+        disk.capacity_bytes = None
+        # Space is looked for when a write asks, but not by every one.
+        answers = (client.put("/photos/more", PUT_BLOB, b"works again") for _ in range(200))
+        expect(next(answer for answer in answers if paused(answer.status == 201)), 201)
+
+
+def test_a_disk_that_fails_stops_the_server_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B-LIM-07."""
+    disk = Disk(tmp_path)
+    with served(disk, monkeypatch) as client:
+        expect(client.put("/photos?restype=container"), 201)
+        expect(client.put("/photos/kept", PUT_BLOB, b"kept"), 201)
+        disk.fault = lambda operation, path: errno.EIO if operation == "sync" else None
+        expect(client.put("/photos/lost", PUT_BLOB, b"perhaps"), 500, "InternalError")
+        disk.fault = None
+        # Nothing is tried again on a descriptor whose sync failed.
+        expect(client.put("/photos/after", PUT_BLOB, b"no"), 500, "InternalError")
+    with served(disk, monkeypatch) as client:
+        assert expect(client.get("/photos/kept"), 200).body == b"kept"
+        expect(client.put("/photos/after", PUT_BLOB, b"yes"), 201)
+
+
+def test_whoever_serves_is_told_that_the_disk_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B-LIM-07: what ends the process is a future that the caller waits for."""
+    disk = Disk(tmp_path)
+    seen: list[str] = []
+    start = app.App.start
+
+    async def started(self: app.App) -> None:
+        await start(self)
+        assert self.failed is not None
+        self.failed.add_done_callback(lambda done: seen.append(str(done.result())))
+
+    monkeypatch.setattr(app.App, "start", started)
+    with served(disk, monkeypatch) as client:
+        expect(client.put("/photos?restype=container"), 201)
+        disk.fault = lambda operation, path: errno.EIO if operation == "sync" else None
+        expect(client.put("/photos/lost", PUT_BLOB, b"x"), 500, "InternalError")
+    assert len(seen) == 1
+    assert seen[0]
