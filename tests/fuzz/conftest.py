@@ -9,8 +9,9 @@ import pytest
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.testing.server import InProcessServer
 from tests.conformance.client import Credential
-from tests.fuzz.channel import Channel, Sent
+from tests.fuzz.channel import Channel
 from tests.fuzz.requests import BLOBS, CONTAINERS
+from tests.fuzz.stock import stock
 
 CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 
@@ -35,9 +36,5 @@ def channel(server: InProcessServer) -> Iterator[Channel]:
 def stocked(channel: Channel) -> Channel:
     """The same, with the containers and blobs that requests are about."""
     for container in CONTAINERS:
-        target = f"/{CREDENTIAL.account}/{container}"
-        channel.ask(Sent("PUT", f"{target}?restype=container"))
-        for blob in BLOBS:
-            headers = (("x-ms-blob-type", "BlockBlob"),)
-            channel.ask(Sent("PUT", f"{target}/{blob}", headers, b"some body"))
+        stock(channel, container, *BLOBS)
     return channel

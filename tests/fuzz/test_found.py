@@ -48,3 +48,9 @@ def test_a_copy_source_whose_snapshot_is_no_time(stocked: Channel) -> None:
     got = stocked.ask(Sent("PUT", target, (("x-ms-copy-source", url),)))
     assert got.status == 404
     assert got.get("x-ms-error-code") == "CannotVerifyCopySource"
+
+
+@pytest.mark.parametrize("digits", [10, 400, 5000])
+def test_a_timeout_longer_than_time_itself(stocked: Channel, digits: int) -> None:
+    target = f"/{stocked.credential.account}/fuzz-a/plain?timeout={'9' * digits}"
+    assert stocked.ask(Sent("GET", target)).status == 200

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from tests.fuzz.channel import Channel, Sent
 from tests.fuzz.effort import examples
-from tests.fuzz.requests import HEADERS, HOSTILE, METHODS, Recipe, hostile, recipes, words
+from tests.fuzz.requests import (
+    HEADERS,
+    HOSTILE,
+    INJECTION,
+    METHODS,
+    PARAMETERS,
+    Recipe,
+    hostile,
+    recipes,
+    words,
+)
+from tests.fuzz.stock import stock
 
 
 def endpoint(channel: Channel) -> str:
@@ -18,10 +29,19 @@ def endpoint(channel: Channel) -> str:
 
 @examples(1500)
 @given(recipe=recipes)
-def test_changed_requests(stocked: Channel, recipe: Recipe) -> None:
-    stocked.ask(recipe.sent(endpoint(stocked)))
+def test_changed_requests(channel: Channel, recipe: Recipe) -> None:
+    # What an example before has deleted or leased is put back, if it can be.
+    stock(channel, recipe.container, recipe.blob)
+    channel.ask(recipe.sent(endpoint(channel)))
 
 
+READS = (
+    ("/", (("comp", "list"),)),
+    ("/fuzz-a", (("restype", "container"), ("comp", "list"))),
+    ("/fuzz-a", (("restype", "container"), ("comp", "list"), ("delimiter", "/"))),
+    ("/fuzz-a/plain", ()),
+    ("/fuzz-a/plain", (("comp", "blocklist"),)),
+)
 targets = st.text(
     st.one_of(
         st.sampled_from("/?&=%.~:@;,+0aZ$\\\"'<>"),
@@ -73,3 +93,14 @@ def test_each_header_with_each_hostile_value(stocked: Channel) -> None:
             for method, target, given_headers in kinds:
                 kept = tuple(one for one in given_headers if one[0] != header)
                 stocked.ask(Sent(method, target, (*kept, (header, text))))
+
+
+def test_each_parameter_with_each_hostile_value(stocked: Channel) -> None:
+    """Beside what the request says already, and in its place."""
+    base = f"/{stocked.credential.account}"
+    for place, pairs in READS:
+        for name in PARAMETERS:
+            kept = [f"{key}={value}" for key, value in pairs if key != name]
+            for value in (*HOSTILE, INJECTION):
+                target = f"{base}{place}?" + "&".join([*kept, f"{name}={quote(value, safe='')}"])
+                stocked.ask(Sent("GET", target))

@@ -232,7 +232,8 @@ async def _run(context: Context, operation: Operation, call: Call[Any], asked: Q
     try:
         if limit is None:
             return await operation.run(context.services, call)
-        async with asyncio.timeout(int(limit)):
+        # Nine digits are for ever; of more, a float could not hold all.
+        async with asyncio.timeout(int(limit[:9])):
             return await operation.run(context.services, call)
     except TimeoutError:
         raise StorageError(errors.OPERATION_TIMED_OUT) from None

@@ -1,0 +1,15 @@
+"""What fuzzed requests are about: a container, and blobs with a body."""
+
+from __future__ import annotations
+
+from tests.fuzz.channel import Channel, Sent
+
+BODY = b"some body"
+
+
+def stock(channel: Channel, container: str, *blobs: str) -> None:
+    """Make the container and its blobs, where they can be made."""
+    target = f"/{channel.credential.account}/{container}"
+    channel.ask(Sent("PUT", f"{target}?restype=container"))
+    for blob in blobs:
+        channel.ask(Sent("PUT", f"{target}/{blob}", (("x-ms-blob-type", "BlockBlob"),), BODY))
