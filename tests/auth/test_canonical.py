@@ -218,7 +218,8 @@ MANY: Fields = [
             Service.QUEUE,
             LITE,
             ("x-ms-date", "D"),
-            "GET\nM\nT\n\nx-ms-a:1\nx-ms-b:2\nx-ms-date:D\nx-ms-version:2021-12-02\n/acct/c?comp=list",
+            "GET\nM\nT\n\nx-ms-a:1\nx-ms-b:2\nx-ms-date:D\n"
+            "x-ms-version:2021-12-02\n/acct/c?comp=list",
         ),
         (Service.TABLE, Scheme.SHARED_KEY, ("x-ms-date", "D"), "GET\nM\nT\nD\n/acct/c?comp=list"),
         (Service.TABLE, Scheme.SHARED_KEY, ("Date", "D"), "GET\nM\nT\nD\n/acct/c?comp=list"),

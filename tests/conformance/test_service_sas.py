@@ -143,7 +143,13 @@ def test_the_string_to_sign_of_each_range(client: Client, blob: str, sv: str) ->
     if sv >= "2015-04-05":
         fields |= {"sip": "127.0.0.1", "spr": "https,http"}
     for name in ("b", None):
-        token = service_sas(client.credential, blob, name, sv=sv, sp="r", **fields)  # type: ignore[arg-type]
+        token = service_sas(
+            client.credential,
+            blob,
+            name,
+            sv=sv,
+            **fields,  # type: ignore[arg-type]
+        )
         expect(client.get(f"/{blob}/b?{token}", auth=None), 200)
 
 

@@ -82,6 +82,7 @@ async def decode(
         anonymous=admitted.grant.anonymous,
         host=request.headers.get("host") or "",
         peer=request.peer,
+        asker=request,
     )
 
 

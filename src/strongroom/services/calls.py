@@ -69,6 +69,14 @@ class BodySource(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
+class Asker(Protocol):
+    """The client whose request waits."""
+
+    gone: bool
+
+    def when_gone(self, callback: Callable[[], None]) -> None: ...
+
+
 class Place(msgspec.Struct, frozen=True):
     """A container's record and version, as they were when the request was authorized."""
 
@@ -105,6 +113,7 @@ class Call(Generic[I_co]):
     anonymous: bool = False
     host: str = ""
     peer: str = ""
+    asker: Asker | None = None
 
 
 Piece = bytes | FileSlice

@@ -1,86 +1,130 @@
-"""Pending copies: the work that goes on after the answer of Copy Blob, also after a restart.
+"""Pending copies: the work that goes on after Copy Blob was answered, and after a restart.
 
-Lives here: one job from its source to the commit that ends it. Must not live here: when it runs
-(sweeper.py). Source: "Copy Blob", "Working with a pending copy operation".
-
-Each commit is guarded by the copy's id and by its being pending: whoever aborts it, or deletes the
-container, comes first. After a restart the copy begins anew; what it had written is dead space.
+Lives here: moving the bytes, telling the progress, and the last commit, which only a copy that is
+still pending may make: so an abort always wins. Must not live here: the requests (copying.py).
+Source: "Copy Blob", "Working with a pending copy".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Sequence
 
+import msgspec
+
+from strongroom.engines.base import Commit, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics import copies
-from strongroom.services.background import change_unattended
+from strongroom.semantics.copies import Copy
 from strongroom.services.changes import BlobChange
 from strongroom.services.copy_reading import open_ordered
 from strongroom.services.copy_sources import OpenSource, SourceBroken
 from strongroom.services.copy_transfer import Moved, transfer
-from strongroom.services.heads import modified_head
-from strongroom.services.runner import BlobState, Services
+from strongroom.services.runner import Services
+from strongroom.store import keys, records
 from strongroom.store.records import BlobRecord, CopyOrder, Job
+
+Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
+_log = logging.getLogger(__name__)
 
 
 class _Void(Exception):
-    """The copy is no longer pending."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    services: Services
-    job: Job
-    order: CopyOrder
-
-    async def change(self, decide: _Decision) -> None:
-        """Change the head that waits for this copy. Raises _Void when there is none any more."""
-
-        def guarded(state: BlobState, change: BlobChange) -> bool:
-            head = state.head
-            copy = None if head is None else head.copy
-            if head is None or copy is None or copy.id != self.job.token:
-                return False
-            if not copies.is_pending(copy):
-                return False
-            change.put_head(decide(head, copy, change))
-            return True
-
-        job = self.job
-        done = await change_unattended(
-            self.services, job.generation, job.blob, guarded, self.order.destination
-        )
-        if not done:
-            raise _Void
-
-
-class _Decision:
-    """What becomes of the head of a pending copy."""
-
-    def __call__(self, head: BlobRecord, copy: copies.Copy, change: BlobChange) -> BlobRecord:
-        raise NotImplementedError
+    """The copy is not pending any more (aborted), or its destination is gone."""
 
 
 async def run_copy(services: Services, job: Job) -> None:
-    """Do a pending copy to its end: success, or failed with a reason that the client can read.
+    """Do a pending copy to its end, whatever that is; afterwards the job is of no use.
 
-    Raises: the engine's errors; then it is still pending, and may be run again.
+    Raises: the engine's errors (the job is then tried again).
     """
     order = job.order
     assert order is not None
-    source = services.copies.take(job.token)
-    running = _Running(services, job, order)
+    source: OpenSource | None = services.copies.take(job.token)
     try:
+        await _progress(services, job, order, 0)
         if source is None:
-            await running.change(_advanced(0))
             source = await open_ordered(services, order)
-        await _move(running, source)
+        moved = await transfer(
+            services.store,
+            source,
+            progress=lambda done: _progress(services, job, order, done),
+        )
+        await _succeed(services, job, order, source, moved)
     except _Void:
-        return
+        _log.debug("copy %s is not pending any more", job.token)
     except SourceBroken as broken:
-        await _fail(running, str(broken))
-    except StorageError as error:
-        await _fail(running, f"{error.row.status} {error.row.code} {error.message}")
+        await _fail(services, job, order, str(broken))
+    except StorageError as refusal:
+        await _fail(services, job, order, f"{refusal.row.status} {refusal.row.code}")
     finally:
         if source is not None:
             await source.close()
+
+
+async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: int) -> None:
+    """Record how far a copy is. Raises _Void."""
+
+    def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        return msgspec.structs.replace(head, copy=copies.advanced(copy, done_bytes))
+
+    await _edit(services, job, order, edit)
+
+
+async def _succeed(
+    services: Services, job: Job, order: CopyOrder, source: OpenSource, moved: Moved
+) -> None:
+    def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        done = msgspec.structs.replace(copy, total_bytes=moved.size_bytes)
+        # The source may have been replaced before a restart: what was read goes together.
+        return msgspec.structs.replace(
+            head,
+            etag=change.stamp,
+            modified=change.stamp,
+            size_bytes=moved.size_bytes,
+            body=moved.take(change),
+            properties=source.properties,
+            metadata=source.metadata if order.metadata is None else order.metadata,
+            copy=copies.succeeded(done, change.stamp),
+        )
+
+    try:
+        await _edit(services, job, order, edit)
+    except BaseException:
+        moved.discard(services.store)
+        raise
+
+
+async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> None:
+    def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        ended = copies.failed(copy, reason, change.stamp)
+        return msgspec.structs.replace(head, etag=change.stamp, modified=change.stamp, copy=ended)
+
+    try:
+        await _edit(services, job, order, edit)
+    except _Void:
+        _log.debug("copy %s failed, but is not pending any more", job.token)
+
+
+async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> None:
+    """Change the head while it says that this very copy is pending. Raises _Void otherwise."""
+    account, _, container = order.destination.partition("/")
+    partition = keys.blob(job.generation, job.blob)
+    refs = [
+        keys.container(account, container),
+        Ref(partition, keys.HEAD_KEY),
+        Ref(partition, keys.UPLOAD_KEY),
+    ]
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        place, head = records.CONTAINER.of(found[0]), records.BLOB.of(found[1])
+        if place is None or place.generation != job.generation or head is None:
+            raise _Void
+        copy = head.copy
+        if copy is None or copy.id != job.token or not copies.is_pending(copy):
+            raise _Void
+        upload = records.UPLOAD.of(found[2])
+        change = BlobChange(partition, job.generation, job.blob, stamp, head, upload)
+        change.put_head(edit(head, copy, change))
+        return Commit(None, change.steps())
+
+    await services.store.update(partition, refs, decide)

@@ -253,7 +253,7 @@ async def _in_turn(
 
     late = StorageError(errors.LEASE_ALREADY_PRESENT)
     try:
-        return await services.waiting.in_turn(refs[0], call.wait_s, late, look)
+        return await services.waiting.in_turn(refs[0], call.wait_s, late, look, call.asker)
     except StorageError as error:
         if error is late:
             # Whoever has waited is authorized again when it is answered.

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from strongroom.engines.base import Engine, Ref
 from strongroom.errors import StorageError
+from strongroom.services.calls import Asker
 from strongroom.values import TICKS_PER_S
 
 T = TypeVar("T")
@@ -55,9 +56,16 @@ class Waiting:
         """No waiter goes on; the engine's `close` or `advance` wakes those that sleep."""
         self._stopping = True
 
-    async def until_answered(self, wait_s: float, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Run `attempt` until it stops raising NotYet or `wait_s` is over; then its error is
-        raised."""
+    async def until_answered(
+        self, wait_s: float, attempt: Callable[[], Awaitable[T]], asker: Asker | None = None
+    ) -> T:
+        """Run `attempt` until it stops raising NotYet, or `wait_s` is over or the client has gone;
+        then its error is raised."""
+        return await self._until_answered(wait_s, attempt, _departure(asker))
+
+    async def _until_answered(
+        self, wait_s: float, attempt: Callable[[], Awaitable[T]], left: asyncio.Future[None]
+    ) -> T:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         while True:
@@ -65,16 +73,24 @@ class Waiting:
                 return await attempt()
             except NotYet as not_yet:
                 left_s = deadline - loop.time()
-                if left_s <= 0 or self._stopping:
+                if left_s <= 0 or self._stopping or left.done():
                     raise not_yet.error from None
                 if not_yet.until is not None:
                     # One tick late rather than early: at `until` itself the state has changed.
                     wake_s = (not_yet.until - not_yet.now + 1) / TICKS_PER_S
                     left_s = min(left_s, max(wake_s, 0.001))
-                await self._sleep(not_yet.watched, left_s)
+                await self._sleep(not_yet.watched, left_s, left)
+                if left.done():
+                    # Nobody is there to be answered: nothing may be taken for them.
+                    raise not_yet.error from None
 
     async def in_turn(
-        self, ref: Ref, wait_s: float, late: StorageError, attempt: Callable[[], Awaitable[T]]
+        self,
+        ref: Ref,
+        wait_s: float,
+        late: StorageError,
+        attempt: Callable[[], Awaitable[T]],
+        asker: Asker | None = None,
     ) -> T:
         """Like `until_answered`, but those who wait for the same record are served in order of
         arrival.
@@ -85,16 +101,16 @@ class Waiting:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         turn: asyncio.Future[None] = loop.create_future()
+        left = _departure(asker)
         queue = self._queues.setdefault(ref, deque())
         queue.append(turn)
         try:
             if queue[0] is not turn:
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        await turn
-                except TimeoutError:
-                    raise late from None
-            return await self.until_answered(max(0.0, deadline - loop.time()), attempt)
+                first = asyncio.FIRST_COMPLETED
+                await asyncio.wait((turn, left), timeout=wait_s, return_when=first)
+                if left.done() or not turn.done():
+                    raise late
+            return await self._until_answered(max(0.0, deadline - loop.time()), attempt, left)
         finally:
             self._leave(ref, queue, turn)
 
@@ -108,14 +124,27 @@ class Waiting:
         elif was_first and not queue[0].done():
             queue[0].set_result(None)
 
-    async def _sleep(self, watched: Sequence[tuple[Ref, int | None]], timeout_s: float) -> None:
+    async def _sleep(
+        self,
+        watched: Sequence[tuple[Ref, int | None]],
+        timeout_s: float,
+        left: asyncio.Future[None],
+    ) -> None:
         sleepers = [
             asyncio.ensure_future(self._engine.wait(ref, version, timeout_s))
             for ref, version in watched
         ]
         try:
-            await asyncio.wait(sleepers, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((*sleepers, left), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for sleeper in sleepers:
                 sleeper.cancel()
             await asyncio.gather(*sleepers, return_exceptions=True)
+
+
+def _departure(asker: Asker | None) -> asyncio.Future[None]:
+    """Done once the client has gone."""
+    left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if asker is not None:
+        asker.when_gone(lambda: None if left.done() else left.set_result(None))
+    return left
