@@ -31,6 +31,7 @@ from strongroom.errors import StorageError
 from strongroom.operations.blob_service import ROUTES
 from strongroom.servers import pipeline
 from strongroom.servers.accounts_file import ServedAccounts
+from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.http import HttpServer
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
@@ -191,6 +192,7 @@ class App:
         self._http = http
         locator = CopyLocator(context, frozenset({self.blob_port}))
         self.services.copies.locate = locator.locate
+        self.services.copies.remote = CopyClient(self.settings.copy_source_hosts)
         self._sweep()
 
     def _sweep(self) -> None:

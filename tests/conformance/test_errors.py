@@ -45,7 +45,7 @@ def test_what_every_answer_has(client: Client, container: str) -> None:
     for answer in answers:
         assert GUID.fullmatch(answer["x-ms-request-id"]), answer
         assert SERVER.fullmatch(answer["Server"]), answer
-        assert parsedate_to_datetime(answer["Date"]), answer
+        assert parsedate_to_datetime(answer["Date"]).year > 2000, answer
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", answer["x-ms-version"]), answer
         once = [name.lower() for name, _ in answer.headers]
         assert len(set(once)) == len(once), answer

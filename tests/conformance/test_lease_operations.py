@@ -195,7 +195,7 @@ def test_what_is_no_id(leased: Leased, form: str) -> None:
         ("change", "proposed_lease_id", {"lease_id": B}),
         ("release", "lease_id", {}),
     ):
-        answer = leased.act(action, **{name: form}, **more)  # type: ignore[arg-type]
+        answer = leased.act(action, **{name: form}, **more)
         expect_names(answer, 400, "InvalidHeaderValue", f"x-ms-{name.replace('_', '-')}")
 
 

@@ -23,7 +23,7 @@ WAIT = "x-strongroom-wait"
 LONG = {WAIT: "40"}
 SOON_S = 12.0
 # Long enough for a request to arrive and wait.
-SETTLE_S = 0.15
+SETTLE_S = 0.1
 COMPS = ("", "&comp=metadata", "&comp=acl")
 NOT_WAITING = [row for row in SERVED if "x-strongroom-wait" not in row.optional]
 

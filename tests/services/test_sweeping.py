@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Step, Write
+from strongroom.engines.base import Commit, Full, Item, Partition, Step, Write, Written
 from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.operations import container
 from strongroom.semantics.snapshots import DeleteSnapshots
-from strongroom.services import containers, sweeping
+from strongroom.services import containers
 from strongroom.services.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store import keys
@@ -94,6 +96,151 @@ def test_a_blob_that_is_read_keeps_its_blocks_until_the_reader_has_finished() ->
         assert await swept(on, sweeper) > 0
         assert do.left(on)[1] == []
         late.end()
+
+    run(test)
+
+
+def when_it_reads(on: Services, prefix: bytes, act: Callable[[], Awaitable[None]]) -> None:
+    """Let `act` run once, just before a range that starts with `prefix` is read."""
+    real = on.store.read_range
+    done: list[bytes] = []
+
+    async def read_range(
+        partition: Partition, hidden: bool, first: bytes, until: bytes | None, max_records: int
+    ) -> list[Item]:
+        if first[:1] == prefix and not done:
+            done.append(first)
+            await act()
+        return await real(partition, hidden, first, until, max_records)
+
+    on.store.read_range = read_range  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("prefix", [keys.snapshot_range()[0], keys.RETIRED, keys.STAGED])
+def test_a_body_that_is_replaced_while_the_blob_is_swept_is_not_forgotten(prefix: bytes) -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for text in ("old", "new"):
+            await do.stage(on, "b", "1", text.encode() * BIG)
+            await do.commit(on, "b", ["1"])
+        when_it_reads(on, prefix, lambda: do.put(on, "b", b""))
+        await swept(on, sweeper)
+        await swept(on, sweeper)
+        assert do.left(on)[1] == []
+
+    run(test)
+
+
+@pytest.mark.parametrize("prefix", [keys.snapshot_range()[0], keys.RETIRED, keys.STAGED])
+def test_a_snapshot_that_is_taken_while_the_blob_is_swept_keeps_its_content(prefix: bytes) -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for text in ("old", "first"):
+            await do.stage(on, "b", "1", text.encode() * BIG)
+            await do.commit(on, "b", ["1"])
+        taken: list[int] = []
+
+        async def overtake() -> None:
+            await do.stage(on, "b", "2", b"second" * BIG)
+            await do.commit(on, "b", ["2"])
+            taken.append(await do.snapshot(on, "b"))
+            await do.put(on, "b", b"third")
+
+        when_it_reads(on, prefix, overtake)
+        await swept(on, sweeper)
+        await swept(on, sweeper)
+        assert await do.read(on, "b", taken[0]) == b"second" * BIG
+        assert len(do.left(on)[1]) == 1
+
+    run(test)
+
+
+def test_who_began_to_read_while_a_sweep_waits_is_waited_for_too() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        place = await on.place(ACCOUNT, "photos")
+        assert place is not None
+        partition = keys.blob(place.record.generation, "b")
+        for text in ("1", "2"):
+            await do.stage(on, "b", "1", text.encode() * BIG)
+            await do.commit(on, "b", ["1"])
+        await swept(on, sweeper)
+        first = on.readers.begin(partition)
+        await do.stage(on, "b", "1", b"3" * BIG)
+        await do.commit(on, "b", ["1"])
+        await swept(on, sweeper)
+        second = on.readers.begin(partition)
+        await do.put(on, "b", b"")
+        assert await swept(on, sweeper) == 0
+        first.end()
+        await swept(on, sweeper)
+        assert len(do.left(on)[1]) == 1, "what the second reader began with is still there"
+        second.end()
+        await swept(on, sweeper)
+        assert do.left(on)[1] == []
+
+    run(test)
+
+
+def test_a_sweep_that_waited_spares_what_was_given_up_meanwhile() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        place = await on.place(ACCOUNT, "photos")
+        assert place is not None
+        partition = keys.blob(place.record.generation, "b")
+        readings = []
+        for version in (b"0", b"1", b"2"):
+            readings.append(on.readers.begin(partition))
+            await do.stage(on, "b", "1", version * BIG)
+            await do.commit(on, "b", ["1"])
+            await swept(on, sweeper)
+        assert len(do.left(on)[1]) == 3
+        for count, reading in zip((3, 2, 1), readings, strict=True):
+            reading.end()
+            await swept(on, sweeper)
+            assert len(do.left(on)[1]) == count, "each reader's body stays until it has finished"
+        assert await do.read(on, "b") == b"2" * BIG
+
+    run(test)
+
+
+def test_a_container_with_many_retired_bodies_leaves_nothing() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for number in range(300):
+            await do.stage(on, "b", "1", bytes((number % 256,)))
+            await do.commit(on, "b", ["1"])
+        await drop_container(on)
+        await swept(on, sweeper)
+        await swept(on, sweeper)
+        assert do.left(on) == ([], [])
+
+    run(test)
+
+
+class Broken(MemoryStore):
+    """A store that can write no more bodies."""
+
+    tries = 0
+
+    async def write(self, *given: object, **more: object) -> Written:
+        self.tries += 1
+        raise Full("no space")
+
+
+def test_a_job_that_fails_is_tried_again_but_not_at_once() -> None:
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put(on, "source", bytes(COPY_AT_ONCE_BYTES_MAX + 1))
+        await do.start_copy(on, "source", "copy")
+        store = on.store
+        store.__class__ = Broken
+        assert isinstance(store, Broken)
+        store.advance(1)
+        sweeper = Sweeper(on)
+        for _ in range(5):
+            assert await sweeper.run_once() == 0
+        assert store.tries == 1
 
     run(test)
 
@@ -233,10 +380,8 @@ def test_a_job_that_cannot_be_read_is_kept() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
         ref = keys.job(1, 1, 9)
-        await sweeping.commit_steps(
-            on,
-            (Step(ref.partition, (Write(ref.key, b"\x63 from the future"),)),),
-        )
+        step = Step(ref.partition, (Write(ref.key, b"\x63 from the future"),))
+        await on.store.update(ref.partition, (), lambda found, stamp: Commit(None, (step,)))
         assert await swept(on, sweeper) == 0
         assert len(await on.store.read([ref])) == 1
         assert (await on.store.read([ref]))[0] is not None

@@ -70,7 +70,11 @@ COPY_BLOB: Final = Operation(
     accepts=_ACCEPTS,
     success=202,
     returns=_RETURNS,
-    fails=(*_SOURCE_ERRORS, errors.INFINITE_LEASE_DURATION_REQUIRED),
+    fails=(
+        *_SOURCE_ERRORS,
+        errors.REQUEST_BODY_TOO_LARGE,
+        errors.INFINITE_LEASE_DURATION_REQUIRED,
+    ),
     run=copying.copy_blob,
 )
 

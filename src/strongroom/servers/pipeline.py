@@ -195,7 +195,9 @@ async def _place(context: Context, operation: Operation, asked: Asked) -> Place 
     if place is None and operation.waits and operation.resource is Resource.CONTAINER:
         wait_s = fields.wait_s(asked.request, operation.waits)
         if wait_s:
-            return await context.services.await_place(target.account, target.container, wait_s)
+            return await context.services.await_place(
+                target.account, target.container, wait_s, asked.request
+            )
     return place
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.engines.base import Key, Partition, Step, Write
+from strongroom.engines.base import Key, Partition, Ref, Step, Write
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.store import keys, records
 from strongroom.store.bodies import Received
@@ -20,6 +20,12 @@ from strongroom.store.records import BlobRecord, Body, Inline, Job, JobKind, Lis
 from strongroom.values import TICKS_PER_S
 
 UPLOAD_LIFETIME_TICKS: Final = UNCOMMITTED_LIFETIME_S * TICKS_PER_S
+
+
+def upload_expiry(number: int, touched: int | None = None) -> Ref:
+    """The job that ends an upload a week after it began, or after it was touched."""
+    begun = number if touched is None else touched
+    return keys.job(begun + UPLOAD_LIFETIME_TICKS, number, JobKind.EXPIRE_UPLOAD)
 
 
 class BlobChange:
@@ -121,8 +127,7 @@ class BlobChange:
 
     def _expiry_job(self, upload: Upload, put: bool) -> Step:
         job = Job(JobKind.EXPIRE_UPLOAD, self._generation, self._name, str(upload.number))
-        due = upload.number + UPLOAD_LIFETIME_TICKS
-        ref = keys.job(due, upload.number, JobKind.EXPIRE_UPLOAD)
+        ref = upload_expiry(upload.number)
         return Step(ref.partition, (Write(ref.key, records.JOB.encode(job) if put else None),))
 
     @property
@@ -133,7 +138,10 @@ class BlobChange:
     def add_job(self, job: Job) -> None:
         """Background work, due at once, that is recorded before this commit happens."""
         self._has_work = True
-        ref = keys.job(self.stamp, self.stamp, job.kind)
+        self.put_job(keys.job(self.stamp, self.stamp, job.kind), job)
+
+    def put_job(self, ref: Ref, job: Job) -> None:
+        """Background work that falls due when `ref` says."""
         self._before.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
 
     def sweep(self) -> None:
@@ -149,7 +157,7 @@ class BlobChange:
             retired = records.Retired(tuple(self._retired))
             self.put(keys.retired(self.stamp), records.RETIRED.encode(retired))
         if not (self._writes or self._adopt or self._drop):
-            return ()
+            return tuple(self._before)
         own = Step(
             self._partition,
             tuple(Write(key, value) for key, value in self._writes.items()),

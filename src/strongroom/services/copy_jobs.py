@@ -8,20 +8,19 @@ Source: "Copy Blob", "Working with a pending copy".
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
-from strongroom.engines.base import Commit, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics import copies
 from strongroom.semantics.copies import Copy
+from strongroom.services.background import change_unattended
 from strongroom.services.changes import BlobChange
 from strongroom.services.copy_reading import open_ordered
 from strongroom.services.copy_sources import OpenSource, SourceBroken
 from strongroom.services.copy_transfer import Moved, transfer
-from strongroom.services.runner import Services
-from strongroom.store import keys, records
+from strongroom.services.runner import BlobState, Services
 from strongroom.store.records import BlobRecord, CopyOrder, Job
 
 Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
@@ -107,24 +106,15 @@ async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> 
 
 async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> None:
     """Change the head while it says that this very copy is pending. Raises _Void otherwise."""
-    account, _, container = order.destination.partition("/")
-    partition = keys.blob(job.generation, job.blob)
-    refs = [
-        keys.container(account, container),
-        Ref(partition, keys.HEAD_KEY),
-        Ref(partition, keys.UPLOAD_KEY),
-    ]
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        place, head = records.CONTAINER.of(found[0]), records.BLOB.of(found[1])
-        if place is None or place.generation != job.generation or head is None:
-            raise _Void
-        copy = head.copy
-        if copy is None or copy.id != job.token or not copies.is_pending(copy):
-            raise _Void
-        upload = records.UPLOAD.of(found[2])
-        change = BlobChange(partition, job.generation, job.blob, stamp, head, upload)
-        change.put_head(edit(head, copy, change))
-        return Commit(None, change.steps())
+    def decide(state: BlobState, change: BlobChange) -> bool:
+        copy = None if state.head is None else state.head.copy
+        if state.head is None or copy is None or copy.id != job.token:
+            return False
+        if not copies.is_pending(copy):
+            return False
+        change.put_head(edit(state.head, copy, change))
+        return True
 
-    await services.store.update(partition, refs, decide)
+    if not await change_unattended(services, job.generation, job.blob, decide, order.destination):
+        raise _Void

@@ -20,7 +20,7 @@ from strongroom.engines.base import Commit, Key, Record, Ref, Step, Store, Write
 from strongroom.errors import StorageError
 from strongroom.semantics import lease as leases
 from strongroom.semantics import names
-from strongroom.services.calls import Call, Place
+from strongroom.services.calls import Asker, Call, Place
 from strongroom.services.changes import BlobChange
 from strongroom.services.copy_sources import CopySources
 from strongroom.services.guard import guard_blob, guard_container, same_place
@@ -90,7 +90,9 @@ class Services:
             return None
         return Place(records.CONTAINER.decode(record.value), record.version)
 
-    async def await_place(self, account: str, container: str, wait_s: int) -> Place | None:
+    async def await_place(
+        self, account: str, container: str, wait_s: int, asker: Asker | None = None
+    ) -> Place | None:
         """Like `place`, but waits up to `wait_s` for a container that does not exist."""
         if not names.is_container_name(container):
             return None
@@ -103,7 +105,7 @@ class Services:
             return place
 
         try:
-            return await self.waiting.until_answered(wait_s, attempt)
+            return await self.waiting.until_answered(wait_s, attempt, asker)
         except StorageError:
             return None
 
@@ -122,7 +124,7 @@ class Services:
             return await self._view_blob_now(call, extra, None)
         seen = [False]
         return await self.waiting.until_answered(
-            call.wait_s, lambda: self._view_blob_now(call, extra, seen)
+            call.wait_s, lambda: self._view_blob_now(call, extra, seen), call.asker
         )
 
     async def _view_blob_now(
@@ -226,7 +228,7 @@ class Services:
         if not call.wait_s:
             return await self._view_container_now(call)
         return await self.waiting.until_answered(
-            call.wait_s, lambda: self._view_container_now(call)
+            call.wait_s, lambda: self._view_container_now(call), call.asker
         )
 
     async def _view_container_now(self, call: Call[Any]) -> tuple[ContainerRecord, int]:

@@ -1,27 +1,33 @@
-"""The sweeper: does the jobs that commits leave behind, at its own pace, one after another.
+"""The sweeper: does the jobs that commits leave behind, at its own pace, beside the requests.
 
-Lives here: which job is due, in what order, what happens when one cannot be done. Must not live
-here: the work itself (sweeping.py, copy_jobs.py). A job is deleted when its work is done, never
-before; an unknown kind is kept and told in the log, since a newer version may know it.
+Lives here: which job is done when, and what happens when one cannot be done. Must not live here:
+the work itself (blob_sweep.py, container_sweep.py, copy_jobs.py). A job is deleted when its work is
+done, never before, and all work may be done again after a crash. A job that cannot be read is kept
+and told in the log: a newer version may know it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from typing import Final
 
-from strongroom.engines.base import EngineError, Face, Position, Step, Unavailable, Write
+from strongroom.engines.base import EngineError, Face, Position, Unavailable
+from strongroom.services.background import Removal, change_unattended
+from strongroom.services.blob_sweep import Held, sweep_blob
+from strongroom.services.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
+from strongroom.services.container_sweep import sweep_container
 from strongroom.services.copy_jobs import run_copy
-from strongroom.services.runner import Services
-from strongroom.services.sweeping import commit_steps, expire_upload, sweep_blob, sweep_container
+from strongroom.services.runner import BlobState, Services
 from strongroom.store import keys, records
-from strongroom.store.bodies import Reading
 from strongroom.store.records import CorruptRecord, Job, JobKind
 
 _PAGE: Final = 64
 _LOOK_S: Final = 1.0
-_COPIES_MAX: Final = 4
+# A copy waits for the network, a container may take long: neither holds up the others.
+_AT_ONCE_MAX: Final = 8
+_RETRY_S: Final = (1.0, 60.0)
 _log = logging.getLogger(__name__)
 
 
@@ -30,13 +36,15 @@ class Sweeper:
 
     Arguments:
         services: whose store holds the jobs; `services.work` is set when one is due at once.
+        pause_s: how long requests go first after each commit of removals.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, pause_s: float = 0.0) -> None:
         self._services = services
-        self._held: dict[bytes, frozenset[Reading]] = {}
-        self._copies: dict[bytes, asyncio.Task[None]] = {}
-        self._told: set[bytes] = set()
+        self._pause_s = pause_s
+        self._running: dict[bytes, asyncio.Task[bool]] = {}
+        self._held: dict[bytes, Held] = {}
+        self._failures: dict[bytes, tuple[int, float]] = {}
 
     async def run(self) -> None:
         """Work until cancelled, or until the engine has stopped."""
@@ -44,23 +52,29 @@ class Sweeper:
             while True:
                 self._services.work.clear()
                 try:
-                    await self._round(wait_for_copies=False)
+                    await self._start_due()
                 except Unavailable:
                     return
                 except EngineError as error:
                     _log.warning("background work waits: %s", error)
                 await self._rest()
         finally:
-            for task in self._copies.values():
-                task.cancel()
-            await asyncio.gather(*self._copies.values(), return_exceptions=True)
+            await self._stop()
 
     async def run_once(self) -> int:
         """Do everything that is due now, copies included. Returns how many jobs were finished."""
         finished = 0
-        while done := await self._round(wait_for_copies=True):
-            finished += done
-        return finished
+        while True:
+            await self._start_due()
+            outcomes = await asyncio.gather(*self._running.values())
+            if not any(outcomes):
+                return finished
+            finished += sum(outcomes)
+
+    async def _stop(self) -> None:
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _rest(self) -> None:
         try:
@@ -69,81 +83,105 @@ class Sweeper:
         except TimeoutError:
             return
 
-    async def _round(self, wait_for_copies: bool) -> int:
-        """One pass over the jobs that are due."""
+    async def _start_due(self) -> None:
+        """Start what is due and not under way, the oldest first."""
         until = Position(keys.number(await self._services.store.now() + 1), b"")
-        finished, start = 0, Position(b"", b"")
-        while True:
+        start: Position | None = Position(b"", b"")
+        while start is not None and len(self._running) < _AT_ONCE_MAX:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
             for face in page.faces:
-                finished += await self._attend(face, wait_for_copies)
-            if page.resume is None:
-                return finished
+                if len(self._running) < _AT_ONCE_MAX and self._may_start(face):
+                    name = face.partition
+                    task = asyncio.create_task(self._attend(face), name=f"job {name.hex()}")
+                    self._running[name] = task
+                    task.add_done_callback(functools.partial(self._ended, name))
             start = page.resume
 
-    async def _attend(self, face: Face, wait_for_copies: bool) -> bool:
-        """Do one job if it can be done now; whether it is finished."""
+    def _may_start(self, face: Face) -> bool:
+        _, not_before = self._failures.get(face.partition, (0, 0.0))
+        due = asyncio.get_running_loop().time() >= not_before
+        return due and face.partition not in self._running
+
+    def _ended(self, name: bytes, done: asyncio.Task[bool]) -> None:
+        del self._running[name]
+        if not done.cancelled() and done.exception() is None and done.result():
+            self._services.work.set()
+
+    async def _attend(self, face: Face) -> bool:
+        """Do one job; whether it is finished. What goes wrong is told, and tried again later."""
+        name = face.partition
         try:
-            job = records.JOB.decode(face.value)
-        except CorruptRecord as error:
-            if face.partition not in self._told:
-                self._told.add(face.partition)
-                _log.error("a job that cannot be read is kept: %s", error)
-            return False
-        if job.kind is not JobKind.COPY or wait_for_copies:
-            return await self._do(face, job)
-        self._start_copy(face, job)
-        return False
-
-    def _start_copy(self, face: Face, job: Job) -> None:
-        if face.partition in self._copies or len(self._copies) >= _COPIES_MAX:
-            return
-
-        async def copy() -> None:
-            try:
-                await self._do(face, job)
-            finally:
-                del self._copies[face.partition]
-                self._services.work.set()
-
-        self._copies[face.partition] = asyncio.create_task(copy())
-
-    async def _do(self, face: Face, job: Job) -> bool:
-        try:
-            if not await self._work(face, job):
+            if not await self._work(face, records.JOB.decode(face.value)):
                 return False
-        except Unavailable:
-            raise
-        except EngineError as error:
-            _log.warning("a job is tried again later: %s", error)
+            await self._remove(face)
+        except (EngineError, CorruptRecord, OSError) as error:
+            self._put_off(name, f"a background job is tried again later: {error}")
             return False
-        except CorruptRecord as error:
-            _log.error("a job cannot be done, the data is damaged: %s", error)
+        except Exception:
+            _log.exception("a background job failed")
+            self._put_off(name, "it is tried again later")
             return False
-        ref = keys.job_ref(face.partition)
-        self._held.pop(face.partition, None)
-        await commit_steps(self._services, (Step(ref.partition, (Write(ref.key, None),)),))
+        self._held.pop(name, None)
+        self._failures.pop(name, None)
         return True
+
+    def _put_off(self, name: bytes, message: str) -> None:
+        count, _ = self._failures.get(name, (0, 0.0))
+        first_s, longest_s = _RETRY_S
+        wait_s = min(first_s * 2**count, longest_s)
+        self._failures[name] = (count + 1, asyncio.get_running_loop().time() + wait_s)
+        if count == 0:
+            _log.warning("%s", message)
+
+    async def _remove(self, face: Face) -> None:
+        ref = keys.job_ref(face.partition)
+        removal = Removal(self._services, 0.0)
+        await removal.add(ref.partition, (ref.key,))
+        await removal.commit()
 
     async def _work(self, face: Face, job: Job) -> bool:
-        _, stamp = keys.job_times(face.partition)
+        """The work of one job; False when it must wait for readers."""
+        services, removal = self._services, Removal(self._services, self._pause_s)
         if job.kind is JobKind.SWEEP_BLOB:
-            if not self._readers_left(face, job):
-                return False
-            await sweep_blob(self._services, job, stamp)
-        elif job.kind is JobKind.SWEEP_CONTAINER:
-            return await sweep_container(self._services, job)
-        elif job.kind is JobKind.EXPIRE_UPLOAD:
-            await expire_upload(self._services, job)
+            _, stamp = keys.job_times(face.partition)
+            partition = keys.blob(job.generation, job.blob)
+            held = await sweep_blob(
+                services, removal, partition, stamp, self._held.get(face.partition)
+            )
+            await removal.commit()
+            if held is not None:
+                self._held[face.partition] = held
+            return held is None
+        if job.kind is JobKind.SWEEP_CONTAINER:
+            if await _is_alive(services, job):
+                return True
+            return await sweep_container(services, removal, job.generation)
+        if job.kind is JobKind.EXPIRE_UPLOAD:
+            await _expire_upload(services, job)
         else:
-            await run_copy(self._services, job)
+            await run_copy(services, job)
         return True
 
-    def _readers_left(self, face: Face, job: Job) -> bool:
-        """Whether those who read the blob when the job was first looked at have finished; who came
-        later reads what was committed later."""
-        held = self._held.get(face.partition)
-        if held is None:
-            held = self._services.readers.snapshot(keys.blob(job.generation, job.blob))
-            self._held[face.partition] = held
-        return all(reading.done for reading in held)
+
+async def _is_alive(services: Services, job: Job) -> bool:
+    """Whether a container's deletion was ordered, but its commit never happened."""
+    place = await services.place(*job.token.split("/"))
+    return place is not None and place.record.generation == job.generation
+
+
+async def _expire_upload(services: Services, job: Job) -> None:
+    """End an upload that nobody has touched for a week; one that was is looked at again later."""
+
+    def decide(state: BlobState, change: BlobChange) -> None:
+        upload = state.upload
+        if upload is None or str(upload.number) != job.token:
+            return
+        if upload.touched + UPLOAD_LIFETIME_TICKS > state.now:
+            change.put_job(upload_expiry(upload.number, upload.touched), job)
+            return
+        if state.head is not None and not state.head.committed:
+            change.put(keys.HEAD_KEY, None)
+        change.end_upload()
+
+    await change_unattended(services, job.generation, job.blob, decide)
+    services.work.set()
