@@ -214,6 +214,11 @@ class Sending:
         self._connection = connection
         self._method = method
 
+    def await_continue(self) -> None:
+        """Wait until the server asks for the body: for a request with `Expect: 100-continue`."""
+        first = self._connection.sock.recv(1024, socket.MSG_PEEK)
+        assert first.startswith(b"HTTP/1.1 100 "), first
+
     def send(self, piece: bytes) -> None:
         """Send some of the body."""
         self._connection.send(piece)

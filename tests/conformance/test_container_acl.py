@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.conformance.answer import Answer, expect, texts
@@ -144,6 +146,8 @@ def test_a_waiting_request_is_judged_by_the_new_acl(client: Client, container: s
     expect(client.put(acl(container), {"x-ms-blob-public-access": "blob"}), 200)
     headers = {"If-None-Match": made.etag, "x-strongroom-wait": "20"}
     waiting = client.anonymous.start("GET", f"/{container}/b", headers)
+    time.sleep(0.2)
+    assert not waiting.done()
     expect(client.put(acl(container)), 200)
     expect(client.put(f"/{container}/b", PUT_BLOB, b"secret"), 201)
     expect(waiting.result(timeout=15), 401, "NoAuthenticationInformation")

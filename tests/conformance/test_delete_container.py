@@ -69,7 +69,9 @@ def test_a_write_in_flight_never_appears_in_the_new_container(
 ) -> None:
     """B-CON-06."""
     target = f"/{container}?restype=container"
-    writing = client.begin("PUT", f"/{container}/b{query}", PUT_BLOB, 200_000)
+    expecting = {**PUT_BLOB, "Expect": "100-continue"}
+    writing = client.begin("PUT", f"/{container}/b{query}", expecting, 200_000)
+    writing.await_continue()
     writing.send(b"x" * 100_000)
     expect(client.delete(target), 202)
     if again:

@@ -107,7 +107,9 @@ def test_a_request_that_decides_after_the_expiry(
     expect(client.put(f"/{container}/b", PUT_BLOB, b"content"), 201)
     leased = Leased(server, client, f"/{container}/b")
     leased.acquire(duration_s=15)
-    holder = client.begin("PUT", f"/{container}/b", {**PUT_BLOB, "x-ms-lease-id": A}, 100_000)
+    headers = {**PUT_BLOB, "x-ms-lease-id": A, "Expect": "100-continue"}
+    holder = client.begin("PUT", f"/{container}/b", headers, 100_000)
+    holder.await_continue()
     holder.send(b"h" * 50_000)
     server.advance(16)
     expect(holder.finish(b"h" * 50_000), 412, "LeaseLost")

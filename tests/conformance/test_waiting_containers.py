@@ -234,7 +234,10 @@ IDS = [f"{number}0000000-0000-4000-8000-000000000000" for number in range(1, 6)]
 def test_the_order_of_arrival(leased: Leased) -> None:
     """B-WAI-08."""
     leased.acquire(duration_s=-1)
-    waiting = [acquiring(leased, one) for one in IDS]
+    waiting = []
+    for one in IDS:
+        waiting.append(acquiring(leased, one))
+        time.sleep(SETTLE_S)  # their order is what is tested
     holder = A
     for one, future in zip(IDS, waiting, strict=True):
         expect(leased.act("release", lease_id=holder), 200)

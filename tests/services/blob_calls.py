@@ -12,9 +12,10 @@ from strongroom.operations import blob, block, copy
 from strongroom.operations.spec import Operation
 from strongroom.semantics.snapshots import DeleteSnapshots
 from strongroom.services import attributes, blobs, blocks, copying, snapshots
-from strongroom.services.copy_sources import LocalSource
+from strongroom.services.copy_sources import LocalSource, OpenSource
 from strongroom.services.runner import Services
 from strongroom.store import bodies
+from strongroom.values import ContentProperties
 from tests.services.container_calls import ACCOUNT, placed
 
 KINDS = ("Committed", "Uncommitted", "Latest")
@@ -83,6 +84,15 @@ async def start_copy(on: Services, source: str, name: str) -> copying.CopyMade:
     given = copying.CopyBlob("http://127.0.0.1/account/photos/source")
     made: copying.CopyMade = await run(on, copy.COPY_BLOB, name, given)
     return made
+
+
+def open_source(data: bytes) -> OpenSource:
+    """A source elsewhere that has been opened."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield data
+
+    return OpenSource(len(data), chunks(), lambda: None, ContentProperties())
 
 
 async def read(on: Services, name: str, ticks: int | None = None) -> bytes | None:

@@ -5,43 +5,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Full, Item, Partition, Step, Write, Written
 from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
-from strongroom.operations import container
 from strongroom.semantics.snapshots import DeleteSnapshots
-from strongroom.services import containers
+from strongroom.services import blob_sweep
+from strongroom.services import sweeper as sweeper_module
 from strongroom.services.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store import keys
 from tests.services import blob_calls as do
-from tests.services.container_calls import ACCOUNT, create, placed, run, services
+from tests.services.container_calls import ACCOUNT, create, run
+from tests.services.sweeps import drop_container, fresh, swept
 
 BIG = 30_000
 INCLUDE, ONLY = DeleteSnapshots.INCLUDE, DeleteSnapshots.ONLY
-
-
-async def fresh() -> tuple[Services, Sweeper]:
-    on = services()
-    await create(on)
-    return on, Sweeper(on)
-
-
-async def swept(on: Services, sweeper: Sweeper) -> int:
-    """Everything that is due is done. The clock stands still while stamps rise: it is moved on."""
-    on.store.advance(1)
-    return await sweeper.run_once()
-
-
-async def drop_container(on: Services) -> None:
-    call = await placed(on, rule=container.DELETE_CONTAINER.rule)
-    await containers.delete_container(on, call)
 
 
 def test_replaced_block_lists_and_unlisted_blocks_go() -> None:
@@ -245,6 +228,60 @@ def test_a_job_that_fails_is_tried_again_but_not_at_once() -> None:
     run(test)
 
 
+def test_one_blob_is_swept_by_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one sweep removes the block list by which another knows what is alive."""
+    active: list[Partition] = []
+    most = 0
+
+    async def watched(
+        services: Services, removal: Any, partition: Partition, ended: int, held: Any
+    ) -> Any:
+        nonlocal most
+        active.append(partition)
+        most = max(most, active.count(partition))
+        await asyncio.sleep(0.001)
+        result = await blob_sweep.sweep_blob(services, removal, partition, ended, held)
+        active.remove(partition)
+        return result
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for number in range(5):
+            for name in ("a", "b"):
+                await do.stage(on, name, "1", bytes((number,)) * BIG)
+                await do.commit(on, name, ["1"])
+        monkeypatch.setattr(sweeper_module, "sweep_blob", watched)
+        assert await swept(on, sweeper) >= 10
+        assert most == 1
+        assert len(do.left(on)[1]) == 2
+
+    run(test)
+
+
+def test_jobs_that_wait_for_readers_do_not_hold_up_others() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        place = await on.place(ACCOUNT, "photos")
+        assert place is not None
+        names = [f"{number:02}" for number in range(20)]
+        for name in names:
+            await do.stage(on, name, "1", b"x" * BIG)
+            await do.commit(on, name, ["1"])
+        await swept(on, sweeper)
+        generation = place.record.generation
+        readings = [on.readers.begin(keys.blob(generation, name)) for name in names[:-1]]
+        for name in names:
+            await do.put(on, name, b"")
+        assert await swept(on, sweeper) == 1
+        assert len(do.left(on)[1]) == len(readings)
+        for reading in readings:
+            reading.end()
+        await swept(on, sweeper)
+        assert do.left(on)[1] == []
+
+    run(test)
+
+
 def test_a_deleted_container_leaves_nothing_behind() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
@@ -385,110 +422,5 @@ def test_a_job_that_cannot_be_read_is_kept() -> None:
         assert await swept(on, sweeper) == 0
         assert len(await on.store.read([ref])) == 1
         assert (await on.store.read([ref]))[0] is not None
-
-    run(test)
-
-
-NAMES = st.sampled_from(["a", "b", "c"])
-ACTIONS = st.lists(
-    st.tuples(
-        st.sampled_from(
-            [
-                "put",
-                "put",
-                "stage",
-                "stage",
-                "commit",
-                "snapshot",
-                "delete",
-                "copy",
-                "drop",
-                "sweep",
-            ]
-        ),
-        NAMES,
-        NAMES,
-        st.integers(0, 3),
-    ),
-    max_size=40,
-)
-SIZES = (0, 100, BIG, 2 * BIG)
-
-
-class Model:
-    """What every blob and snapshot must hold."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-        self.snapshots: dict[str, dict[int, bytes]] = {}
-        self.staged: dict[str, dict[str, bytes]] = {}
-        self.committed: dict[str, dict[str, bytes]] = {}
-
-
-async def act(on: Services, model: Model, step: tuple[str, str, str, int], count: int) -> None:
-    what, name, other, number = step
-    data = bytes((count % 251,)) * SIZES[number]
-    if what == "put":
-        await do.put(on, name, data)
-        model.blobs[name] = data
-        model.staged.pop(name, None)
-        model.committed.pop(name, None)
-    elif what == "stage":
-        await do.stage(on, name, str(number), data or b"e")
-        model.staged.setdefault(name, {})[str(number)] = data or b"e"
-    elif what == "commit" and model.staged.get(name):
-        known = model.committed.get(name, {}) | model.staged.pop(name)
-        ids = sorted(known)[: number + 1]
-        await do.commit(on, name, ids)
-        model.committed[name] = {one: known[one] for one in ids}
-        model.blobs[name] = b"".join(known[one] for one in ids)
-    elif what == "snapshot" and name in model.blobs:
-        model.snapshots.setdefault(name, {})[await do.snapshot(on, name)] = model.blobs[name]
-    elif what == "copy" and name in model.blobs:
-        await do.start_copy(on, name, other)
-        model.blobs[other] = model.blobs[name]
-        model.staged.pop(other, None)
-        model.committed[other] = dict(model.committed.get(name, {}))
-    elif what == "drop" and model.snapshots.get(name):
-        ticks = sorted(model.snapshots[name])[number % len(model.snapshots[name])]
-        await do.delete(on, name, ticks=ticks)
-        del model.snapshots[name][ticks]
-    elif what == "delete" and name in model.blobs:
-        await do.delete(on, name, INCLUDE if number % 2 or model.snapshots.get(name) else None)
-        for kept in (model.blobs, model.snapshots, model.staged, model.committed):
-            kept.pop(name, None)
-
-
-async def check(on: Services, model: Model) -> None:
-    for name in ("a", "b", "c"):
-        assert await do.read(on, name) == model.blobs.get(name)
-        for ticks, data in model.snapshots.get(name, {}).items():
-            assert await do.read(on, name, ticks) == data
-
-
-@given(ACTIONS)
-def test_any_sequence_keeps_what_is_named_and_nothing_else(
-    steps: list[tuple[str, str, str, int]],
-) -> None:
-    async def test() -> None:
-        on, sweeper = await fresh()
-        model = Model()
-        for count, step in enumerate(steps):
-            if step[0] == "sweep":
-                await swept(on, sweeper)
-                await check(on, model)
-            else:
-                await act(on, model, step, count)
-        await swept(on, sweeper)
-        await check(on, model)
-        for name in model.blobs.keys() | model.staged.keys():
-            await do.put(on, name, b"")
-            await do.delete(on, name, INCLUDE)
-        await swept(on, sweeper)
-        assert isinstance(on.store, MemoryStore)
-        assert do.left(on)[1] == []
-        await drop_container(on)
-        await swept(on, sweeper)
-        assert do.left(on) == ([], [])
 
     run(test)

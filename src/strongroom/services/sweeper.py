@@ -27,7 +27,9 @@ _PAGE: Final = 64
 _LOOK_S: Final = 1.0
 # A copy waits for the network, a container may take long: neither holds up the others.
 _AT_ONCE_MAX: Final = 8
+_COPIES_MAX: Final = 4
 _RETRY_S: Final = (1.0, 60.0)
+_FIRST: Final = Position(b"", b"")
 _log = logging.getLogger(__name__)
 
 
@@ -43,6 +45,8 @@ class Sweeper:
         self._services = services
         self._pause_s = pause_s
         self._running: dict[bytes, asyncio.Task[bool]] = {}
+        self._lanes: dict[bytes, tuple[int, str] | None] = {}
+        self._next = _FIRST
         self._held: dict[bytes, Held] = {}
         self._failures: dict[bytes, tuple[int, float]] = {}
 
@@ -67,7 +71,7 @@ class Sweeper:
         while True:
             await self._start_due()
             outcomes = await asyncio.gather(*self._running.values())
-            if not any(outcomes):
+            if not any(outcomes) and self._next == _FIRST:
                 return finished
             finished += sum(outcomes)
 
@@ -84,27 +88,42 @@ class Sweeper:
             return
 
     async def _start_due(self) -> None:
-        """Start what is due and not under way, the oldest first."""
+        """Start what is due and not under way, the oldest first; where all places are taken, the
+        next call goes on from there, so that jobs that wait do not keep younger ones waiting."""
         until = Position(keys.number(await self._services.store.now() + 1), b"")
-        start: Position | None = Position(b"", b"")
-        while start is not None and len(self._running) < _AT_ONCE_MAX:
+        start: Position | None = self._next
+        while start is not None:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
             for face in page.faces:
-                if len(self._running) < _AT_ONCE_MAX and self._may_start(face):
-                    name = face.partition
-                    task = asyncio.create_task(self._attend(face), name=f"job {name.hex()}")
-                    self._running[name] = task
-                    task.add_done_callback(functools.partial(self._ended, name))
+                if len(self._running) >= _AT_ONCE_MAX:
+                    self._next = Position(face.partition, face.key)
+                    return
+                if self._may_start(face):
+                    self._start(face)
             start = page.resume
+        self._next = _FIRST
 
     def _may_start(self, face: Face) -> bool:
         _, not_before = self._failures.get(face.partition, (0, 0.0))
         due = asyncio.get_running_loop().time() >= not_before
-        return due and face.partition not in self._running
+        if not due or face.partition in self._running:
+            return False
+        lane = _lane(face)
+        taken = sum(lane == other for other in self._lanes.values())
+        return taken < (_COPIES_MAX if lane is None else 1)
+
+    def _start(self, face: Face) -> None:
+        name = face.partition
+        task = asyncio.create_task(self._attend(face), name=f"job {name.hex()}")
+        self._running[name] = task
+        self._lanes[name] = _lane(face)
+        task.add_done_callback(functools.partial(self._ended, name))
 
     def _ended(self, name: bytes, done: asyncio.Task[bool]) -> None:
-        del self._running[name]
-        if not done.cancelled() and done.exception() is None and done.result():
+        del self._running[name], self._lanes[name]
+        if done.cancelled() or done.exception() is not None:
+            return
+        if done.result() or self._next != _FIRST:
             self._services.work.set()
 
     async def _attend(self, face: Face) -> bool:
@@ -161,6 +180,16 @@ class Sweeper:
         else:
             await run_copy(services, job)
         return True
+
+
+def _lane(face: Face) -> tuple[int, str] | None:
+    """What a job has to itself. Two sweeps of one blob would pull the block lists away by which the
+    other knows what is alive. None: the lane that the copies share."""
+    try:
+        job = records.JOB.decode(face.value)
+    except CorruptRecord:
+        return 0, face.partition.hex()
+    return None if job.kind is JobKind.COPY else (job.generation, job.blob)
 
 
 async def _is_alive(services: Services, job: Job) -> bool:

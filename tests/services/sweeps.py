@@ -1,0 +1,26 @@
+"""A fresh set of services with a sweeper, and what tests do with it."""
+
+from __future__ import annotations
+
+from strongroom.operations import container
+from strongroom.services import containers
+from strongroom.services.runner import Services
+from strongroom.services.sweeper import Sweeper
+from tests.services.container_calls import create, placed, services
+
+
+async def fresh() -> tuple[Services, Sweeper]:
+    on = services()
+    await create(on)
+    return on, Sweeper(on)
+
+
+async def swept(on: Services, sweeper: Sweeper) -> int:
+    """Everything that is due is done. The clock stands still while stamps rise: it is moved on."""
+    on.store.advance(1)
+    return await sweeper.run_once()
+
+
+async def drop_container(on: Services) -> None:
+    call = await placed(on, rule=container.DELETE_CONTAINER.rule)
+    await containers.delete_container(on, call)

@@ -1,0 +1,218 @@
+"""Copies: the block structure, aborts that win, sources that are pinned, jobs after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from strongroom import errors
+from strongroom.errors import StorageError
+from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
+from strongroom.operations import blob, block, copy
+from strongroom.services import blocks, copy_transfer, copying
+from strongroom.services.copy_sources import CopySources, check_url, reported_url
+from strongroom.services.runner import Services
+from strongroom.services.sweeper import Sweeper
+from strongroom.store import keys, records
+from tests.services import blob_calls as do
+from tests.services.container_calls import run
+from tests.services.sweeps import drop_container, fresh, swept
+
+BIG = 20_000
+LARGE = COPY_AT_ONCE_BYTES_MAX + 1
+
+
+async def block_ids(on: Services, name: str) -> list[tuple[str, int]]:
+    found = await do.run(on, block.GET_BLOCK_LIST, name, blocks.GetBlockList())
+    return list(found.committed)
+
+
+async def stage_and_commit(on: Services, name: str, count: int, size: int) -> bytes:
+    data = random.Random(count).randbytes(count * size)
+    ids = [f"{number:03}" for number in range(count)]
+    for number, block_id in enumerate(ids):
+        await do.stage(on, name, block_id, data[number * size : (number + 1) * size])
+    await do.commit(on, name, ids)
+    return data
+
+
+@pytest.mark.parametrize("group_bytes", [1, 3 * BIG - 1, 10**9])
+def test_a_copy_has_the_blocks_of_its_source(
+    monkeypatch: pytest.MonkeyPatch, group_bytes: int
+) -> None:
+    """B-CPY-02: and they can be listed again, alone or with new ones."""
+    monkeypatch.setattr(copy_transfer, "GROUP_BYTES", group_bytes)
+    monkeypatch.setattr(copy_transfer, "GROUPS_MAX", 10**9)
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        data = await stage_and_commit(on, "source", 7, BIG)
+        await do.start_copy(on, "source", "copy")
+        assert await do.read(on, "copy") == data
+        assert await block_ids(on, "copy") == await block_ids(on, "source")
+        await do.delete(on, "source")
+        await do.stage(on, "copy", "new", b"new")
+        await do.commit(on, "copy", ["005", "new", "001"])
+        await swept(on, sweeper)
+        assert await do.read(on, "copy") == data[5 * BIG : 6 * BIG] + b"new" + data[BIG : 2 * BIG]
+        await drop_container(on)
+        await swept(on, sweeper)
+        assert do.left(on) == ([], [])
+
+    run(test)
+
+
+def test_many_blocks_need_no_more_contents_than_a_commit_adopts() -> None:
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.stage(on, "source", "1", b"0123456789")
+        await do.commit(on, "source", ["1"] * 5000)
+        await do.start_copy(on, "source", "copy")
+        assert await do.read(on, "copy") == b"0123456789" * 5000
+        assert len(await block_ids(on, "copy")) == 5000
+
+    run(test)
+
+
+def test_an_abort_wins_over_the_copy_that_goes_on() -> None:
+    """B-CPY-07."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "source", bytes(LARGE))
+        made = await do.start_copy(on, "source", "copy")
+        real = on.store.write
+
+        async def aborted(*given: object, **more: object) -> object:
+            written = await real(*given, **more)  # type: ignore[arg-type]
+            given_id = copying.AbortCopy(made.copy_id)
+            await do.run(on, copy.ABORT_COPY, "copy", given_id)
+            return written
+
+        on.store.write = aborted  # type: ignore[assignment,method-assign]
+        await swept(on, sweeper)
+        view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
+        assert (view.blob.copy.status.value, view.blob.size_bytes) == ("aborted", 0)
+        assert view.blob.etag > made.etag
+        assert not on.store._written  # type: ignore[attr-defined]
+        with pytest.raises(StorageError) as caught:
+            await do.run(on, copy.ABORT_COPY, "copy", copying.AbortCopy(made.copy_id))
+        assert caught.value.row is errors.NO_PENDING_COPY_OPERATION
+
+    run(test)
+
+
+def test_a_source_that_is_replaced_meanwhile_is_copied_as_it_was() -> None:
+    """B-CPY-16."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        old = random.Random(3).randbytes(LARGE)
+        await do.put(on, "source", old)
+        await do.start_copy(on, "source", "copy")
+        await do.put(on, "source", b"new")
+        await swept(on, sweeper)
+        assert await do.read(on, "copy") == old
+
+    run(test)
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_pending_copy_goes_on_after_a_restart(seconds: float) -> None:
+    """B-CPY-05."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        data = random.Random(4).randbytes(LARGE)
+        await do.put(on, "source", data)
+        await do.start_copy(on, "source", "copy")
+        again = Services(on.store.restarted(), on.clock)  # type: ignore[attr-defined]
+        again.store.advance(1 + seconds)
+        assert await Sweeper(again).run_once() > 0
+        assert await do.read(again, "copy") == data
+
+    run(test)
+
+
+def test_a_source_that_is_gone_after_a_restart_fails_the_copy() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "source", bytes(LARGE))
+        await do.start_copy(on, "source", "copy")
+        await on.copies.close()
+        await do.delete(on, "source")
+        await swept(on, sweeper)
+        view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
+        assert view.blob.copy.status.value == "failed"
+        assert "404" in view.blob.copy.description
+        await do.put(on, "copy", b"free again")
+        jobs = [ref for ref, _ in do.left(on)[0] if ref.partition.keyspace == keys.JOBS]
+        await swept(on, sweeper)
+        assert jobs == []
+
+    run(test)
+
+
+def test_the_order_of_a_copy_elsewhere_keeps_the_signature_and_the_blob_does_not() -> None:
+    """B-CPY-03."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        on.copies = CopySources()
+
+        class Remote:
+            async def open(self, url: str, conditions: object) -> object:
+                return do.open_source(b"data")
+
+        on.copies.remote = Remote()  # type: ignore[assignment]
+        url = "https://other.example/c/b?snapshot=x&sv=1&sig=secret"
+        made = await do.run(on, copy.COPY_BLOB, "copy", copying.CopyBlob(url))
+        assert made.copy_status == "pending"
+        texts = {
+            ref.partition.keyspace: records.JOB.decode(record.value).order
+            for ref, record in do.left(on)[0]
+            if ref.partition.keyspace == keys.JOBS
+        }
+        (order,) = texts.values()
+        assert order is not None and order.url == url
+        view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
+        assert view.blob.copy.source == "https://other.example/c/b?snapshot=x"
+        await on.copies.close()
+        await asyncio.sleep(0)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "/c/b",
+        "c/b",
+        "ftp://host/c/b",
+        "http://",
+        "http:///c/b",
+        "http://host:0/c/b",
+        "http://host:99999/c/b",
+        "http://user@host/c/b",
+        "http://user:word@host/c/b",
+        "http://[::1/c/b",
+        "http://host/c d",
+        "http://host/c\r\nd",
+        "http://host/\u00e9",
+        "http://host/" + "x" * 2048,
+    ],
+)
+def test_urls_that_are_no_source(url: str) -> None:
+    """B-CPY-11."""
+    with pytest.raises(StorageError) as caught:
+        check_url(url)
+    assert caught.value.row is errors.INVALID_HEADER_VALUE
+
+
+def test_what_a_copy_tells_of_its_source() -> None:
+    shown = reported_url("https://h/c/b?sv=1&Snapshot=t&sig=s&X-Amz-Signature=y#part")
+    assert shown == "https://h/c/b?Snapshot=t"
+    assert reported_url("https://h/c/b?sig=s") == "https://h/c/b"

@@ -1,0 +1,118 @@
+"""Deletions that take snapshots along: many of them, and such as come and go meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from strongroom import errors
+from strongroom.engines.base import Item, Partition
+from strongroom.errors import StorageError
+from strongroom.semantics.snapshots import DeleteSnapshots
+from strongroom.services.runner import Services
+from strongroom.services.snapshots import SNAPSHOTS_PER_COMMIT
+from strongroom.store import keys
+from tests.services import blob_calls as do
+from tests.services.container_calls import run
+from tests.services.sweeps import fresh, swept
+
+INCLUDE, ONLY = DeleteSnapshots.INCLUDE, DeleteSnapshots.ONLY
+BIG = 20_000
+
+
+def before_snapshots_are_read(on: Services, act: Callable[[], Awaitable[object]]) -> None:
+    """Let `act` run once, before the snapshots are listed for the first time."""
+    real = on.store.read_range
+    done: list[bytes] = []
+
+    async def read_range(
+        partition: Partition, hidden: bool, first: bytes, until: bytes | None, max_records: int
+    ) -> list[Item]:
+        found = await real(partition, hidden, first, until, max_records)
+        if not hidden and not done:
+            done.append(first)
+            await act()
+        return found
+
+    on.store.read_range = read_range  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("size", [10, BIG])
+@pytest.mark.parametrize("option", [INCLUDE, ONLY])
+@pytest.mark.parametrize("count", [SNAPSHOTS_PER_COMMIT, 2 * SNAPSHOTS_PER_COMMIT + 1])
+def test_many_snapshots_go(size: int, option: DeleteSnapshots, count: int) -> None:
+    """B-DEL-03: each with a content of its own."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for number in range(count):
+            await do.put(on, "b", bytes((number % 251,)) * size)
+            await do.snapshot(on, "b")
+        await do.delete(on, "b", option)
+        await swept(on, sweeper)
+        found, contents = do.left(on)
+        names = {ref.key.name for ref, _ in found if ref.key in (keys.HEAD_KEY, keys.inline(0))}
+        if option is INCLUDE:
+            assert (len(found), contents) == (1, []), "the container's record is left"
+        else:
+            assert await do.read(on, "b") == bytes(((count - 1) % 251,)) * size
+            assert len(found) == 1 + len(names)
+            await do.delete(on, "b")
+
+    run(test)
+
+
+def test_a_snapshot_that_is_taken_meanwhile_goes_too() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "b", b"x" * BIG)
+        await do.snapshot(on, "b")
+        before_snapshots_are_read(on, lambda: do.snapshot(on, "b"))
+        await do.delete(on, "b", INCLUDE)
+        await swept(on, sweeper)
+        assert len(do.left(on)[0]) == 1
+        assert do.left(on)[1] == []
+
+    run(test)
+
+
+def test_one_that_is_exchanged_for_another_is_noticed() -> None:
+    """The head's record reads the same afterwards: its version tells."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "b", b"x" * BIG)
+        first = await do.snapshot(on, "b")
+
+        async def exchange() -> None:
+            await do.delete(on, "b", ticks=first)
+            await do.snapshot(on, "b")
+
+        before_snapshots_are_read(on, exchange)
+        await do.delete(on, "b", ONLY)
+        await swept(on, sweeper)
+        assert await do.read(on, "b") == b"x" * BIG
+        await do.delete(on, "b")
+        await swept(on, sweeper)
+        assert (len(do.left(on)[0]), do.left(on)[1]) == (1, [])
+
+    run(test)
+
+
+def test_a_base_with_snapshots_is_not_deleted_by_the_way() -> None:
+    """B-DEL-02."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put(on, "b", b"x")
+        ticks = await do.snapshot(on, "b")
+        with pytest.raises(StorageError) as caught:
+            await do.delete(on, "b")
+        assert caught.value.row is errors.SNAPSHOTS_PRESENT
+        assert await do.read(on, "b", ticks) == b"x"
+        await do.delete(on, "b", ticks=ticks)
+        await do.delete(on, "b")
+        assert await do.read(on, "b") is None
+
+    run(test)
