@@ -29,11 +29,12 @@ from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.operations.blob_service import ROUTES
-from strongroom.servers import pipeline
+from strongroom.servers import open_files, pipeline
 from strongroom.servers.accounts_file import ServedAccounts
+from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
-from strongroom.servers.http import HttpServer
+from strongroom.servers.http import HttpServer, HttpSettings
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.pipeline import Context
 from strongroom.servers.telemetry import Telemetry
@@ -86,11 +87,13 @@ class App:
         self.failed = asyncio.get_running_loop().create_future()
         try:
             self.accounts = _served_accounts(self.settings)
+            remote = CopyClient(_source_hosts(self.settings))
             self.store = await self._open_store()
             self._closing.append(self.store.close)
             tls = self._tls_context()
             self.services = Services(self.store, self._clock)
             self._closing.append(self.services.copies.close)
+            self.services.copies.remote = remote
             await self._listen(tls)
         except BaseException:
             await self._close()
@@ -182,7 +185,8 @@ class App:
         def render(error: StorageError, request: Request | None) -> Response:
             return pipeline.refuse(context, error, request)
 
-        http = HttpServer(handle, render, observe=telemetry.observe, tls=tls)
+        bounds = HttpSettings(connections_max=open_files.connections_max())
+        http = HttpServer(handle, render, settings=bounds, observe=telemetry.observe, tls=tls)
         host, port = self.settings.host, self.settings.blob_port
         try:
             self.blob_port = await http.listen(host.strip("[]"), port)
@@ -192,7 +196,6 @@ class App:
         self._http = http
         locator = CopyLocator(context, frozenset({self.blob_port}))
         self.services.copies.locate = locator.locate
-        self.services.copies.remote = CopyClient(self.settings.copy_source_hosts)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -220,6 +223,13 @@ class App:
 
     def _waiters(self) -> int:
         return len(self.store.watchers)
+
+
+def _source_hosts(settings: Settings) -> SourceHosts:
+    try:
+        return SourceHosts.parse(settings.copy_source_hosts)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _served_accounts(settings: Settings) -> ServedAccounts:
@@ -254,6 +264,7 @@ async def serve(
     Raises: as App.start.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    open_files.raise_limit()
     app = App(settings, clock)
     await app.start()
     assert app.failed is not None

@@ -1,86 +1,75 @@
-"""The reader of copy sources elsewhere: which addresses it asks, what it says, what it believes."""
+"""The reader of copy sources elsewhere: whom it asks, what it says, what it believes."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
+import logging
+import ssl
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from strongroom import errors
+from strongroom.app import App
+from strongroom.clock import SystemClock
+from strongroom.config import ConfigError, Settings
 from strongroom.errors import StorageError
-from strongroom.semantics.conditions import NONE, Conditions
-from strongroom.servers.copy_addresses import may_ask
-from strongroom.servers.copy_client import CopyClient
+from strongroom.semantics.conditions import ANY, NONE, Conditions
+from strongroom.servers.copy_addresses import SourceHosts
+from strongroom.servers.copy_client import CopyClient, resolve_by_system
+from strongroom.servers.self_made import self_made_certificate
+from strongroom.servers.tls import load_context
 from strongroom.services.copy_sources import OpenSource, SourceBroken
 from strongroom.testing.ports import free_port
+from strongroom.wire import headers as wire
 
 HOST = "127.0.0.1"
+METADATA = "169.254.169.254"
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n"
+SHORT = OK + b"Content-Length: 2\r\n\r\nok"
+NOT_FOUND = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
+DAY = "Fri, 26 Jun 2015 23:39:12 GMT"
 
-# address, asked by default, asked when the operator named its host
-ADDRESSES = [
-    ("93.184.216.34", True, True),
-    ("2606:2800:220:1::1", True, True),
-    ("10.1.2.3", False, True),
-    ("192.168.0.1", False, True),
-    ("100.64.1.1", False, True),
-    ("127.0.0.1", False, True),
-    ("::1", False, True),
-    ("fc00::1", False, True),
-    ("169.254.169.254", False, False),
-    ("169.254.1.1", False, False),
-    ("fe80::1", False, False),
-    ("fe80::1%lo", False, False),
-    ("168.63.129.16", False, False),
-    ("100.100.100.200", False, False),
-    ("fd00:ec2::254", False, False),
-    ("0.0.0.0", False, False),
-    ("::", False, False),
-    ("224.0.0.1", False, False),
-    ("ff02::1", False, False),
-    ("::ffff:169.254.169.254", False, False),
-    ("::ffff:10.0.0.1", False, True),
-    ("::ffff:93.184.216.34", True, True),
-    ("64:ff9b::a9fe:a9fe", False, False),
-    ("64:ff9b::5db8:d822", True, True),
-    ("2002:a9fe:a9fe::1", False, False),
-    ("no address", False, False),
-]
+Use = Callable[[CopyClient, str], Awaitable[Any]]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-@pytest.mark.parametrize(("address", "by_default", "when_listed"), ADDRESSES)
-def test_addresses(address: str, by_default: bool, when_listed: bool) -> None:
-    """B-CPY-14."""
-    assert may_ask(address, False) is by_default
-    assert may_ask(address, True) is when_listed
+def asked(serve: Serve, use: Use, tls: ssl.SSLContext | None = None, **more: Any) -> Any:
+    """What `use` returns, given a client and the URL of a server that does `serve`."""
+
+    async def run() -> Any:
+        port = free_port()
+        scheme = "https" if tls else "http"
+        hosts = SourceHosts.parse(more.pop("hosts", [HOST]))
+        times = {"connect_timeout_s": 5, "head_timeout_s": 0.3, "stall_timeout_s": 0.3}
+        async with await asyncio.start_server(serve, HOST, port, ssl=tls):
+            client = CopyClient(hosts, **{**times, **more})
+            return await asyncio.wait_for(
+                use(client, f"{scheme}://{HOST}:{port}/a%20b?sig=s%2B"), timeout=30
+            )
+
+    return asyncio.run(run())
 
 
-def exchange(
-    answer: bytes,
-    use: Callable[[CopyClient, str], Awaitable[Any]],
-    hold: bool = False,
-) -> tuple[Any, bytes]:
+def exchange(answer: bytes, use: Use, hold: bool = False, **more: Any) -> tuple[Any, bytes]:
     """What `use` returns with a server that gives `answer`, and the request that it saw."""
     seen = bytearray()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.extend(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(answer)
-        await writer.drain()
-        if hold:
-            await reader.read()
+        try:
+            seen.extend(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(answer)
+            await writer.drain()
+            if hold:
+                await reader.read()
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client has seen enough
         writer.close()
 
-    async def run() -> Any:
-        port = free_port()
-        server = await asyncio.start_server(serve, HOST, port)
-        async with server:
-            client = CopyClient([f"{HOST}:{port}"], connect_timeout_s=5, idle_timeout_s=0.3)
-            return await use(client, f"http://{HOST}:{port}/a%20b?sig=s%2B")
-
-    return asyncio.run(run()), bytes(seen)
+    return asked(serve, use, **more), bytes(seen)
 
 
 async def whole(client: CopyClient, url: str) -> tuple[OpenSource, bytes]:
@@ -103,11 +92,16 @@ async def broken(client: CopyClient, url: str) -> str:
     return str(caught.value)
 
 
+def elsewhere(name: str, use: Use) -> Use:
+    """The same with the host's name in the URL."""
+    return lambda client, url: use(client, url.replace(HOST, name))
+
+
 def test_a_source_with_its_properties() -> None:
     answer = (
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n"
+        OK + b"Content-Length: 5\r\nContent-Type: text/plain\r\n"
         b'ETag: "e"\r\nContent-MD5: nonsense\r\nCache-Control: x\xe9\r\n'
-        b"x-ms-meta-Colour: red\r\nContent-Language: fr\r\n\r\nhello"
+        b"x-ms-blob-type: BlockBlob\r\nx-ms-meta-Colour: red\r\nContent-Language: fr\r\n\r\nhello"
     )
     (source, data), request = exchange(answer, whole)
     assert (source.size_bytes, data, source.etag) == (5, b"hello", '"e"')
@@ -116,24 +110,44 @@ def test_a_source_with_its_properties() -> None:
     assert source.properties.md5 is None
     assert source.properties.cache_control is None
     assert source.metadata == (("Colour", "red"),)
-    assert request.startswith(b"GET /a%20b?sig=s%2B HTTP/1.1\r\nHost: 127.0.0.1:")
+    lines = request.decode().split("\r\n")
+    assert lines[0] == "GET /a%20b?sig=s%2B HTTP/1.1"
+    assert lines[1].startswith("Host: 127.0.0.1:")
+    wanted = {"Accept-Encoding: identity", "Connection: close", "x-ms-version: 2019-12-12"}
+    assert wanted <= set(lines)
+
+
+@pytest.mark.parametrize(
+    "fields", [b"x-ms-meta-a: 1\r\n", b"x-ms-blob-type: BlockBlob\r\nx-ms-meta-1: bad name\r\n"]
+)
+def test_metadata_that_is_none(fields: bytes) -> None:
+    (source, _), _ = exchange(OK + fields + b"Content-Length: 0\r\n\r\n", whole)
+    assert source.metadata == ()
 
 
 def test_a_chunked_source_of_unknown_length() -> None:
-    answer = (
-        b"HTTP/1.1 100 Continue\r\n\r\n"
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nx-ms-meta-1: bad name\r\n\r\n"
-        b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
-    )
+    body = b"3\r\nabc\r\n2;extension=1\r\nde\r\n0\r\nx-ms-blob-type: late\r\n\r\n"
+    answer = b"HTTP/1.1 100 Continue\r\nETag: no\r\n\r\n" + CHUNKED + b"\r\n" + body
     (source, data), _ = exchange(answer, whole)
-    assert (source.size_bytes, data, source.metadata) == (None, b"abcde", ())
+    assert (source.size_bytes, data, source.etag) == (None, b"abcde", None)
+
+
+def test_what_follows_an_answer_is_not_looked_at() -> None:
+    second = OK + b"Content-Type: evil/x\r\nContent-Length: 3\r\n\r\nxyz"
+    (source, data), _ = exchange(CHUNKED + b"\r\n1\r\na\r\n0\r\n\r\n" + second, whole)
+    assert (data, source.properties.content_type) == (b"a", "application/octet-stream")
+    (source, data), _ = exchange(SHORT + second, whole)
+    assert (source.size_bytes, data) == (2, b"ok")
+    assert exchange(NOT_FOUND + second, refused)[0].row is errors.CANNOT_VERIFY_COPY_SOURCE
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        OK + b"Content-Length: 5\r\n\r\nhell",
+        CHUNKED + b"\r\n3\r\nabc\r\n",
+        CHUNKED + b"\r\n1\r\na\r\n0\r\n" + b"x: y\r\n" * 200_000 + b"\r\n",
+        CHUNKED + b"\r\n1\r\na\r\n0\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
     ],
 )
 def test_a_body_that_does_not_end_as_it_should(answer: bytes) -> None:
@@ -141,8 +155,68 @@ def test_a_body_that_does_not_end_as_it_should(answer: bytes) -> None:
 
 
 def test_a_source_that_stops_sending() -> None:
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell"
+    answer = OK + b"Content-Length: 5\r\n\r\nhell"
     assert "slowly" in exchange(answer, broken, hold=True)[0]
+    for head in (b"", OK):
+        error = exchange(head, refused, hold=True)[0]
+        assert error.row is errors.CANNOT_VERIFY_COPY_SOURCE
+        assert "in time" in error.message
+
+
+def test_a_head_that_comes_byte_by_byte() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"x: ")
+        while not writer.is_closing() and not reader.at_eof():
+            writer.write(b"y")
+            await asyncio.sleep(0.02)
+        writer.close()
+
+    assert "in time" in asked(serve, refused).message
+
+
+def test_a_slow_source_is_read_to_its_end() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"Content-Length: 8\r\n\r\n")
+        for _ in range(8):
+            await asyncio.sleep(0.1)
+            writer.write(b"x")
+        writer.close()
+
+    # All of it takes longer than a stall may.
+    assert asked(serve, whole, head_timeout_s=5, stall_timeout_s=0.6)[1] == b"x" * 8
+
+
+def test_a_source_is_not_read_faster_than_it_is_taken() -> None:
+    sent = 0
+    size = 64 * 2**20
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + f"Content-Length: {size}\r\n\r\n".encode())
+        try:
+            while sent < size:
+                writer.write(bytes(2**16))
+                await writer.drain()
+                sent += 2**16
+        except OSError:
+            pass  # given up, as it should be
+        writer.close()
+
+    async def use(client: CopyClient, url: str) -> int:
+        source = await client.open(url, NONE)
+        await anext(aiter(source))
+        before = -1
+        while before != sent:
+            before = sent
+            await asyncio.sleep(0.2)
+        await source.close()
+        return before
+
+    # What the kernel holds on both sides is some MiB at most.
+    assert asked(serve, use, head_timeout_s=5) < size // 2
 
 
 @pytest.mark.parametrize(
@@ -150,26 +224,32 @@ def test_a_source_that_stops_sending() -> None:
     [
         (b"", 404),
         (b"SSH-2.0-server\r\n", 404),
-        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", 404),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n", 404),
-        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 404),
+        (OK + b"\r\nuntil the end", 404),
+        (CHUNKED + b"\r\nzz\r\nabc\r\n", 404),
+        (OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc", 404),
+        (CHUNKED + b"Content-Length: 3\r\n\r\n1\r\na\r\n0\r\n\r\n", 404),
+        (OK + b"Content-Length: -1\r\n\r\n", 404),
+        (NOT_FOUND, 404),
         (b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", 404),
         (b"HTTP/1.1 206 Partial Content\r\nContent-Length: 0\r\n\r\n", 404),
+        (b"HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", 404),
         (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 403),
         (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 403),
-        (b"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n", 403),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5242880001\r\n\r\n", 413),
-        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000 + b"Content-Length: 0\r\n\r\n", 404),
+        (OK + b"Content-Length: 5242880001\r\n\r\n", 413),
+        (OK + b"x: y\r\n" * 20_000 + b"Content-Length: 0\r\n\r\n", 404),
+        (OK + b"x: " + b"y" * 200_000 + b"\r\nContent-Length: 0\r\n\r\n", 404),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 20_000, 404),
     ],
 )
 def test_answers_that_are_no_source(answer: bytes, status: int) -> None:
-    """B-CPY-13, B-CPY-14."""
-    error, _ = exchange(answer, refused)
+    """B-CPY-13."""
+    error, _ = exchange(answer, refused, head_timeout_s=10)
     assert error.row.status == status
     assert error.row.code == ("RequestBodyTooLarge" if status == 413 else "CannotVerifyCopySource")
 
 
 def test_what_the_source_answered_is_told() -> None:
+    """B-CPY-09: as it is told of sources on this server."""
     answer = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nx-ms-error-code: BlobNotFound\r\n\r\n"
     error, _ = exchange(answer, refused)
     assert error.headers == (
@@ -178,54 +258,216 @@ def test_what_the_source_answered_is_told() -> None:
     )
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(status: int) -> None:
+    """B-CPY-14."""
+    connections = 0
+    looked_up: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        line = f"HTTP/1.1 {status} Moved\r\nLocation: http://{METADATA}/\r\n"
+        writer.write(line.encode() + b"Content-Length: 0\r\n\r\n")
+        writer.close()
+
+    async def resolve(host: str, port: int) -> list[str]:
+        looked_up.append(host)
+        return await resolve_by_system(host, port)
+
+    error = asked(serve, refused, resolve=resolve)
+    assert error.row is errors.COPY_SOURCE_FORBIDDEN
+    assert error.headers == (("x-ms-copy-source-status-code", str(status)),)
+    assert (connections, looked_up) == (1, [HOST])
+
+
+async def conditional(client: CopyClient, url: str, conditions: Conditions) -> bool:
+    """Whether the conditions let the source be read."""
+    try:
+        await (await client.open(url, conditions)).close()
+    except StorageError as error:
+        if error.row is not errors.SOURCE_CONDITION_NOT_MET:
+            raise
+        return False
+    return True
+
+
 @pytest.mark.parametrize("status", [b"304 Not Modified", b"412 Precondition Failed"])
 def test_conditions_are_put_to_the_source(status: bytes) -> None:
-    conditions = Conditions(if_match=('"a"',), if_none_match=('"b"', '"\u00e9\u4e2d"'))
-
-    async def use(client: CopyClient, url: str) -> StorageError:
-        with pytest.raises(StorageError) as caught:
-            await client.open(url, conditions)
-        return caught.value
-
+    day = wire.date("x", DAY)
+    conditions = Conditions(('"a"',), ('"b"', '"\u00e9\u4e2d"'), day, day)
     answer = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
-    error, request = exchange(answer, use)
-    assert error.row is errors.SOURCE_CONDITION_NOT_MET
+    met, request = exchange(answer, lambda client, url: conditional(client, url, conditions))
+    assert not met
     assert b'If-Match: "a"\r\n' in request
     assert b'If-None-Match: "b", "' in request
+    assert f"If-Modified-Since: {DAY}\r\n".encode() in request
+    assert f"If-Unmodified-Since: {DAY}\r\n".encode() in request
 
 
-def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
+BEFORE, AT, AFTER = (
+    wire.date("x", DAY.replace("23:39:12", text)) for text in ("23:39:11", "23:39:12", "23:39:13")
+)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "met", "met_by_nameless"),
+    [
+        (Conditions(if_match=('"e"',)), True, False),
+        (Conditions(if_match=('"f"',)), False, False),
+        (Conditions(if_match=ANY), True, True),
+        (Conditions(if_match=('"e"',), if_unmodified_since=BEFORE), True, False),
+        (Conditions(if_none_match=('"e"',)), False, True),
+        (Conditions(if_none_match=('"f"',)), True, True),
+        (Conditions(if_none_match=ANY), False, False),
+        (Conditions(if_none_match=('"f"',), if_modified_since=AFTER), True, True),
+        (Conditions(if_modified_since=BEFORE), True, True),
+        (Conditions(if_modified_since=AT), False, True),
+        (Conditions(if_unmodified_since=AT), True, True),
+        (Conditions(if_unmodified_since=BEFORE), False, True),
+        (Conditions(if_tags="\"a\" = '1'"), False, False),
+    ],
+)
+def test_conditions_that_the_source_does_not_look_at(
+    conditions: Conditions, met: bool, met_by_nameless: bool
 ) -> None:
+    fields = f'ETag: "e"\r\nLast-Modified: {DAY}\r\n'.encode()
+    for named, wanted in ((fields, met), (b"", met_by_nameless)):
+        answer = OK + named + b"Content-Length: 0\r\n\r\n"
+        found, _ = exchange(answer, lambda client, url: conditional(client, url, conditions))
+        assert found is wanted
+
+
+def test_a_name_is_resolved_once_and_the_address_that_was_judged_is_asked() -> None:
     """B-CPY-14: a name that changes its address after the check leads nowhere else."""
-    asked: list[str] = []
+    looked_up: list[str] = []
 
-    async def use(client: CopyClient, url: str) -> tuple[OpenSource, bytes]:
-        port = int(url.split(":")[2].split("/")[0])
-        loop = asyncio.get_running_loop()
-        real = loop.getaddrinfo
+    async def rebound(host: str, port: int) -> list[str]:
+        looked_up.append(host)
+        return [HOST if len(looked_up) == 1 else METADATA]
 
-        async def rebound(host: Any, port: Any, **more: Any) -> Any:
-            if host != "rebound.example":
-                return await real(host, port, **more)
-            asked.append(host)
-            address = HOST if len(asked) == 1 else "169.254.169.254"
-            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
-
-        monkeypatch.setattr(loop, "getaddrinfo", rebound)
-        listed = CopyClient([f"rebound.example:{port}"])
-        return await whole(listed, f"http://rebound.example:{port}/x")
-
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-    (_, data), request = exchange(answer, use)
-    assert data == b"ok"
-    assert asked == ["rebound.example"]
+    use = elsewhere("rebound.example", whole)
+    (_, data), request = exchange(SHORT, use, hosts=["rebound.example"], resolve=rebound)
+    assert (data, looked_up) == (b"ok", ["rebound.example"])
     assert b"Host: rebound.example:" in request
+
+
+@pytest.mark.parametrize(
+    ("addresses", "hosts"),
+    [
+        ([HOST, METADATA], ["x.example"]),
+        ([METADATA, HOST], ["x.example"]),
+        ([HOST, "fe80::1"], ["*.example"]),
+        ([HOST], []),
+        ([HOST], ["y.example", HOST]),
+        ([], ["x.example"]),
+    ],
+)
+def test_a_name_with_an_address_that_may_not_be_asked(
+    addresses: list[str], hosts: list[str]
+) -> None:
+    """B-CPY-14: nothing is sent anywhere."""
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return addresses
+
+    use = elsewhere("x.example", refused)
+    error, request = exchange(SHORT, use, hosts=hosts, resolve=resolve)
+    assert (error.row, request) == (errors.COPY_SOURCE_FORBIDDEN, b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts"),
+    [
+        ("metadata.google.internal", []),
+        ("Metadata.Google.Internal.", ["metadata.google.internal"]),
+        ("y.example", ["x.example"]),
+    ],
+)
+def test_a_name_that_is_not_even_looked_up(name: str, hosts: list[str]) -> None:
+    """B-CPY-14."""
+    looked_up: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        looked_up.append(host)
+        return ["93.184.216.34"]
+
+    error, _ = exchange(SHORT, elsewhere(name, refused), hosts=hosts, resolve=resolve)
+    assert (error.row, looked_up) == (errors.COPY_SOURCE_FORBIDDEN, [])
+
+
+def test_a_server_does_not_start_with_what_is_no_host() -> None:
+    async def run() -> None:
+        settings = Settings(data=None, blob_port=free_port(), copy_source_hosts=("http://x",))
+        with pytest.raises(ConfigError, match="no host for copies"):
+            await App(settings, SystemClock()).start()
+
+    asyncio.run(run())
+
+
+def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.3", HOST]
+
+    use = elsewhere("x.example", whole)
+    (_, data), _ = exchange(SHORT, use, hosts=["x.example"], resolve=resolve)
+    assert data == b"ok"
+
+
+def test_a_name_that_is_not_found_in_time() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        await asyncio.sleep(60)
+        return [HOST]
+
+    use = elsewhere("x.example", refused)
+    error, _ = exchange(SHORT, use, hosts=[], resolve=resolve, connect_timeout_s=0.1)
+    assert error.row is errors.CANNOT_VERIFY_COPY_SOURCE
 
 
 def test_a_server_that_is_not_there() -> None:
     async def run() -> StorageError:
-        port = free_port()
-        return await refused(CopyClient([HOST]), f"http://{HOST}:{port}/x")
+        client = CopyClient(SourceHosts.parse([HOST]))
+        return await refused(client, f"http://{HOST}:{free_port()}/x?sig=hidden")
 
-    assert asyncio.run(run()).row is errors.CANNOT_VERIFY_COPY_SOURCE
+    error = asyncio.run(run())
+    assert error.row is errors.CANNOT_VERIFY_COPY_SOURCE
+    assert "hidden" not in f"{error.message} {error.headers}"
+
+
+def test_what_authorizes_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    error, request = exchange(NOT_FOUND, refused)
+    reason, _ = exchange(OK + b"Content-Length: 5\r\n\r\nhell", broken)
+    assert b"sig=s%2B" in request
+    for text in (error.message, str(error.headers), reason, caplog.text):
+        assert "s%2B" not in text
+
+
+def test_a_certificate_is_verified_for_the_name(tmp_path: Path) -> None:
+    certificate, key = self_made_certificate(tmp_path, SystemClock())
+    ours, trusting = load_context(certificate, key), ssl.create_default_context(cafile=certificate)
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return [HOST]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(SHORT)
+        writer.close()
+
+    def ask(use: Use, name: str, context: ssl.SSLContext | None) -> Any:
+        async def run(client: CopyClient, url: str) -> Any:
+            hosts = SourceHosts.parse(["localhost", "x.example"])
+            verifying = CopyClient(hosts, tls=context, resolve=resolve)
+            return await use(verifying, url.replace(HOST, name))
+
+        return asked(serve, run, ours)
+
+    assert ask(whole, "localhost", trusting)[1] == b"ok"
+    assert ask(whole, "localhost.", trusting)[1] == b"ok"
+    # Another name than the certificate's; an authority that nobody trusts.
+    for name, context in (("x.example", trusting), ("localhost", None)):
+        error = ask(refused, name, context)
+        assert error.row is errors.CANNOT_VERIFY_COPY_SOURCE
+        assert "certificate" in error.message.lower()

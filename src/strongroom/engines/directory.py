@@ -124,8 +124,8 @@ class Layout:
 
     def segment_ids(self) -> list[int]:
         """The ids of the segment files that are there, ascending."""
-        names = (name for name in os.listdir(self.segments) if name.endswith(".seg"))
-        return sorted(int(name.removesuffix(".seg"), 16) for name in names)
+        found = map(_SEGMENT_NAME.fullmatch, os.listdir(self.segments))
+        return sorted(int(match[1], 16) for match in found if match is not None)
 
     def read_format(self) -> Format:
         """What FORMAT says. Raises NotADataDirectory, UnknownFormat."""

@@ -110,11 +110,13 @@ class Location(NamedTuple):
 
 
 class SegmentRow(NamedTuple):
-    """What the records know of a segment."""
+    """What the records know of a segment; `reach_bytes`: where the last content of an open one
+    ends."""
 
     id: int
     live_bytes: int
     sealed: bool
+    reach_bytes: int = 0
 
 
 def connect(path: str, vfs: str | None, cache_kib: int, create: bool = False) -> apsw.Connection:
@@ -238,8 +240,12 @@ class Writer:
 
     def segments(self) -> list[SegmentRow]:
         """What is known of every segment."""
-        rows = self._execute("SELECT id, live_bytes, sealed FROM segments ORDER BY id")
-        return [SegmentRow(row[0], row[1], bool(row[2])) for row in rows]
+        rows = self._execute(
+            "SELECT id, live_bytes, sealed, CASE WHEN sealed THEN 0 ELSE "
+            "(SELECT max(offset + length) FROM contents WHERE segment = segments.id) END "
+            "FROM segments ORDER BY id"
+        )
+        return [SegmentRow(row[0], row[1], bool(row[2]), row[3] or 0) for row in rows]
 
     def truncate_log(self, timeout_ms: int) -> bool:
         """Bring all of the log into the database and empty it; False when readers are in the way.

@@ -11,6 +11,7 @@ itself. Everything here runs on the event loop, except what is handed to the exe
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from collections import OrderedDict
@@ -29,6 +30,9 @@ SEGMENT_BYTES: Final = 256 * 1024 * 1024
 # Large bodies share segments with each other: a small one need not wait for their sync.
 LARGE_BODY_BYTES: Final = 1024 * 1024
 _READERS_MAX: Final = 64
+# Dead bytes in an open segment are worth a file of their own from here on, when space is short.
+_SEAL_EARLY_BYTES: Final = 1024 * 1024
+_TOO_MANY_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 _log = logging.getLogger(__name__)
 
@@ -118,13 +122,19 @@ class SegmentStore:
             segment = Segment(segment_id, path, os.path.getsize(path), row.live_bytes, named=True)
             segment.sealed = row.sealed or segment.end >= self._segment_bytes
             self.by_id[segment_id] = segment
-            if not segment.sealed:
+            if segment.end < row.reach_bytes:
+                # What is appended there would be read as the content that was cut off.
+                segment.sealed = segment.damaged = True
+                _log.critical("segment %016x has been cut off: contents are lost", segment_id)
+            elif not segment.sealed:
                 self._idle.append(segment)
             elif not row.sealed:
                 self._on_sealed(segment_id)
         for row in known.values():
             if row.live_bytes:
                 _log.critical("segment %016x is missing: its contents are lost", row.id)
+        for segment in list(self._idle):
+            self._look_for_dead(segment)
         self._on_dead_space()
 
     def reserve(self, length: int) -> Room:
@@ -278,6 +288,9 @@ class SegmentStore:
         """What a failed write or sync means for the caller: Full, or the end of the engine."""
         if is_no_space(error):
             return Full("no space is left in the data directory; reads and deletions still work")
+        if error.errno in _TOO_MANY_FILES:
+            # Nothing was written: this caller is refused, and the disk is not to blame.
+            return Unavailable(f"a segment cannot be opened now: {error}")
         self._on_broken(error)
         return Unavailable(f"the store has stopped after an I/O error: {error}")
 
@@ -327,18 +340,42 @@ class SegmentStore:
         if segment.next_sync is not None:
             self._start_sync(segment)
         self._seal_if_full(segment)
+        self._look_for_dead(segment)
 
     def _seal_if_full(self, segment: Segment) -> None:
         if segment.end >= self._segment_bytes and not segment.busy and not segment.sealed:
-            segment.sealed = True
-            if segment.descriptor is not None:
-                self.files.close(segment.descriptor)
-                segment.descriptor = None
-            self._on_sealed(segment.id)
+            self._seal(segment)
+
+    def _seal(self, segment: Segment) -> None:
+        segment.sealed = True
+        if segment.descriptor is not None:
+            self.files.close(segment.descriptor)
+            segment.descriptor = None
+        self._on_sealed(segment.id)
 
     def _look_for_dead(self, segment: Segment) -> None:
-        if segment.sealed and segment.live_bytes * 2 < segment.end:
+        if segment.live_bytes * 2 >= segment.end:
+            return
+        if not (segment.sealed or segment.busy) and self._is_missed(segment):
+            self._seal_early(segment)
+        if segment.sealed:
             self._on_dead_space()
+
+    def _is_missed(self, segment: Segment) -> bool:
+        """Whether the disk has so little left that an open segment's dead bytes matter to it."""
+        dead_bytes = segment.end - segment.live_bytes
+        if dead_bytes < _SEAL_EARLY_BYTES:
+            return False
+        return dead_bytes * 4 > self.files.free_bytes(self._layout.path)
+
+    def _seal_early(self, segment: Segment) -> None:
+        """Nothing more goes into a segment that is not full, so that it can be compacted."""
+        for large, shared in self._shared.items():
+            if shared is segment:
+                self._shared[large] = None
+        if segment in self._idle:
+            self._idle.remove(segment)
+        self._seal(segment)
 
     def _reader(self, segment: Segment) -> BinaryIO:
         if segment.reader is None:

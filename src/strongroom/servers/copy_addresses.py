@@ -126,10 +126,11 @@ def _entry(text: str) -> _Entry:
     found = _ENTRY.fullmatch(wanted)
     port = None if found is None or found[2] is None else int(found[2])
     if found is None or (port is not None and not 0 < port < 65536):
-        raise ValueError(f"{text!r} is no host for copies: NAME, *.SUFFIX or ADDRESS, or with :PORT")
+        forms = "NAME, *.SUFFIX or ADDRESS, with or without :PORT"
+        raise ValueError(f"{text!r} is no host for copies; it has the form {forms}")
     address = _parsed(found[1].strip("[]"))
     if found[1].startswith("[") and address is None:
-        raise ValueError(f"{text!r} is no host for copies: there is no such address")
+        raise ValueError(f"{text!r} is no host for copies; there is no such address")
     return _Entry(bare(found[1]), port, address)
 
 
@@ -155,6 +156,9 @@ def _is_numeric(name: str) -> bool:
 
 
 def _parsed(text: str) -> _Address | None:
+    if "%" in text:
+        # With the number of an interface: of this network only, and unlike any address of a list.
+        return None
     try:
         return ipaddress.ip_address(text)
     except ValueError:

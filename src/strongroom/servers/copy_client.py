@@ -33,6 +33,8 @@ from strongroom.values import ContentProperties, Metadata
 from strongroom.wire import dates
 from strongroom.wire import headers as wire
 
+# Of a host's addresses; each attempt has its share of the time.
+_ATTEMPTS_MAX: Final = 3
 _VALUE_CHARS_MAX: Final = 1024
 _DEFAULT_TYPE: Final = "application/octet-stream"
 _CODE: Final = re.compile(r"[A-Za-z0-9]{1,64}")
@@ -107,7 +109,7 @@ class CopyClient:
             async with asyncio.timeout(self._connect_timeout_s):
                 addresses = await self._judged(host, port)
                 tls = self._context() if parts.scheme == "https" else None
-                reader, writer = await _connect_any(addresses, host, port, tls)
+                reader, writer = await self._connect_any(addresses, host, port, tls)
         except (OSError, UnicodeError) as error:
             # TimeoutError and ssl.SSLError are among them.
             text = f"The copy source cannot be reached: {str(error) or 'it takes too long'}."
@@ -125,25 +127,27 @@ class CopyClient:
         text = "This server does not copy from this host."
         raise cannot_read(errors.COPY_SOURCE_FORBIDDEN, text)
 
+    async def _connect_any(
+        self, addresses: list[str], host: str, port: int, tls: ssl.SSLContext | None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the first address that takes one. Raises OSError, the last one's."""
+        name = bare(host) if tls else None
+        tried = addresses[:_ATTEMPTS_MAX]
+        refusal = OSError()
+        for address in tried:
+            try:
+                async with asyncio.timeout(self._connect_timeout_s / len(tried)):
+                    return await asyncio.open_connection(
+                        address, port, ssl=tls, server_hostname=name
+                    )
+            except OSError as error:
+                refusal = error
+        raise refusal
+
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:
             self._tls = ssl.create_default_context()
         return self._tls
-
-
-async def _connect_any(
-    addresses: list[str], host: str, port: int, tls: ssl.SSLContext | None
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the first address that takes one. Raises OSError, the last one's."""
-    name = bare(host) if tls else None
-    for address in addresses[:-1]:
-        try:
-            return await asyncio.open_connection(address, port, ssl=tls, server_hostname=name)
-        except TimeoutError:
-            raise
-        except OSError:
-            continue
-    return await asyncio.open_connection(addresses[-1], port, ssl=tls, server_hostname=name)
 
 
 def _source(exchange: Exchange, conditions: Conditions) -> OpenSource:
@@ -190,16 +194,20 @@ def _check_status(status: int, fields: dict[str, str]) -> None:
 
 def _check_conditions(conditions: Conditions, fields: dict[str, str]) -> None:
     """Judge what a simple server did not look at. Raises StorageError SourceConditionNotMet."""
-    etag = fields.get("etag")
-    wanted, unwanted = conditions.if_match, conditions.if_none_match
-    met = wanted is None or wanted == conditional.ANY or etag in wanted
-    if unwanted is not None:
-        met = met and unwanted != conditional.ANY and etag not in unwanted
+    etag = fields.get("etag", "")
     modified = dates.parse_rfc1123(fields.get("last-modified", ""))
-    if modified is not None and conditions.if_modified_since is not None:
-        met = met and modified > conditions.if_modified_since
-    if modified is not None and conditions.if_unmodified_since is not None:
-        met = met and modified <= conditions.if_unmodified_since
+    since, until = conditions.if_modified_since, conditions.if_unmodified_since
+    met = True
+    # A date beside an ETag is not looked at (RFC 9110, 13.2.2).
+    if conditions.if_match is not None:
+        met = conditions.if_match == conditional.ANY or etag in conditions.if_match
+    elif until is not None and modified is not None:
+        met = modified <= until
+    if conditions.if_none_match is not None:
+        alike = (conditional.ANY[0], etag, etag.removeprefix("W/"))
+        met = met and not any(one in alike for one in conditions.if_none_match)
+    elif since is not None and modified is not None:
+        met = met and modified > since
     if not met:
         raise StorageError(errors.SOURCE_CONDITION_NOT_MET)
 

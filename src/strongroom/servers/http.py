@@ -185,7 +185,9 @@ class HttpServer:
                 _logger.warning("a connection could not be accepted: %s", error)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
-            if len(self._connections) >= self.settings.connections_max + _REFUSALS_MAX:
+            # Those being made count as well: a whole backlog is accepted in one go.
+            count = len(self._connections) + len(self._tasks)
+            if count >= self.settings.connections_max + _REFUSALS_MAX:
                 client.close()
                 continue
             self._start(self._connect(loop, client))

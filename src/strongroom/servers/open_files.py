@@ -1,0 +1,45 @@
+"""How many files this process may have open, and how many connections that allows.
+
+Lives here: the two calls around RLIMIT_NOFILE. Must not live here: counting of connections
+(http.py). Source: getrlimit(2). A server that runs out of descriptors cannot open its own files, so
+connections, which anybody can make, stop before that.
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+from strongroom.servers.http_settings import HttpSettings
+
+# Of segments, records, their readers, the sources of copies, connections that are refused.
+_OWN_FILES: Final = 256
+# A connection is a socket, and an upload of unknown length writes to a file of its own.
+_FILES_PER_CONNECTION: Final = 2
+_CONNECTIONS_MIN: Final = 16
+_WANTED: Final = _OWN_FILES + _FILES_PER_CONNECTION * HttpSettings().connections_max
+
+
+def raise_limit() -> None:
+    """Let this process have as many files open as the server may need, or as it is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # some systems allow less than they say
+            return
+
+
+def connections_max() -> int:
+    """How many connections may be open at once under the present limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return connections_for(None if soft == resource.RLIM_INFINITY else soft)
+
+
+def connections_for(files: int | None) -> int:
+    """How many connections fit into `files` open files; None = as many as one likes."""
+    most = HttpSettings().connections_max
+    if files is None:
+        return most
+    return max(_CONNECTIONS_MIN, min(most, (files - _OWN_FILES) // _FILES_PER_CONNECTION))
