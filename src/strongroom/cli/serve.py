@@ -50,7 +50,10 @@ _ACCOUNT = (
 )
 _ALLOW = "Serve the well-known development key to other machines too. It protects nothing."
 _SUFFIX = "A domain below which a label is an account, beside blob.localhost."
-_SOURCE = "HOST or HOST:PORT that copies may read from, though it is a private address."
+_SOURCE = (
+    "Copies read from listed hosts only, private ones too: NAME, *.SUFFIX or ADDRESS, "
+    "with or without :PORT."
+)
 _RESERVED = "Reserved: nothing is opened here yet."
 
 Level = Annotated[

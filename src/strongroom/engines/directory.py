@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,7 @@ _PRODUCT: Final = "strongroom"
 _TEST_CLOCK: Final = "test-clock"
 _BACKUP: Final = "backup"
 _UNFINISHED: Final = "FORMAT.new"
+_SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
 # What may be in a directory that is about to become a data directory: keys are made before data.
 _BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "lost+found"})
 

@@ -63,6 +63,8 @@ class HttpServer:
         self.draining = False
         self._tls = tls
         self._connections: set[Connection] = set()
+        self._held: dict[Connection, int] = {}  # large answers, the oldest first
+        self._held_bytes = 0
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
@@ -141,6 +143,19 @@ class HttpServer:
         self._connections.discard(connection)
         if self._empty is not None and not self._connections and not self._empty.done():
             self._empty.set_result(None)
+
+    def hold(self, connection: Connection, size_bytes: int) -> None:
+        """A large answer begins to be sent from memory; too many of them end the oldest."""
+        self._held[connection] = size_bytes
+        self._held_bytes += size_bytes
+        while self._held_bytes > self.settings.answers_bytes_max and len(self._held) > 1:
+            oldest = next(iter(self._held))
+            self.let_go(oldest)
+            oldest.give_up()
+
+    def let_go(self, connection: Connection) -> None:
+        """It has been sent, or given up. Idempotent."""
+        self._held_bytes -= self._held.pop(connection, 0)
 
     # Inside.
 

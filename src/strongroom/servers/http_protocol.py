@@ -63,6 +63,14 @@ class ConnectionOwner(Protocol):
         """The connection is over, and so is its last handler."""
         ...
 
+    def hold(self, connection: Connection, size_bytes: int) -> None:
+        """A large answer begins to be sent from memory."""
+        ...
+
+    def let_go(self, connection: Connection) -> None:
+        """It has been sent, or given up. Idempotent."""
+        ...
+
 
 class Connection(asyncio.Protocol):
     """Serves one client (the asyncio protocol of one transport).
@@ -309,14 +317,22 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, request: Request, response: Response) -> None:
         assert self._head is not None
-        plan = await self._responder.answer(
-            request,
-            self._head,
-            self._body,
-            response,
-            keep_alive=self._reusable(),
-            started=self._started,
-        )
+        size_bytes = len(response.body) if isinstance(response.body, bytes) else 0
+        is_held = size_bytes > self._settings.answer_large_bytes
+        if is_held:
+            self._owner.hold(self, size_bytes)
+        try:
+            plan = await self._responder.answer(
+                request,
+                self._head,
+                self._body,
+                response,
+                keep_alive=self._reusable(),
+                started=self._started,
+            )
+        finally:
+            if is_held:
+                self._owner.let_go(self)
         self._sending = False
         self._request = None
         if plan is None:
@@ -424,8 +440,8 @@ class Connection(asyncio.Protocol):
         if self._state is State.HEAD and not self._parser.started:
             self._close()
 
-    def _give_up(self) -> None:
-        """Stop writing the response."""
+    def give_up(self) -> None:
+        """Stop writing the response, whose client is too slow."""
         if not self._responder.given_up:
             self._responder.given_up = True
             self._task.cancel()
@@ -448,7 +464,7 @@ class Connection(asyncio.Protocol):
         flushed = self._sender.flushed_bytes()
         blocked = self._sender.congested or self._sender.in_kernel
         if blocked and flushed - self._mark < self._settings.stall_bytes_min:
-            self._give_up()
+            self.give_up()
         self._mark = flushed
         self.deadline = now + self._settings.write_stall_timeout_s
 

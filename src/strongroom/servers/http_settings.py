@@ -29,7 +29,9 @@ class HttpSettings:
     A connection may send `pipeline_bytes_max` ahead of its turn; a body is buffered between
     `body_buffer_low_bytes` and `body_buffer_high_bytes`; both are soft by one read (256 KiB).
     While a body is read or an answer is written, `stall_bytes_min` must move in every stall
-    timeout. An unread body of up to `discard_bytes_max` is thrown away to keep the connection;
+    timeout. Of answers that are held whole and are larger than `answer_large_bytes`, at most
+    `answers_bytes_max` are held for clients that have yet to read them: beyond that the one that
+    has taken longest is broken off. An unread body of up to `discard_bytes_max` is thrown away to keep the connection;
     beyond that the connection ends, lingering until the client has seen the answer (`linger_*`).
     """
 
@@ -42,6 +44,8 @@ class HttpSettings:
     body_buffer_high_bytes: int = 256 * KIB
     body_buffer_low_bytes: int = 64 * KIB
     write_buffer_high_bytes: int = 512 * KIB
+    answer_large_bytes: int = 512 * KIB
+    answers_bytes_max: int = 256 * MIB
     stall_bytes_min: int = KIB
     head_timeout_s: float = 30.0
     idle_timeout_s: float = 120.0
