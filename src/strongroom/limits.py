@@ -55,6 +55,9 @@ CLIENT_REQUEST_ID_CHARS_MAX: Final = 1024
 INLINE_BODY_BYTES_MAX: Final = 8 * KIB
 # How many records one page of a listing may read; one that has read more ends short, with a marker.
 LIST_SCANNED_RECORDS_MAX: Final = 50_000
+# How much of them, about; and how many listings of blobs may have their page in memory at once.
+LIST_SCANNED_BYTES_MAX: Final = 16 * MIB
+LISTINGS_AT_ONCE_MAX: Final = 8
 # HTTP server.
 REQUEST_HEAD_BYTES_MAX: Final = 64 * KIB
 REQUEST_HEADERS_MAX: Final = 256

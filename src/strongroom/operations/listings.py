@@ -51,7 +51,7 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
     items = [
         BlobPrefix(str(item))
         if isinstance(item, Prefix)
-        else _blob(item, page.now, metadata, copy, tags)
+        else _blob(item, max(page.now, item.version), metadata, copy, tags)
         for item in page.items
     ]
     return _document(blobs_xml.write_blobs(query, items, listing.encode_marker(page.marker)))
@@ -123,7 +123,7 @@ def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) 
     metadata = list_containers.METADATA in call.input.include
     body = containers_xml.write_containers(
         origin.endpoint,
-        [_container(row, page.now, metadata) for row in page.items],
+        [_container(row, max(page.now, row.version), metadata) for row in page.items],
         listing.encode_marker(page.marker),
         asked.get("prefix"),
         asked.get("marker"),

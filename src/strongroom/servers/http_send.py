@@ -25,6 +25,8 @@ _INLINE_FILE_BYTES_MAX: Final = 64 * KIB
 # A slow reader is judged once per piece; the slowest that passes takes a piece in a stall timeout.
 _SENDFILE_BYTES: Final = MIB
 _READ_BYTES: Final = MIB
+# Tiny pieces that are at hand never wait for anything: without a pause they would hold up others.
+_PIECES_IN_A_ROW: Final = 32
 
 _OWN_FIELDS: Final = frozenset(
     {
@@ -270,8 +272,11 @@ class Sender:
     async def _send_each(
         self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool
     ) -> None:
-        sent = 0
+        sent = count = 0
         async for piece in pieces:
+            count += 1
+            if count % _PIECES_IN_A_ROW == 0:
+                await asyncio.sleep(0)
             length = piece.length if isinstance(piece, FileSlice) else len(piece)
             if length == 0:
                 continue  # an empty chunk would end the body

@@ -31,8 +31,9 @@ class HttpSettings:
     While a body is read or an answer is written, `stall_bytes_min` must move in every stall
     timeout. Of answers that are held whole and are larger than `answer_large_bytes`, at most
     `answers_bytes_max` are held for clients that have yet to read them: beyond that the one that
-    has taken longest is broken off. An unread body of up to `discard_bytes_max` is thrown away to keep the connection;
-    beyond that the connection ends, lingering until the client has seen the answer (`linger_*`).
+    has taken longest is broken off. An unread body of up to `discard_bytes_max` is thrown away to
+    keep the connection; beyond that the connection ends, lingering until the client has seen the
+    answer (`linger_*`).
     """
 
     head_bytes_max: int = REQUEST_HEAD_BYTES_MAX

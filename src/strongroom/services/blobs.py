@@ -23,6 +23,7 @@ from strongroom.services.changes import BlobChange
 from strongroom.services.guard import same_generation
 from strongroom.services.heads import replace_head
 from strongroom.services.intake import NO_DIGESTS, Digests
+from strongroom.services.rereading import Rereading, Stale
 from strongroom.services.runner import BlobState, BlobView, Services, partition_generation
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Received
@@ -126,22 +127,30 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     """Get Blob: a consistent body, pinned while it is sent, with a digest of the range if asked
     for.
 
-    Raises: StorageError InvalidRange (416 with Content-Range), and what guard_blob raises.
+    Raises: StorageError InvalidRange (416 with Content-Range), InternalError (the body is damaged),
+        and what guard_blob raises.
     """
     _check_digest_request(call.input)
+    looks = rereading(services, call)
     while True:
         view = await services.view_blob(call, (keys.inline(call.snapshot or 0),))
+        looks.saw(view.blob.body)
         offset, length = _wanted(call.input, view.blob)
         try:
             download = await _open(services, call, view, offset, length)
-        except ContentMissing:
+        except (Stale, ContentMissing) as reason:
             # Replaced between the look at the head and the pin: the new head decides.
-            continue
-        if download is None:
+            await looks.again(reason)
             continue
         if call.input.range_md5 or call.input.range_crc64:
             return await _with_digests(call.input, download)
         return download
+
+
+def rereading(services: Services, call: Call[Any]) -> Rereading:
+    """The looks that a request takes at the blob that it names."""
+    what = f"{call.account}/{call.container}/{call.blob}"
+    return Rereading(what, lambda: services.check_place(call))
 
 
 def _check_digest_request(given: GetBlob) -> None:
@@ -166,15 +175,16 @@ def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
 
 async def _open(
     services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
-) -> Download | None:
-    """The body of what was seen, or None when it has changed since and must be looked at again."""
+) -> Download:
+    """The body of what was seen. Raises: Stale, ContentMissing when it must be looked at again."""
     body = view.blob.body
     partial = call.input.range is not None
     if body is None or length == 0:
         return Download(view, offset, length, partial, b"")
     if isinstance(body, Inline):
         (found,) = view.extra
-        assert found is not None
+        if found is None:
+            raise ContentMissing("inline body")
         return Download(view, offset, length, partial, found.value[offset : offset + length])
     if isinstance(body, Stored):
         opened = await services.store.open(body.content)
@@ -185,7 +195,7 @@ async def _open(
 
 async def _open_listed(
     services: Services, call: Call[GetBlob], view: BlobView, body: Listed, offset: int, length: int
-) -> Download | None:
+) -> Download:
     partition = keys.blob(partition_generation(call), call.blob)
     reading = services.readers.begin(partition)
     try:
@@ -196,8 +206,7 @@ async def _open_listed(
         current = records.BLOB.of(again)
         gone = current is None or current.body != body
         if gone or not same_generation(call, records.CONTAINER.of(container)):
-            reading.end()
-            return None
+            raise Stale
         spans = bodies.spans(await read_list(services, partition, body), offset, length)
     except BaseException:
         reading.end()

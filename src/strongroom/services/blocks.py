@@ -14,17 +14,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from strongroom import errors
-from strongroom.engines.base import ContentMissing, Partition, Ref
+from strongroom.engines.base import ContentMissing, Key, Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics import blocks as rules
 from strongroom.semantics import copies
 from strongroom.semantics.blocks import Block
 from strongroom.services import intake
-from strongroom.services.blobs import NO_PROPERTIES, BlobWritten, read_list
+from strongroom.services.blobs import NO_PROPERTIES, BlobWritten, read_list, rereading
 from strongroom.services.calls import Call
 from strongroom.services.changes import BlobChange
 from strongroom.services.heads import refuse_pending_copy, replace_head
 from strongroom.services.intake import NO_DIGESTS, Digests
+from strongroom.services.rereading import Rereading, Stale
 from strongroom.services.runner import BlobState, BlobView, Services, partition_generation
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Received
@@ -39,6 +40,8 @@ from strongroom.store.records import (
 from strongroom.values import BlobKind, ContentProperties, Metadata
 
 _PAGE_RECORDS = 1000
+# How many earlier stagings of an id one more replaces; more than one only when some came at once.
+_EARLIER_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class BlockStaged:
 
 
 async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
-    """Put Block: stages a block; nothing that a read shows changes.
+    """Put Block: stages a block; nothing that a read shows changes. A block that was staged under
+    the same id gives way to it.
 
     Raises: StorageError InvalidHeaderValue (empty body), InvalidBlobOrBlock (length of the id),
         BlockCountExceedsLimit, Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge,
@@ -71,8 +75,14 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
         intake.verify(call.input.digests, received)
+        partition = keys.blob(partition_generation(call), call.blob)
+        # Or a list that is being committed might find for ever that something was staged since.
+        await services.block_lists.give_way(partition)
+        earlier = await _earlier(services, partition, call.input.block_id)
         await services.change_blob(
-            call, lambda state, change: _stage(call.input.block_id, received, state, change)
+            call,
+            lambda state, change: _stage(call.input.block_id, received, earlier, state, change),
+            earlier,
         )
     except BaseException:
         intake.discard(services, received)
@@ -80,19 +90,42 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
     return BlockStaged(received.md5, None if with_md5 else received.crc64)
 
 
-def _stage(block_id: bytes, received: Received, state: BlobState, change: BlobChange) -> None:
+async def _earlier(services: Services, partition: Partition, block_id: bytes) -> tuple[Key, ...]:
+    """Where blocks lie that are staged under the same id."""
+    (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
+    upload = records.UPLOAD.of(found)
+    if upload is None:
+        return ()
+    first, until = keys.staged_as(upload.number, block_id)
+    items = await services.store.read_range(partition, True, first, until, _EARLIER_MAX)
+    return tuple(Key(True, item.name) for item in items)
+
+
+def _stage(
+    block_id: bytes,
+    received: Received,
+    earlier: Sequence[Key],
+    state: BlobState,
+    change: BlobChange,
+) -> None:
     refuse_pending_copy(state.head)
     upload = state.upload
     rules.check_id_length(block_id, None if upload is None else upload.id_bytes)
-    rules.check_staged_count(1 if upload is None else upload.count + 1)
     if upload is None:
         upload = change.begin_upload(len(block_id))
+    count = upload.count + 1
+    for key, found in zip(earlier, state.extra, strict=True):
+        # What an upload staged that has ended may be in the blob by now.
+        if found is not None and keys.staged_upload(key.name) == upload.number:
+            change.replace_staged(key, records.STAGED.decode(found.value).content)
+            count -= 1
+    rules.check_staged_count(count)
     content = received.content
     assert content is not None
     staged = StagedBlock(received.size_bytes, content)
     change.put(keys.staged(upload.number, block_id, content), records.STAGED.encode(staged))
     change.adopt(content)
-    touched = msgspec.structs.replace(upload, count=upload.count + 1, touched=change.stamp)
+    touched = msgspec.structs.replace(upload, count=count, touched=change.stamp)
     change.put_upload(touched)
     if state.head is None:
         change.put_head(_uncommitted(change.stamp))
@@ -124,16 +157,12 @@ class _Extent(NamedTuple):
     offset_bytes: int
 
 
-class _Stale(Exception):
-    """The blob is no longer what the list was made from."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Basis:
     """What a list may name, and what must not have changed when it is committed."""
 
     body: Body
-    upload: int | None
+    upload: Upload | None
     committed: tuple[ListedBlock, ...]
     staged: dict[bytes, StagedBlock]
 
@@ -142,7 +171,8 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     """Put Block List: the blob's content becomes the listed blocks, in their order.
 
     Raises: StorageError InvalidBlockList, BlockListTooLong, Md5Mismatch, Crc64Mismatch,
-        PendingCopyOperation, UnauthorizedBlobOverwrite, and what guard_blob raises.
+        PendingCopyOperation, UnauthorizedBlobOverwrite, InternalError (the blob's own list is
+        damaged), and what guard_blob raises.
     """
     given = call.input
     if given.received is not None:
@@ -150,25 +180,26 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     rules.require_list_length(len(given.blocks))
     # Judged before the blocks are read: a refused caller learns nothing of them.
     await services.check_blob(call)
-    while True:
-        try:
-            return await _commit(services, call, await _basis(services, call))
-        except (_Stale, ContentMissing):
-            # Only a change that was committed meanwhile leads here, so somebody makes progress.
-            continue
+    looks = rereading(services, call)
+    with services.block_lists.take(keys.blob(partition_generation(call), call.blob)):
+        while True:
+            try:
+                return await _commit(services, call, await _basis(services, call, looks))
+            except (Stale, ContentMissing) as reason:
+                await looks.again(reason)
 
 
-async def _basis(services: Services, call: Call[Any]) -> _Basis:
+async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basis:
     partition = keys.blob(partition_generation(call), call.blob)
     reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
     found = await services.store.read(reads)
     head, upload = records.BLOB.of(found[0]), records.UPLOAD.of(found[1])
     body = None if head is None else head.body
+    looks.saw(body)
     committed: tuple[ListedBlock, ...] = ()
     if isinstance(body, Listed):
         committed = await read_list(services, partition, body)
-    number = None if upload is None else upload.number
-    return _Basis(body, number, committed, await _staged(services, partition, upload))
+    return _Basis(body, upload, committed, await _staged(services, partition, upload))
 
 
 async def _staged(
@@ -220,10 +251,9 @@ async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -
 
 def _require_current(basis: _Basis, state: BlobState) -> None:
     body = None if state.head is None else state.head.body
-    upload = None if state.upload is None else state.upload.number
-    # Blocks staged since do not matter: whoever stages them is not done before this commit.
-    if body != basis.body or upload != basis.upload:
-        raise _Stale
+    # The whole record: a block that was staged since may be one that the list names.
+    if body != basis.body or state.upload != basis.upload:
+        raise Stale
 
 
 def _refuse(basis: _Basis, state: BlobState, error: StorageError) -> None:
@@ -288,16 +318,18 @@ class BlockList:
 async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockList:
     """Get Block List of a blob, also of one that has uncommitted blocks only, or of a snapshot.
 
-    Raises: StorageError, what guard_blob raises.
+    Raises: StorageError InternalError (the list is damaged), and what guard_blob raises.
     """
     partition = keys.blob(partition_generation(call), call.blob)
+    looks = rereading(services, call)
     while True:
         view = await services.view_blob(call, (keys.UPLOAD_KEY,), wait=False)
+        looks.saw(view.blob.body)
         try:
             return await _lists(services, call, partition, view)
-        except (_Stale, ContentMissing):
+        except (Stale, ContentMissing) as reason:
             # Committed or swept while it was read: the present state decides.
-            continue
+            await looks.again(reason)
 
 
 async def _lists(
@@ -326,7 +358,7 @@ async def _uncommitted_items(
     (again,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     now = records.UPLOAD.of(again)
     if (now and now.number) != (upload and upload.number):
-        raise _Stale
+        raise Stale
     items = (
         BlockItem(rules.block_id_text(block_id), block.size_bytes)
         for block_id, block in staged.items()

@@ -117,6 +117,11 @@ class BlobChange:
         """Write the upload in progress."""
         self.put(keys.UPLOAD_KEY, records.UPLOAD.encode(upload))
 
+    def replace_staged(self, key: Key, content: int) -> None:
+        """Give up a staged block of the upload in progress: it was staged again."""
+        self.put(key, None)
+        self._drop.append(content)
+
     def end_upload(self) -> None:
         """Staged blocks are no more (committed, or dropped by the sweeper). No-op without an
         upload."""

@@ -17,6 +17,7 @@ from strongroom.semantics import conditions as conditional
 from strongroom.semantics.conditions import Conditions
 from strongroom.services.blobs import read_list
 from strongroom.services.copy_sources import LocalSource, OpenSource, source_missing
+from strongroom.services.rereading import Rereading
 from strongroom.services.runner import Services
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Reading
@@ -31,19 +32,24 @@ async def open_local(
 ) -> OpenSource:
     """Pin a blob of this server, judge the conditions on it, and return it open.
 
-    Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), SourceConditionNotMet.
+    Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), SourceConditionNotMet,
+        InternalError (the source is damaged).
     """
     partition = keys.blob(source.generation, source.blob)
+    what = f"{source.account}/{source.container}/{source.blob}"
+    looks = Rereading(what, lambda: _look(services, partition, source))
     while True:
         # Registered before the look at the head: what it names is not swept while it is read.
         reading = services.readers.begin(partition)
         try:
             blob, inline = await _look(services, partition, source)
+            looks.saw(blob.body)
             conditional.check_source(conditions, blob.etag, blob.modified, dict(blob.tags))
             return await _open(services, partition, blob, inline, reading)
-        except ContentMissing:
+        except ContentMissing as reason:
             # Replaced between the look at the head and the pin: the new head decides.
             reading.end()
+            await looks.again(reason)
         except BaseException:
             reading.end()
             raise
@@ -106,7 +112,8 @@ async def _open(
         spans = bodies.spans(blocks, 0, blob.size_bytes)
         chunks = bodies.as_bytes(bodies.read_spans(services.store, spans))
     else:
-        assert inline is not None or not isinstance(body, Inline)
+        if inline is None and isinstance(body, Inline):
+            raise ContentMissing("inline body")
         chunks = _once(b"" if inline is None or body is None else inline.value)
     etag = etag_text(blob.etag)
     return OpenSource(

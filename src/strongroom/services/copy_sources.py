@@ -63,9 +63,11 @@ class OpenSource:
     async def close(self) -> None:
         """Give the source up, read or not. Idempotent."""
         closing = getattr(self.chunks, "aclose", None)
-        if closing is not None:
-            await closing()
-        self.release()
+        try:
+            if closing is not None:
+                await closing()
+        finally:
+            self.release()
 
 
 class RemoteReader(Protocol):

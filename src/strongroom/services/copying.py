@@ -71,20 +71,15 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
         UnauthorizedBlobOverwrite, and what guard_blob raises.
     """
     source, order = await _open(services, call)
-    handed_over = False
+    size_bytes = source.size_bytes
+    at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
+    if order.url or not at_once:
+        return await _begin(services, call, source, order)
     try:
-        size_bytes = source.size_bytes
-        at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
-        if at_once and not order.url:
-            moved = await transfer(services.store, source)
-            return await _complete(services, call, source, moved, lasting=True)
-        made = await _begin(services, call, source, order)
-        handed_over = True
-        await services.copies.hand_over(made.copy_id, source)
-        return made
+        moved = await transfer(services.store, source)
+        return await _complete(services, call, source, moved, require_infinite_lease=True)
     finally:
-        if not handed_over:
-            await source.close()
+        await source.close()
 
 
 async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
@@ -101,7 +96,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
             raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, limit)
         wants_md5 = given.source_md5 is not None
         moved = await transfer(services.store, source, md5=wants_md5, bytes_max=bytes_max)
-        return await _complete(services, call, source, moved, lasting=False)
+        return await _complete(services, call, source, moved, require_infinite_lease=False)
     except SourceBroken as broken:
         raise cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
     finally:
@@ -147,7 +142,12 @@ def _bound(source: OpenSource, wanted: Conditions) -> str | None:
 
 
 async def _complete(
-    services: Services, call: Call[CopyBlob], source: OpenSource, moved: Moved, lasting: bool
+    services: Services,
+    call: Call[CopyBlob],
+    source: OpenSource,
+    moved: Moved,
+    *,
+    require_infinite_lease: bool,
 ) -> CopyMade:
     """Commit a copy whose bytes have arrived."""
     given = call.input
@@ -160,8 +160,16 @@ async def _complete(
         def decide(state: BlobState, change: BlobChange) -> CopyMade:
             begun = copies.started(copy_id, reported_url(given.source), moved.size_bytes)
             copy = copies.succeeded(begun, change.stamp)
-            body = moved.take(change)
-            _replace(call, source, copy, body, moved.size_bytes, lasting, state, change)
+            _replace(
+                call,
+                source,
+                state,
+                change,
+                copy=copy,
+                body=moved.take(change),
+                size_bytes=moved.size_bytes,
+                require_infinite_lease=require_infinite_lease,
+            )
             return _made(change, copy, moved)
 
         return await services.change_blob(call, decide)
@@ -173,31 +181,50 @@ async def _complete(
 async def _begin(
     services: Services, call: Call[CopyBlob], source: OpenSource, order: CopyOrder
 ) -> CopyMade:
-    """Commit a copy that is still to be done, and the job that does it."""
+    """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
     copy_id = guid(services.clock)
     job = Job(JobKind.COPY, partition_generation(call), call.blob, copy_id, order)
 
     def decide(state: BlobState, change: BlobChange) -> CopyMade:
         copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
-        _replace(call, source, copy, None, 0, True, state, change)
+        _replace(
+            call,
+            source,
+            state,
+            change,
+            copy=copy,
+            body=None,
+            size_bytes=0,
+            require_infinite_lease=True,
+        )
         change.add_job(job)
         return _made(change, copy, None)
 
-    return await services.change_blob(call, decide)
+    # Before the commit: the copy may begin as soon as its job can be seen.
+    try:
+        await services.copies.hand_over(copy_id, source)
+        return await services.change_blob(call, decide)
+    except BaseException:
+        left = services.copies.take(copy_id)
+        if left is not None:
+            await left.close()
+        raise
 
 
 def _replace(
     call: Call[CopyBlob],
     source: OpenSource,
+    state: BlobState,
+    change: BlobChange,
+    *,
     copy: Copy,
     body: Body,
     size_bytes: int,
-    lasting: bool,
-    state: BlobState,
-    change: BlobChange,
+    require_infinite_lease: bool,
 ) -> None:
+    """Write the destination's head, with the body that the copy has by now."""
     refuse_pending_copy(state.head)
-    if lasting and state.head is not None:
+    if require_infinite_lease and state.head is not None:
         copies.require_infinite_lease(state.head.lease, state.now)
     properties = source.properties
     if copies.is_pending(copy):

@@ -64,7 +64,8 @@ class BlobRow(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class BlobPage:
     """Result: rows and prefixes in order of names, where the next page begins (None = nothing is
-    left), and the store time at which leases are to be judged."""
+    left), and store time before they were read (0 = no row has a lease). A row's lease is judged at
+    that time, or at its version when that is later."""
 
     items: list[BlobRow | Prefix]
     marker: Position | None
@@ -84,16 +85,28 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
         reason = "Snapshots cannot be listed with a delimiter."
         raise errors.invalid_query("include", SNAPSHOTS, reason)
     page = Page[BlobRow](given.prefix, given.delimiter, given.max_results, given.start)
+    # A crowd of large listings must not be in memory together; those ahead never wait for a client.
+    async with services.listings:
+        return await _list(services, call, page, snapshots, uncommitted)
+
+
+async def _list(
+    services: Services,
+    call: Call[ListBlobs],
+    page: Page[BlobRow],
+    snapshots: bool,
+    uncommitted: bool,
+) -> BlobPage:
     keyspace = keys.blobs(partition_generation(call))
+    # First: a lease that was renewed in time must not be judged by its old record at a later time.
+    now = await services.store.now()
     await pages.fill(
         services.store, keyspace, page, lambda faces: _rows(faces, snapshots, uncommitted)
     )
     # Last: a container that is there now was there all the time, and nothing of it was swept.
     await services.check_place(call)
-    leased = [
-        item.version for item in page.items if not isinstance(item, Prefix) and item.blob.lease
-    ]
-    return BlobPage(page.items, page.marker, await services.time_of(leased) if leased else 0)
+    leased = any(not isinstance(item, Prefix) and item.blob.lease for item in page.items)
+    return BlobPage(page.items, page.marker, now if leased else 0)
 
 
 def _rows(

@@ -46,8 +46,9 @@ class ContainerRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ContainerPage:
-    """Result: rows in order of names, where the next page begins (None = nothing is left), and the
-    store time at which leases are to be judged."""
+    """Result: rows in order of names, where the next page begins (None = nothing is left), and
+    store time before they were read (0 = no row has a lease). A row's lease is judged at that time,
+    or at its version when that is later."""
 
     items: list[ContainerRow]
     marker: Position | None
@@ -58,11 +59,13 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     """List Containers of the account. A page may be short and have a marker."""
     given = call.input
     page = Page[ContainerRow](given.prefix, "", given.max_results, given.start)
+    # First: a lease that was renewed in time must not be judged by its old record at a later time.
+    now = await services.store.now()
     await pages.fill(services.store, keys.containers(call.account), page, _rows)
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
-    leased = [item.version for item in items if item.record.lease]
-    return ContainerPage(items, page.marker, await services.time_of(leased) if leased else 0)
+    leased = any(item.record.lease for item in items)
+    return ContainerPage(items, page.marker, now if leased else 0)
 
 
 def _rows(faces: Sequence[Face]) -> Iterator[tuple[bytes, bytes, ContainerRow]]:

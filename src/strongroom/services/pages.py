@@ -25,9 +25,10 @@ async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) ->
     Each read is of one committed state and goes on where the last one ended, so whatever stands
     still meanwhile is listed exactly once.
     """
-    scanned = least = 0
+    scanned = least = scanned_bytes = 0
     while not page.done:
-        if scanned >= limits.LIST_SCANNED_RECORDS_MAX:
+        too_many = scanned >= limits.LIST_SCANNED_RECORDS_MAX
+        if too_many or scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX:
             page.cut()
             return
         # Where much cannot be seen, a small page must not read on in small steps; where a prefix
@@ -37,4 +38,5 @@ async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) ->
         found = await engine.scan(keyspace, Position(*page.first), until, want)
         page.feed(rows(found.faces), found.resume)
         scanned += len(found.faces)
+        scanned_bytes += sum(len(face.value) for face in found.faces)
         least = 2 * want if page.first == found.resume else 0

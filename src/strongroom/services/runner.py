@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from strongroom import errors
+from strongroom import errors, limits
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.clock import Clock
 from strongroom.engines.base import Commit, Key, Record, Ref, Step, Store, Write
@@ -24,12 +24,14 @@ from strongroom.services.calls import Asker, Call, Place
 from strongroom.services.changes import BlobChange
 from strongroom.services.copy_sources import CopySources
 from strongroom.services.guard import guard_blob, guard_container, same_place
+from strongroom.services.precedence import Precedence
 from strongroom.services.waiting import NotYet, Waiting
 from strongroom.store import keys, records
 from strongroom.store.bodies import Readers
-from strongroom.store.records import BlobRecord, ContainerRecord, Upload
+from strongroom.store.records import BlobRecord, Codec, ContainerRecord, Upload
 
 T = TypeVar("T")
+R = TypeVar("R", BlobRecord, ContainerRecord)
 
 # What may turn out otherwise a moment later, when the client said that it wants to wait for that.
 _WAITABLE = (errors.NOT_MODIFIED, errors.BLOB_NOT_FOUND)
@@ -79,6 +81,8 @@ class Services:
         self.readers = Readers()
         self.copies = CopySources()
         self.work = asyncio.Event()
+        self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
+        self.block_lists = Precedence()
         self.waiting = Waiting(store)
 
     async def place(self, account: str, container: str) -> Place | None:
@@ -136,14 +140,11 @@ class Services:
         place_record: Record | None = None
         if seen is None:
             # The container was looked at a moment ago, within this same request.
-            named, *rest = await self.store.read(refs)
+            (named, *rest), blob, now = await self._look(records.BLOB, refs)
         else:
-            place_record, named, *rest = await self.store.read([place_ref, *refs])
+            found, blob, now = await self._look(records.BLOB, [place_ref, *refs], 1)
+            place_record, named, *rest = found
             _check_place(call, place_record)
-        blob = records.BLOB.of(named)
-        now = 0 if blob is None else blob.modified
-        if named is not None and blob is not None and blob.lease is not None:
-            now = await self.time_of((named.version,))
         try:
             guard_blob(call, blob, now)
         except StorageError as error:
@@ -163,13 +164,27 @@ class Services:
         """Refuse early, on committed state, what the serial point would refuse too: before a large
         body is read. Raises: as guard_blob."""
         place_ref, named_ref = self._blob_refs(call)
-        place_record, named = await self.store.read([place_ref, named_ref])
-        _check_place(call, place_record)
-        blob = records.BLOB.of(named)
-        now = 0
-        if named is not None and blob is not None and blob.lease is not None:
-            now = await self.time_of((named.version,))
+        found, blob, now = await self._look(records.BLOB, [place_ref, named_ref], 1)
+        _check_place(call, found[0])
         guard_blob(call, blob, now)
+
+    async def _look(
+        self, table: Codec[R], refs: Sequence[Ref], at: int = 0
+    ) -> tuple[list[Record | None], R | None, int]:
+        """Records, the one at index `at` decoded, and a time at which it was as it was read.
+
+        That is store time where it depends on time (it has a lease), else its own modification.
+        """
+        found = await self.store.read(refs)
+        record = table.of(found[at])
+        if record is None or record.lease is None:
+            return found, record, 0 if record is None else record.modified
+        # Telling the time may take a while, in which a lease may be renewed: time first, then the
+        # record, which cannot be judged at a time that it has not lived to see.
+        now = await self.store.now()
+        found = await self.store.read(refs)
+        again = found[at]
+        return found, table.of(again), now if again is None else max(now, again.version)
 
     def _blob_refs(self, call: Call[Any]) -> tuple[Ref, Ref]:
         partition = keys.blob(partition_generation(call), call.blob)
@@ -233,13 +248,9 @@ class Services:
 
     async def _view_container_now(self, call: Call[Any]) -> tuple[ContainerRecord, int]:
         ref = keys.container(call.account, call.container)
-        (found,) = await self.store.read([ref])
+        (found,), container, now = await self._look(records.CONTAINER, [ref])
         _check_place(call, found)
-        container = records.CONTAINER.of(found)
         assert container is not None and found is not None
-        now = container.modified
-        if container.lease is not None:
-            now = await self.time_of((found.version,))
         try:
             guard_container(call, container, now)
         except StorageError as error:

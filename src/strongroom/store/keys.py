@@ -109,9 +109,15 @@ def retired_range() -> tuple[bytes, bytes]:
 
 
 def staged(upload: int, block_id: bytes, content: int) -> Key:
-    """A staged block. The content's number ends the key, so staging an id again adds a record and
-    the last one of an id is its latest: a block that a list is about to commit never vanishes."""
+    """A staged block. The content's number ends the key: of those that were staged at once under
+    one id, the last is the latest."""
     return Key(True, STAGED + number(upload) + bytes((len(block_id),)) + block_id + number(content))
+
+
+def staged_as(upload: int, block_id: bytes) -> tuple[bytes, bytes]:
+    """(first, until) of the blocks that one upload has staged under one id."""
+    last = (1 << 64) - 1
+    return staged(upload, block_id, 0).name, staged(upload, block_id, last).name
 
 
 def staged_range(upload: int) -> tuple[bytes, bytes]:

@@ -6,6 +6,7 @@ Block List".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final, Literal, cast
 
@@ -14,6 +15,9 @@ from strongroom.errors import StorageError
 from strongroom.wire import xml
 
 Kind = Literal["Committed", "Uncommitted", "Latest"]
+# In a long document, one long tag or text is an attack: a million attributes of one element, or a
+# text that is put together from a thousand pieces, would take a second.
+_LONG_PIECE: Final = re.compile(rb"<[^<]{4096}")
 _KINDS: Final = frozenset(("Committed", "Uncommitted", "Latest"))
 
 
@@ -22,6 +26,9 @@ def read_block_list(body: bytes) -> list[tuple[Kind, str]]:
 
     Raises: InvalidXmlDocument, BlockListTooLong, RequestBodyTooLarge.
     """
+    is_long = limits.XML_BODY_BYTES_MAX < len(body) <= limits.BLOCK_LIST_BODY_BYTES_MAX
+    if is_long and _LONG_PIECE.search(body):
+        raise xml.invalid_document("A tag or a text is too long.")
     entries: list[tuple[Kind, str]] = []
     reader = _Reader(entries)
     xml.parse(body, limits.BLOCK_LIST_BODY_BYTES_MAX, reader.start, reader.end, reader.text)
