@@ -379,6 +379,19 @@ def test_a_copy_that_lost_its_open_source_opens_it_again() -> None:
     run(test)
 
 
+def test_a_copy_of_a_source_that_changed_meanwhile_fails() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "source", bytes(COPY_AT_ONCE_BYTES_MAX + 1))
+        await do.start_copy(on, "source", "copy")
+        await on.copies.close()
+        await do.put(on, "source", b"another")
+        await swept(on, sweeper)
+        assert await do.read(on, "copy") == b""
+
+    run(test)
+
+
 def test_a_copy_whose_container_is_gone_is_given_up() -> None:
     async def test() -> None:
         on, sweeper = await fresh()

@@ -118,7 +118,7 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
         source = await services.copies.open_remote(url, wanted)
         order = CopyOrder(
             url=url,
-            etag=_bound(source, wanted),
+            etag=source.etag,
             metadata=metadata,
             destination=destination,
         )
@@ -130,15 +130,11 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
         generation=local.generation,
         blob=local.blob,
         snapshot=local.snapshot,
-        etag=_bound(source, wanted),
+        etag=source.etag,
         metadata=metadata,
         destination=destination,
     )
     return source, order
-
-
-def _bound(source: OpenSource, wanted: Conditions) -> str | None:
-    return None if wanted is conditional.NONE else source.etag
 
 
 async def _complete(

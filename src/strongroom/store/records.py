@@ -136,8 +136,8 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
 
     Either the blob `blob` (or its snapshot) in `container` of this server while that has
     `generation`, or `url` elsewhere, with the signature that was given in it. `etag` is what the
-    source must still have when conditions were put on it. `metadata` None = the source's.
-    `destination` is the account/container that must still have the job's generation.
+    source must still have when it is opened again (None: it had none). `metadata` None = the
+    source's. `destination` is the account/container that must still have the job's generation.
     """
 
     account: str = ""

@@ -1,0 +1,78 @@
+"""The open source of a pending copy is there before the copy's job can be seen, and is given up
+with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from strongroom.engines.base import CommitUnknown, Partition
+from strongroom.errors import StorageError
+from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
+from strongroom.operations import blob
+from strongroom.services.runner import Services
+from strongroom.store import keys
+from tests.services import blob_calls as do
+from tests.services.container_calls import run
+from tests.services.sweeps import fresh, swept
+
+LARGE = b"x" * (COPY_AT_ONCE_BYTES_MAX + 1)
+
+
+def after_the_next_commit(on: Services, act: Any) -> None:
+    """Something happens when a copy was committed, before its request goes on."""
+    real = on.store.update
+
+    async def update(partition: Partition, reads: Any, decide: Any) -> Any:
+        result = await real(partition, reads, decide)
+        if partition.keyspace != keys.JOBS:
+            on.store.update = real  # type: ignore[method-assign]
+            await act()
+        return result
+
+    on.store.update = update  # type: ignore[method-assign]
+
+
+def test_a_job_that_is_seen_first_finds_the_source() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "source", LARGE)
+        opened: list[bool] = []
+
+        async def sweep() -> None:
+            opened.extend(bool(on.copies._open) for _ in "1")
+            await swept(on, sweeper)
+
+        after_the_next_commit(on, sweep)
+        await do.start_copy(on, "source", "copy")
+        assert opened == [True]
+        assert not on.copies._open, "no source is held that no copy will take"
+        assert not on.readers._active
+        assert await do.read(on, "copy") == LARGE
+
+    run(test)
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_copy_that_was_not_committed_leaves_no_source(unknown: bool) -> None:
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put(on, "source", LARGE)
+        if unknown:
+
+            async def lost() -> None:
+                raise CommitUnknown("the answer was lost")
+
+            after_the_next_commit(on, lost)
+            with pytest.raises(CommitUnknown):
+                await do.start_copy(on, "source", "copy")
+        else:
+            await do.start_copy(on, "source", "copy")
+            await on.copies.close()
+            with pytest.raises(StorageError):
+                await do.start_copy(on, "source", "copy")
+        assert not on.copies._open and not on.readers._active
+        assert await do.run(on, blob.GET_BLOB_PROPERTIES, "source", None)
+
+    run(test)

@@ -1,0 +1,132 @@
+"""A lease is judged at a moment at which its record was the committed one: telling the time may
+take a while, in which a lease can be renewed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from strongroom.operations import blob, container, lease, listings
+from strongroom.services import leasing, list_blobs, list_containers
+from strongroom.services.calls import Call
+from strongroom.services.list_blobs import ListBlobs
+from strongroom.services.list_containers import ListContainers
+from strongroom.services.runner import Services
+from tests.services import blob_calls as do
+from tests.services.container_calls import call, placed, run
+from tests.services.sweeps import fresh
+
+ID = "11111111-1111-1111-1111-111111111111"
+
+
+async def leased(container_too: bool = False) -> Services:
+    """A blob, or a container, whose lease of 15 seconds has almost run out."""
+    on, _ = await fresh()
+    await do.put(on, "b", b"x")
+    if container_too:
+        await leasing.lease_container(on, await placed(on, leasing.AcquireLease(15, ID)))
+    else:
+        await do.run(on, lease.ACQUIRE_BLOB_LEASE, "b", leasing.AcquireLease(15, ID))
+    on.store.advance(14.9)
+    return on
+
+
+def slow_time(on: Services, renew: Callable[[], Awaitable[Any]]) -> None:
+    """The next look at the time waits: meanwhile the lease is renewed, and its old end passes."""
+    real = on.store.now
+
+    async def now() -> int:
+        on.store.now = real  # type: ignore[method-assign]
+        await renew()
+        on.store.advance(0.2)
+        return await real()
+
+    on.store.now = now  # type: ignore[method-assign]
+
+
+async def renew_blob(on: Services) -> None:
+    await do.run(on, lease.RENEW_BLOB_LEASE, "b", leasing.RenewLease(), lease_id=ID)
+
+
+async def renew_container(on: Services) -> None:
+    renewal = await placed(on, leasing.RenewLease(), lease_id=ID)
+    await leasing.lease_container(on, renewal)
+
+
+@pytest.mark.parametrize("wait_s", [0, 5])
+def test_reads_of_a_blob(wait_s: int) -> None:
+    async def test() -> None:
+        on = await leased()
+        slow_time(on, lambda: renew_blob(on))
+        operation = blob.GET_BLOB_PROPERTIES
+        view = await do.run(on, operation, "b", None, lease_id=ID, wait_s=wait_s)
+        assert view.blob.lease is not None and view.blob.lease.id == ID
+
+    run(test)
+
+
+def test_checks_before_a_body_is_read() -> None:
+    async def test() -> None:
+        on = await leased()
+        asked: Call[Any] = await placed(on, blob="b", rule=blob.PUT_BLOB.rule, lease_id=ID)
+        slow_time(on, lambda: renew_blob(on))
+        await on.check_blob(asked)
+
+    run(test)
+
+
+def test_reads_of_a_container() -> None:
+    async def test() -> None:
+        on = await leased(container_too=True)
+        rule = container.GET_CONTAINER_PROPERTIES.rule
+        asked: Call[Any] = await placed(on, rule=rule, lease_id=ID)
+        slow_time(on, lambda: renew_container(on))
+        record, _ = await on.view_container(asked)
+        assert record.lease is not None and record.lease.id == ID
+
+    run(test)
+
+
+def test_listings() -> None:
+    """The renewal comes between the page and the time, or before both: never after it."""
+
+    async def test() -> None:
+        on = await leased()
+        slow_time(on, lambda: renew_blob(on))
+        page = await list_blobs.list_blobs(on, await placed(on, ListBlobs()))
+        (row,) = page.items
+        assert isinstance(row, list_blobs.BlobRow)
+        item = listings._blob(row, max(page.now, row.version), False, False, False)
+        assert (item.lease_status, item.lease_state) == ("locked", "leased")
+        on = await leased(container_too=True)
+        slow_time(on, lambda: renew_container(on))
+        found = await list_containers.list_containers(on, call(ListContainers(), container=""))
+        (one,) = found.items
+        shown = listings._container(one, max(found.now, one.version), False)
+        assert (shown.lease_status, shown.lease_state) == ("locked", "leased")
+
+    run(test)
+
+
+def test_rows_are_judged_no_later_than_they_were_read() -> None:
+    """A row of a page is not judged at the time of one that was written after it was read."""
+
+    async def test() -> None:
+        on = await leased()
+        real = on.store.scan
+
+        async def scan(*given: Any) -> Any:
+            page = await real(*given)
+            on.store.advance(20)
+            return page
+
+        on.store.scan = scan  # type: ignore[method-assign, assignment]
+        page = await list_blobs.list_blobs(on, await placed(on, ListBlobs()))
+        (row,) = page.items
+        assert isinstance(row, list_blobs.BlobRow)
+        item = listings._blob(row, max(page.now, row.version), False, False, False)
+        assert (item.lease_status, item.lease_state) == ("locked", "leased")
+
+    run(test)

@@ -1,0 +1,171 @@
+"""Blocks that are staged again: acknowledged ones are never lost, and they count once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from strongroom import limits
+from strongroom.engines.base import Item, Partition
+from strongroom.operations import block
+from strongroom.services import blocks
+from strongroom.services.runner import Services
+from strongroom.store import keys, records
+from tests.services import blob_calls as do
+from tests.services.container_calls import refused, run
+from tests.services.sweeps import drop_container, fresh, swept
+
+BIG = 20_000
+
+
+async def uncommitted(on: Services) -> list[int]:
+    """The lengths of the blocks that are staged."""
+    lists = await do.run(on, block.GET_BLOCK_LIST, "b", blocks.GetBlockList(True, True))
+    return [item.size_bytes for item in lists.uncommitted]
+
+
+def when_blocks_have_been_read(on: Services, name: str, data: bytes) -> list[asyncio.Task[None]]:
+    """Another request stages a block as soon as a list has read what is staged; its commit has
+    been let in before the list's."""
+    real = on.store.read_range
+    tasks: list[asyncio.Task[None]] = []
+
+    async def read_range(
+        partition: Partition, hidden: bool, first: bytes, until: bytes | None, max_records: int
+    ) -> list[Item]:
+        found = await real(partition, hidden, first, until, max_records)
+        if not tasks and max_records > 100:
+            tasks.append(asyncio.create_task(do.stage(on, "b", name, data)))
+            for _ in range(20):
+                await asyncio.sleep(0)
+        return found
+
+    on.store.read_range = read_range  # type: ignore[method-assign]
+    return tasks
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_block_staged_while_its_list_is_made_is_in_the_blob_or_still_staged(
+    ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it comes before the list (as from another process) or gives way to it."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.stage(on, "b", "0", b"old" * BIG)
+        if ahead:
+
+            async def at_once(partition: Partition) -> None:
+                """No giving way."""
+
+            monkeypatch.setattr(on.block_lists, "give_way", at_once)
+        tasks = when_blocks_have_been_read(on, "0", b"new!" * BIG)
+        await do.commit(on, "b", ["0"])
+        await tasks[0]
+        if ahead:
+            assert await do.read(on, "b") == b"new!" * BIG and await uncommitted(on) == []
+        else:
+            assert await do.read(on, "b") == b"old" * BIG
+            assert await uncommitted(on) == [4 * BIG], "it comes after the list, and is kept"
+
+    run(test)
+
+
+def test_a_refused_list_is_judged_with_what_was_staged_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.stage(on, "b", "0", b"x")
+
+        async def at_once(partition: Partition) -> None:
+            """No giving way."""
+
+        monkeypatch.setattr(on.block_lists, "give_way", at_once)
+        tasks = when_blocks_have_been_read(on, "1", b"y")
+        await do.commit(on, "b", ["0", "1"])
+        await tasks[0]
+        assert await do.read(on, "b") == b"xy"
+
+    run(test)
+
+
+def test_a_list_is_not_overtaken_for_ever() -> None:
+    """While many stage without a pause, a list is committed."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.stage(on, "b", "000", b"x")
+        done = asyncio.Event()
+
+        async def stage(number: int) -> None:
+            for _ in range(500):
+                if done.is_set():
+                    return
+                await do.stage(on, "b", f"{number:03}", b"y")
+            raise AssertionError("the list was not committed in all that time")
+
+        stagers = [asyncio.create_task(stage(number)) for number in range(1, 9)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await do.commit(on, "b", ["000"])
+        done.set()
+        await asyncio.gather(*stagers)
+        assert await do.read(on, "b") == b"x"
+        assert not on.block_lists._taken
+
+    run(test)
+
+
+def test_an_id_counts_once_however_often_it_is_staged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UNCOMMITTED_BLOCKS_MAX", 2)
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for number in range(10):
+            await do.stage(on, "b", "1", b"x" * (number + 1))
+            await do.stage(on, "b", "2", b"y")
+        assert await uncommitted(on) == [10, 1]
+        assert len(do.left(on)[1]) == 2, "what was replaced takes no space"
+        assert await refused(do.stage(on, "b", "3", b"z")) == (409, "BlockCountExceedsLimit")
+        await do.commit(on, "b", ["1", "2"])
+        assert await do.read(on, "b") == b"x" * 10 + b"y"
+        await drop_container(on)
+        await swept(on, sweeper)
+        assert do.left(on) == ([], [])
+
+    run(test)
+
+
+def test_an_id_that_many_stage_at_once() -> None:
+    """The count is that of the records, whatever the order of commits."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        for _ in range(3):
+            await asyncio.gather(*(do.stage(on, "b", "1", b"x" * size) for size in range(1, 9)))
+            found = [ref for ref, _ in do.left(on)[0] if ref.key.name[:1] == keys.STAGED]
+            upload = next(one for one in do.left(on)[0] if one[0].key == keys.UPLOAD_KEY)
+            assert records.UPLOAD.decode(upload[1].value).count == len(found)
+        await do.stage(on, "b", "1", b"last")
+        assert await uncommitted(on) == [4]
+        await do.commit(on, "b", ["1"])
+        await swept(on, sweeper)
+        assert await do.read(on, "b") == b"last" and len(do.left(on)[1]) == 1
+
+    run(test)
+
+
+def test_a_block_in_the_blob_outlives_its_id_staged_anew() -> None:
+    """The record of its staging is still there when the id is staged again: it is another's now."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.stage(on, "b", "1", b"old")
+        await do.commit(on, "b", ["1"])
+        await do.stage(on, "b", "1", b"new")
+        await swept(on, sweeper)
+        assert await do.read(on, "b") == b"old" and await uncommitted(on) == [3]
+
+    run(test)
