@@ -94,6 +94,17 @@ def test_until_a_container_exists(
     assert expect(waiting.result(timeout=SOON_S), 200).etag == made.etag
 
 
+def test_waiting_tells_strangers_nothing(
+    client: Client, container: str, new_name: Callable[[], str]
+) -> None:
+    """B-PUB-02 B-WAI-03: who may not look is refused at once, there or not."""
+    for name in (container, new_name()):
+        begun = time.monotonic()
+        answer = client.anonymous.get(f"/{name}?restype=container", LONG)
+        expect(answer, 401, "NoAuthenticationInformation")
+        assert time.monotonic() - begun < SOON_S
+
+
 def test_a_container_that_never_exists(client: Client, new_name: Callable[[], str]) -> None:
     """B-WAI-03."""
     before = time.monotonic()

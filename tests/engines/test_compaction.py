@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -159,5 +160,35 @@ def test_no_segment_goes_while_a_backup_holds_them(tmp_path: Path) -> None:
             assert set((tmp_path / "data" / "segments").iterdir()) >= names
             held.release()
             await _until_small(tmp_path, SEGMENT_BYTES)
+
+    asyncio.run(prove())
+
+
+def _hide_oldest_segment(root: Path) -> Callable[[], None]:
+    """Put a directory in the place of a segment: opening it works, reading it fails."""
+    victim = min((root / "data" / "segments").iterdir(), key=lambda path: path.name)
+    hidden = victim.with_suffix(".aside")
+    victim.rename(hidden)
+    victim.mkdir()
+
+    def restore() -> None:
+        victim.rmdir()
+        hidden.rename(victim)
+
+    return restore
+
+
+def test_a_segment_that_cannot_be_read_is_left_alone_and_stops_nothing(tmp_path: Path) -> None:
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        async with store_on(disk) as store:
+            ids = await _store_bodies(store, range(8))
+            await _drop(store, ids, [0, 1, 2])
+            restore = _hide_oldest_segment(tmp_path)
+            assert await store.compact_once()
+            assert not await store.compact_once(), "it is not tried again"
+            restore()
+            await _all_there(store, ids)
+            await _store_bodies(store, range(20, 22))
 
     asyncio.run(prove())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
@@ -134,16 +134,16 @@ class Compactor:
 
     def _copy_bytes(self, path: str, source: Location, descriptor: int, offset: int) -> bool:
         checksum = done = 0
-        with open(path, "rb", buffering=0) as file:
-            file.seek(source.offset)
-            while done < source.length:
-                piece = file.read(min(_PIECE_BYTES, source.length - done))
-                if not piece:
-                    return False
+        try:
+            for piece in _pieces(path, source):
                 checksum = crc64(piece, checksum)
                 self._segments.files.write_at(descriptor, piece, offset + done)
                 done += len(piece)
-        return checksum == source.crc64
+        except _Unreadable as error:
+            # What cannot be read stays where it is: no reason to stop serving the rest.
+            _log.critical("%s cannot be read: %s", path, error)
+            return False
+        return done == source.length and checksum == source.crc64
 
     def _repoint(self, moves: Sequence[_Move], group: Group) -> None:
         for content_id, source, target in moves:
@@ -160,3 +160,22 @@ def _page(rows: Sequence[tuple[int, Location]]) -> Sequence[tuple[int, Location]
         if size_bytes >= _PAGE_BYTES:
             return rows[:count]
     return rows
+
+
+class _Unreadable(Exception):
+    """The old place of a content cannot be read; the new one is not to blame."""
+
+
+def _pieces(path: str, source: Location) -> Iterator[bytes]:
+    done = 0
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(source.offset)
+            while done < source.length:
+                piece = file.read(min(_PIECE_BYTES, source.length - done))
+                if not piece:
+                    return
+                done += len(piece)
+                yield piece
+    except OSError as error:
+        raise _Unreadable(str(error)) from error

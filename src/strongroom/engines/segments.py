@@ -243,8 +243,9 @@ class SegmentStore:
     def unpin(self, segment: Segment) -> None:
         """Give a pin back; the last one of a segment that is gone takes the file with it."""
         segment.pins -= 1
-        if segment.gone and not segment.pins:
-            self.reap()
+        if segment.gone and not segment.pins and not self.reap():
+            # A backup keeps the files just now: somebody must come back for this one.
+            self._on_dead_space()
 
     def retire(self, segment: Segment) -> None:
         """No row points into the segment, durably: it goes with its last pin."""

@@ -136,7 +136,7 @@ async def _answer(context: Context, asked: Asked) -> Response:
     operation = context.routes.match(request.method, asked.resource, asked.query, request.headers)
     asked.operation = operation
     asked.version = await _version(context, asked, claim)
-    place = await _place(context, operation, asked)
+    place = await _place(context, operation, asked, claim)
 
     def admit(there: Place | None) -> Grant:
         return _admit(context, asked, claim, operation, there)
@@ -187,7 +187,9 @@ def _is_version(text: str) -> bool:
     return shaped and digits.isascii() and digits.isdigit() and text >= OLDEST_VERSION
 
 
-async def _place(context: Context, operation: Operation, asked: Asked) -> Place | None:
+async def _place(
+    context: Context, operation: Operation, asked: Asked, claim: Claim
+) -> Place | None:
     target = asked.target
     if target.container is None or operation.resource is Resource.ANY:
         return None
@@ -195,6 +197,8 @@ async def _place(context: Context, operation: Operation, asked: Asked) -> Place 
     if place is None and operation.waits and operation.resource is Resource.CONTAINER:
         wait_s = fields.wait_s(asked.request, operation.waits)
         if wait_s:
+            # Who may not look gets no hint, by waiting, that there is nothing.
+            _admit(context, asked, claim, operation, None)
             return await context.services.await_place(
                 target.account, target.container, wait_s, asked.request
             )

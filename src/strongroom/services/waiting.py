@@ -135,7 +135,10 @@ class Waiting:
             for ref, version in watched
         ]
         try:
-            await asyncio.wait((*sleepers, left), return_when=asyncio.FIRST_COMPLETED)
+            # The sleepers are registered after this; a stop in between has woken none of them.
+            await asyncio.sleep(0)
+            if not self._stopping:
+                await asyncio.wait((*sleepers, left), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for sleeper in sleepers:
                 sleeper.cancel()
