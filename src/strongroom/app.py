@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from strongroom.auth.accounts import Account, AccountsError, development_account
+from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
     ConfigError,
@@ -28,15 +29,16 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.operations.blob_service import ROUTES
+from strongroom.operations import blob_service, queue_service, table_service
+from strongroom.operations.endpoint import Endpoint
 from strongroom.servers import open_files, pipeline
 from strongroom.servers.accounts_file import ServedAccounts
+from strongroom.servers.admission import Context
 from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.http import HttpServer, HttpSettings
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
-from strongroom.servers.pipeline import Context
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.runner import Services
@@ -46,6 +48,10 @@ from strongroom.wire.http import Request, Response
 # How long a thread may keep the interpreter while another wants it: the commit thread must get it
 # back quickly when its sync is over.
 _SWITCH_INTERVAL_S: Final = 0.0005
+ENDPOINTS: Final = {
+    endpoint.service: endpoint
+    for endpoint in (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
+}
 _log = logging.getLogger(__name__)
 
 
@@ -69,14 +75,14 @@ class App:
     store: MemoryStore | EmbeddedStore
     services: Services
     accounts: ServedAccounts
-    blob_port: int
+    ports: dict[Service, int]
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.settings = settings
         self.failed: asyncio.Future[EngineError] | None = None
         self.certificate: Path | None = None  # the one that the server made itself
         self._clock = clock
-        self._http: HttpServer | None = None
+        self._http: list[HttpServer] = []
         self._closing: list[Callable[[], Awaitable[object]]] = []
 
     async def start(self) -> None:
@@ -103,12 +109,13 @@ class App:
         """Drain and close: no new connections, requests in flight are finished, everything that
         was accepted is durable. Returns whether every request finished. Idempotent."""
         finished = True
-        if self._http is not None:
+        if self._http:
             # Whoever waits for a change would hold up the end for a minute.
             self.services.waiting.stop()
             self.store.watchers.wake_all()
-            finished = await self._http.drain(self.settings.drain_timeout_s)
-            self._http = None
+            limit_s = self.settings.drain_timeout_s
+            finished = all(await asyncio.gather(*(http.drain(limit_s) for http in self._http)))
+            self._http = []
         await self._close()
         return finished
 
@@ -168,35 +175,44 @@ class App:
     async def _listen(self, tls: ssl.SSLContext | None) -> None:
         telemetry = Telemetry(self._connections, self._waiters)
         own = self._own_endpoints(telemetry)
-        context = Context(
+        settings = self.settings
+        bounds = HttpSettings(connections_max=open_files.connections_max() // len(ENDPOINTS))
+        wanted = {
+            Service.BLOB: settings.blob_port,
+            Service.QUEUE: settings.queue_port,
+            Service.TABLE: settings.table_port,
+        }
+        self.ports = {}
+        for service, endpoint in ENDPOINTS.items():
+            context = self._context(endpoint)
+            http = _server(context, own, bounds, telemetry, tls)
+            # Told at once: a later port that cannot be had closes those before it.
+            self._closing.append(http.close)
+            self.ports[service] = await self._open(http, wanted[service])
+            self._http.append(http)
+            if service is Service.BLOB:
+                locator = CopyLocator(context, frozenset({self.ports[service]}))
+                self.services.copies.locate = locator.locate
+        self._sweep()
+
+    def _context(self, endpoint: Endpoint) -> Context:
+        settings = self.settings
+        return Context(
             self.services,
-            ROUTES,
+            endpoint,
             self.accounts,
             self._clock,
-            suffixes=self.settings.host_suffixes,
-            strict=self.settings.strict,
+            suffixes=(f"{endpoint.service.value}.localhost", *settings.host_suffixes),
+            strict=settings.strict,
         )
 
-        async def handle(request: Request) -> Response:
-            if request.path.startswith(PREFIX):
-                return await own.respond(request)
-            return await pipeline.respond(context, request)
-
-        def render(error: StorageError, request: Request | None) -> Response:
-            return pipeline.refuse(context, error, request)
-
-        bounds = HttpSettings(connections_max=open_files.connections_max())
-        http = HttpServer(handle, render, settings=bounds, observe=telemetry.observe, tls=tls)
-        host, port = self.settings.host, self.settings.blob_port
+    async def _open(self, http: HttpServer, port: int) -> int:
+        host = self.settings.host
         try:
-            self.blob_port = await http.listen(host.strip("[]"), port)
+            return await http.listen(host.strip("[]"), port)
         except OSError as error:
             reason = error.strerror or str(error)
             raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from error
-        self._http = http
-        locator = CopyLocator(context, frozenset({self.blob_port}))
-        self.services.copies.locate = locator.locate
-        self._sweep()
 
     def _sweep(self) -> None:
         sweeping = asyncio.create_task(Sweeper(self.services).run())
@@ -210,7 +226,7 @@ class App:
     def _own_endpoints(self, telemetry: Telemetry) -> OwnEndpoints:
         settings = self.settings
         return OwnEndpoints(
-            is_ready=lambda: self._http is not None and not self._http.draining,
+            is_ready=lambda: bool(self._http) and not self._http[0].draining,
             is_durable=settings.data is not None,
             metrics=telemetry.exposition,
             metrics_anywhere=settings.metrics_anywhere,
@@ -219,10 +235,30 @@ class App:
         )
 
     def _connections(self) -> int:
-        return 0 if self._http is None else self._http.connection_count
+        return sum(http.connection_count for http in self._http)
 
     def _waiters(self) -> int:
         return len(self.store.watchers)
+
+
+def _server(
+    context: Context,
+    own: OwnEndpoints,
+    bounds: HttpSettings,
+    telemetry: Telemetry,
+    tls: ssl.SSLContext | None,
+) -> HttpServer:
+    """The HTTP server of one service; the server's own endpoints are on every port."""
+
+    async def handle(request: Request) -> Response:
+        if request.path.startswith(PREFIX):
+            return await own.respond(request)
+        return await pipeline.respond(context, request)
+
+    def render(error: StorageError, request: Request | None) -> Response:
+        return pipeline.refuse(context, error, request)
+
+    return HttpServer(handle, render, settings=bounds, observe=telemetry.observe, tls=tls)
 
 
 def _source_hosts(settings: Settings) -> SourceHosts:

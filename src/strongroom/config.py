@@ -22,7 +22,6 @@ from strongroom.auth.accounts import (
     parse_account,
     parse_accounts,
 )
-from strongroom.wire.path import BLOB_SUFFIXES
 
 DEFAULT_DATA: Final = Path("strongroom-data")
 DEFAULT_HOST: Final = "127.0.0.1"
@@ -63,7 +62,8 @@ class AccountSources:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set on a server. `data` None = in memory."""
+    """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
+    below which a label is an account, beside blob.localhost, queue.localhost, table.localhost."""
 
     data: Path | None = DEFAULT_DATA
     host: str = DEFAULT_HOST
@@ -74,7 +74,7 @@ class Settings:
     tls: TlsFiles | SelfMade | None = None
     test_clock: bool = False
     allow_development_key: bool = False
-    host_suffixes: tuple[str, ...] = BLOB_SUFFIXES
+    host_suffixes: tuple[str, ...] = ()
     copy_source_hosts: tuple[str, ...] = ()
     metrics_anywhere: bool = False
     log_level: LogLevel = "warning"

@@ -1,6 +1,7 @@
 """THE error table: every error a client can see, with its code, HTTP status and message.
 
-Lives here: the rows and the one exception that carries a row. Nothing else in the project invents a
+Lives here: the rows that all services share and those of blobs (queue_errors.py and table_errors.py
+hold the others), and the one exception that carries a row. Nothing else in the project invents a
 code, a status or a message text. Must not live here: how an error is rendered (wire/errors_xml.py).
 Source: "Status and error codes" and "Blob service error codes" of the Azure Storage REST reference;
 rows marked *ours* name situations that Azure does not have.
@@ -89,10 +90,11 @@ def out_of_range_query(name: str, value: str, minimum: int, maximum: int) -> Sto
 _TABLE: Final[list[ErrorCode]] = []
 
 
-def _row(code: str, status: int, message: str) -> ErrorCode:
-    row = ErrorCode(code, status, message)
-    _TABLE.append(row)
-    return row
+def row(code: str, status: int, message: str) -> ErrorCode:
+    """Add a row: here, in queue_errors.py and table_errors.py only."""
+    made = ErrorCode(code, status, message)
+    _TABLE.append(made)
+    return made
 
 
 def table() -> tuple[ErrorCode, ...]:
@@ -100,581 +102,581 @@ def table() -> tuple[ErrorCode, ...]:
     return tuple(_TABLE)
 
 
-ACCOUNT_ALREADY_EXISTS = _row("AccountAlreadyExists", 409, "The specified account already exists.")
-ACCOUNT_BEING_CREATED = _row(
+ACCOUNT_ALREADY_EXISTS = row("AccountAlreadyExists", 409, "The specified account already exists.")
+ACCOUNT_BEING_CREATED = row(
     "AccountBeingCreated",
     409,
     "The specified account is in the process of being created.",
 )
-ACCOUNT_IS_DISABLED = _row("AccountIsDisabled", 403, "The specified account is disabled.")
-AUTHENTICATION_FAILED = _row(
+ACCOUNT_IS_DISABLED = row("AccountIsDisabled", 403, "The specified account is disabled.")
+AUTHENTICATION_FAILED = row(
     "AuthenticationFailed",
     403,
     "Server failed to authenticate the request. Make sure the value of Authorization header "
     "is formed correctly including the signature.",
 )
-CONDITION_HEADERS_NOT_SUPPORTED = _row(
+CONDITION_HEADERS_NOT_SUPPORTED = row(
     "ConditionHeadersNotSupported",
     400,
     "Condition headers are not supported.",
 )
-NOT_MODIFIED = _row(
+NOT_MODIFIED = row(
     "ConditionNotMet",
     304,
     "The condition specified using HTTP conditional header(s) is not met.",
 )
-CONDITION_NOT_MET = _row(
+CONDITION_NOT_MET = row(
     "ConditionNotMet",
     412,
     "The condition specified using HTTP conditional header(s) is not met.",
 )
-EMPTY_METADATA_KEY = _row(
+EMPTY_METADATA_KEY = row(
     "EmptyMetadataKey",
     400,
     "The key for one of the metadata key-value pairs is empty.",
 )
-INSUFFICIENT_ACCOUNT_PERMISSIONS = _row(
+INSUFFICIENT_ACCOUNT_PERMISSIONS = row(
     "InsufficientAccountPermissions",
     403,
     "Read operations are currently disabled.",
 )
-INTERNAL_ERROR = _row(
+INTERNAL_ERROR = row(
     "InternalError",
     500,
     "The server encountered an internal error. Please retry the request.",
 )
-INVALID_AUTHENTICATION_INFO = _row(
+INVALID_AUTHENTICATION_INFO = row(
     "InvalidAuthenticationInfo",
     400,
     "The authentication information was not provided in the correct format. Verify the value "
     "of Authorization header.",
 )
-INVALID_HEADER_VALUE = _row(
+INVALID_HEADER_VALUE = row(
     "InvalidHeaderValue",
     400,
     "The value for one of the HTTP headers is not in the correct format.",
 )
-INVALID_HTTP_VERB = _row(
+INVALID_HTTP_VERB = row(
     "InvalidHttpVerb",
     400,
     "The HTTP verb specified was not recognized by the server.",
 )
-INVALID_INPUT = _row("InvalidInput", 400, "One of the request inputs is not valid.")
-INVALID_MD5 = _row(
+INVALID_INPUT = row("InvalidInput", 400, "One of the request inputs is not valid.")
+INVALID_MD5 = row(
     "InvalidMd5",
     400,
     "The MD5 value specified in the request is invalid. The MD5 value must be 128 bits and "
     "Base64-encoded.",
 )
-INVALID_METADATA = _row(
+INVALID_METADATA = row(
     "InvalidMetadata",
     400,
     "The specified metadata is invalid. It includes characters that are not permitted.",
 )
-INVALID_QUERY_PARAMETER_VALUE = _row(
+INVALID_QUERY_PARAMETER_VALUE = row(
     "InvalidQueryParameterValue",
     400,
     "Value for one of the query parameters specified in the request URI is invalid.",
 )
-INVALID_RANGE = _row(
+INVALID_RANGE = row(
     "InvalidRange",
     416,
     "The range specified is invalid for the current size of the resource.",
 )
-INVALID_RESOURCE_NAME = _row(
+INVALID_RESOURCE_NAME = row(
     "InvalidResourceName",
     400,
     "The specified resource name contains invalid characters.",
 )
-INVALID_URI = _row(
+INVALID_URI = row(
     "InvalidUri",
     400,
     "The requested URI does not represent any resource on the server.",
 )
-INVALID_XML_DOCUMENT = _row("InvalidXmlDocument", 400, "XML specified is not syntactically valid.")
-INVALID_XML_NODE_VALUE = _row(
+INVALID_XML_DOCUMENT = row("InvalidXmlDocument", 400, "XML specified is not syntactically valid.")
+INVALID_XML_NODE_VALUE = row(
     "InvalidXmlNodeValue",
     400,
     "The value provided for one of the XML nodes in the request body was not in the correct "
     "format.",
 )
-MD5_MISMATCH = _row(
+MD5_MISMATCH = row(
     "Md5Mismatch",
     400,
     "The MD5 value specified in the request did not match the MD5 value calculated by the server.",
 )
-METADATA_TOO_LARGE = _row(
+METADATA_TOO_LARGE = row(
     "MetadataTooLarge",
     400,
     "The size of the specified metadata exceeds the maximum size permitted.",
 )
-MISSING_CONTENT_LENGTH_HEADER = _row(
+MISSING_CONTENT_LENGTH_HEADER = row(
     "MissingContentLengthHeader",
     411,
     "The Content-Length header was not specified.",
 )
-MISSING_REQUIRED_QUERY_PARAMETER = _row(
+MISSING_REQUIRED_QUERY_PARAMETER = row(
     "MissingRequiredQueryParameter",
     400,
     "A required query parameter was not specified for this request.",
 )
-MISSING_REQUIRED_HEADER = _row(
+MISSING_REQUIRED_HEADER = row(
     "MissingRequiredHeader",
     400,
     "An HTTP header that's mandatory for this request is not specified.",
 )
-MISSING_REQUIRED_XML_NODE = _row(
+MISSING_REQUIRED_XML_NODE = row(
     "MissingRequiredXmlNode",
     400,
     "A required XML node was not specified in the request body.",
 )
-MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED = _row(
+MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED = row(
     "MultipleConditionHeadersNotSupported",
     400,
     "Multiple condition headers are not supported.",
 )
-OPERATION_TIMED_OUT = _row(
+OPERATION_TIMED_OUT = row(
     "OperationTimedOut",
     500,
     "The operation could not be completed within the permitted time.",
 )
-OUT_OF_RANGE_INPUT = _row("OutOfRangeInput", 400, "One of the request inputs is out of range.")
-OUT_OF_RANGE_QUERY_PARAMETER_VALUE = _row(
+OUT_OF_RANGE_INPUT = row("OutOfRangeInput", 400, "One of the request inputs is out of range.")
+OUT_OF_RANGE_QUERY_PARAMETER_VALUE = row(
     "OutOfRangeQueryParameterValue",
     400,
     "One of the query parameters specified in the request URI is outside the permissible range.",
 )
-REQUEST_BODY_TOO_LARGE = _row(
+REQUEST_BODY_TOO_LARGE = row(
     "RequestBodyTooLarge",
     413,
     "The size of the request body exceeds the maximum size permitted.",
 )
-RESOURCE_TYPE_MISMATCH = _row(
+RESOURCE_TYPE_MISMATCH = row(
     "ResourceTypeMismatch",
     409,
     "The specified resource type does not match the type of the existing resource.",
 )
-REQUEST_URL_FAILED_TO_PARSE = _row(
+REQUEST_URL_FAILED_TO_PARSE = row(
     "RequestUrlFailedToParse",
     400,
     "The url in the request could not be parsed.",
 )
-RESOURCE_ALREADY_EXISTS = _row(
+RESOURCE_ALREADY_EXISTS = row(
     "ResourceAlreadyExists",
     409,
     "The specified resource already exists.",
 )
-RESOURCE_NOT_FOUND = _row("ResourceNotFound", 404, "The specified resource does not exist.")
-SERVER_BUSY = _row(
+RESOURCE_NOT_FOUND = row("ResourceNotFound", 404, "The specified resource does not exist.")
+SERVER_BUSY = row(
     "ServerBusy",
     503,
     "The server is currently unable to receive requests. Please retry your request.",
 )
-UNSUPPORTED_HEADER = _row(
+UNSUPPORTED_HEADER = row(
     "UnsupportedHeader",
     400,
     "One of the HTTP headers specified in the request is not supported.",
 )
-UNSUPPORTED_XML_NODE = _row(
+UNSUPPORTED_XML_NODE = row(
     "UnsupportedXmlNode",
     400,
     "One of the XML nodes specified in the request body is not supported.",
 )
-UNSUPPORTED_QUERY_PARAMETER = _row(
+UNSUPPORTED_QUERY_PARAMETER = row(
     "UnsupportedQueryParameter",
     400,
     "One of the query parameters specified in the request URI is not supported.",
 )
-UNSUPPORTED_HTTP_VERB = _row(
+UNSUPPORTED_HTTP_VERB = row(
     "UnsupportedHttpVerb",
     405,
     "The resource doesn't support the specified HTTP verb.",
 )
-APPEND_POSITION_CONDITION_NOT_MET = _row(
+APPEND_POSITION_CONDITION_NOT_MET = row(
     "AppendPositionConditionNotMet",
     412,
     "The append position condition specified was not met.",
 )
-BLOB_ALREADY_EXISTS = _row("BlobAlreadyExists", 409, "The specified blob already exists.")
-BLOB_NOT_FOUND = _row("BlobNotFound", 404, "The specified blob does not exist.")
-BLOB_OVERWRITTEN = _row(
+BLOB_ALREADY_EXISTS = row("BlobAlreadyExists", 409, "The specified blob already exists.")
+BLOB_NOT_FOUND = row("BlobNotFound", 404, "The specified blob does not exist.")
+BLOB_OVERWRITTEN = row(
     "BlobOverwritten",
     409,
     "The blob has been recreated since the previous snapshot was taken.",
 )
-BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH = _row(
+BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH = row(
     "BlobTierInadequateForContentLength",
     409,
     "The specified blob tier size limit cannot be less than content length.",
 )
-BLOCK_COUNT_EXCEEDS_LIMIT = _row(
+BLOCK_COUNT_EXCEEDS_LIMIT = row(
     "BlockCountExceedsLimit",
     409,
     "The committed block count cannot exceed the maximum limit of 50,000 blocks.",
 )
-BLOCK_LIST_TOO_LONG = _row(
+BLOCK_LIST_TOO_LONG = row(
     "BlockListTooLong",
     400,
     "The block list may not contain more than 50,000 blocks.",
 )
-CANNOT_CHANGE_TO_LOWER_TIER = _row(
+CANNOT_CHANGE_TO_LOWER_TIER = row(
     "CannotChangeToLowerTier",
     409,
     "A higher blob tier has already been explicitly set.",
 )
-CANNOT_VERIFY_COPY_SOURCE = _row("CannotVerifyCopySource", 404, "Could not verify the copy source.")
-COPY_SOURCE_FORBIDDEN = _row(
+CANNOT_VERIFY_COPY_SOURCE = row("CannotVerifyCopySource", 404, "Could not verify the copy source.")
+COPY_SOURCE_FORBIDDEN = row(
     "CannotVerifyCopySource",
     403,
     "This request is not authorized to read the copy source.",
 )
-CONTAINER_ALREADY_EXISTS = _row(
+CONTAINER_ALREADY_EXISTS = row(
     "ContainerAlreadyExists",
     409,
     "The specified container already exists.",
 )
-CONTAINER_BEING_DELETED = _row(
+CONTAINER_BEING_DELETED = row(
     "ContainerBeingDeleted",
     409,
     "The specified container is being deleted.",
 )
-CONTAINER_DISABLED = _row(
+CONTAINER_DISABLED = row(
     "ContainerDisabled",
     409,
     "The specified container has been disabled by the administrator.",
 )
-CONTAINER_NOT_FOUND = _row("ContainerNotFound", 404, "The specified container does not exist.")
-CONTENT_LENGTH_LARGER_THAN_TIER_LIMIT = _row(
+CONTAINER_NOT_FOUND = row("ContainerNotFound", 404, "The specified container does not exist.")
+CONTENT_LENGTH_LARGER_THAN_TIER_LIMIT = row(
     "ContentLengthLargerThanTierLimit",
     409,
     "The blob's content length cannot exceed its tier limit.",
 )
-COPY_ACROSS_ACCOUNTS_NOT_SUPPORTED = _row(
+COPY_ACROSS_ACCOUNTS_NOT_SUPPORTED = row(
     "CopyAcrossAccountsNotSupported",
     400,
     "The copy source account and destination account must be the same.",
 )
-COPY_ID_MISMATCH = _row(
+COPY_ID_MISMATCH = row(
     "CopyIdMismatch",
     409,
     "The specified copy ID did not match the copy ID for the pending copy operation.",
 )
-FEATURE_VERSION_MISMATCH = _row(
+FEATURE_VERSION_MISMATCH = row(
     "FeatureVersionMismatch",
     409,
     "The operation for AppendBlob requires at least version 2015-02-21.",
 )
-INCREMENTAL_COPY_BLOB_MISMATCH = _row(
+INCREMENTAL_COPY_BLOB_MISMATCH = row(
     "IncrementalCopyBlobMismatch",
     409,
     "The specified source blob is different than the copy source of the existing incremental "
     "copy blob.",
 )
-INCREMENTAL_COPY_OF_ERALIER_VERSION_SNAPSHOT_NOT_ALLOWED = _row(
+INCREMENTAL_COPY_OF_ERALIER_VERSION_SNAPSHOT_NOT_ALLOWED = row(
     "IncrementalCopyOfEralierVersionSnapshotNotAllowed",
     409,
     "The specified snapshot is earlier than the last snapshot copied into the incremental "
     "copy blob.",
 )
-INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT = _row(
+INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT = row(
     "IncrementalCopySourceMustBeSnapshot",
     409,
     "The source for incremental copy request must be a snapshot.",
 )
-INFINITE_LEASE_DURATION_REQUIRED = _row(
+INFINITE_LEASE_DURATION_REQUIRED = row(
     "InfiniteLeaseDurationRequired",
     412,
     "The lease ID matched, but the specified lease must be an infinite-duration lease.",
 )
-INVALID_BLOB_OR_BLOCK = _row(
+INVALID_BLOB_OR_BLOCK = row(
     "InvalidBlobOrBlock",
     400,
     "The specified blob or block content is invalid.",
 )
-INVALID_BLOB_TIER = _row("InvalidBlobTier", 400, "The specified blob tier is invalid.")
-INVALID_BLOB_TYPE = _row("InvalidBlobType", 409, "The blob type is invalid for this operation.")
-INVALID_BLOCK_ID = _row(
+INVALID_BLOB_TIER = row("InvalidBlobTier", 400, "The specified blob tier is invalid.")
+INVALID_BLOB_TYPE = row("InvalidBlobType", 409, "The blob type is invalid for this operation.")
+INVALID_BLOCK_ID = row(
     "InvalidBlockId",
     400,
     "The specified block ID is invalid. The block ID must be Base64-encoded.",
 )
-INVALID_BLOCK_LIST = _row("InvalidBlockList", 400, "The specified block list is invalid.")
-INVALID_OPERATION = _row("InvalidOperation", 400, "Invalid operation against a blob snapshot.")
-INVALID_PAGE_RANGE = _row("InvalidPageRange", 416, "The page range specified is invalid.")
-INVALID_SOURCE_BLOB_TYPE = _row(
+INVALID_BLOCK_LIST = row("InvalidBlockList", 400, "The specified block list is invalid.")
+INVALID_OPERATION = row("InvalidOperation", 400, "Invalid operation against a blob snapshot.")
+INVALID_PAGE_RANGE = row("InvalidPageRange", 416, "The page range specified is invalid.")
+INVALID_SOURCE_BLOB_TYPE = row(
     "InvalidSourceBlobType",
     409,
     "The copy source blob type is invalid for this operation.",
 )
-INVALID_SOURCE_BLOB_URL = _row(
+INVALID_SOURCE_BLOB_URL = row(
     "InvalidSourceBlobUrl",
     409,
     "The source URL for incremental copy request must be valid Azure Storage blob URL.",
 )
-INVALID_VERSION_FOR_PAGE_BLOB_OPERATION = _row(
+INVALID_VERSION_FOR_PAGE_BLOB_OPERATION = row(
     "InvalidVersionForPageBlobOperation",
     400,
     "All operations on page blobs require at least version 2009-09-19.",
 )
-LEASE_ALREADY_PRESENT = _row("LeaseAlreadyPresent", 409, "There is already a lease present.")
-LEASE_ALREADY_BROKEN = _row(
+LEASE_ALREADY_PRESENT = row("LeaseAlreadyPresent", 409, "There is already a lease present.")
+LEASE_ALREADY_BROKEN = row(
     "LeaseAlreadyBroken",
     409,
     "The lease has already been broken and cannot be broken again.",
 )
-LEASE_ID_MISMATCH_WITH_BLOB_OPERATION = _row(
+LEASE_ID_MISMATCH_WITH_BLOB_OPERATION = row(
     "LeaseIdMismatchWithBlobOperation",
     412,
     "The lease ID specified did not match the lease ID for the blob.",
 )
-LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION = _row(
+LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION = row(
     "LeaseIdMismatchWithContainerOperation",
     412,
     "The lease ID specified did not match the lease ID for the container.",
 )
-LEASE_ID_MISMATCH_WITH_LEASE_OPERATION = _row(
+LEASE_ID_MISMATCH_WITH_LEASE_OPERATION = row(
     "LeaseIdMismatchWithLeaseOperation",
     409,
     "The lease ID specified did not match the lease ID for the blob/container.",
 )
-LEASE_ID_MISSING = _row(
+LEASE_ID_MISSING = row(
     "LeaseIdMissing",
     412,
     "There is currently a lease on the blob/container and no lease ID was specified in the "
     "request.",
 )
-LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED = _row(
+LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED = row(
     "LeaseIsBreakingAndCannotBeAcquired",
     409,
     "The lease ID matched, but the lease is currently in breaking state and cannot be "
     "acquired until it is broken.",
 )
-LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED = _row(
+LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED = row(
     "LeaseIsBreakingAndCannotBeChanged",
     409,
     "The lease ID matched, but the lease is currently in breaking state and cannot be changed.",
 )
-LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED = _row(
+LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED = row(
     "LeaseIsBrokenAndCannotBeRenewed",
     409,
     "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.",
 )
-LEASE_LOST = _row(
+LEASE_LOST = row(
     "LeaseLost",
     412,
     "A lease ID was specified, but the lease for the blob/container has expired.",
 )
-LEASE_NOT_PRESENT_WITH_BLOB_OPERATION = _row(
+LEASE_NOT_PRESENT_WITH_BLOB_OPERATION = row(
     "LeaseNotPresentWithBlobOperation",
     412,
     "There is currently no lease on the blob.",
 )
-LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION = _row(
+LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION = row(
     "LeaseNotPresentWithContainerOperation",
     412,
     "There is currently no lease on the container.",
 )
-LEASE_NOT_PRESENT_WITH_LEASE_OPERATION = _row(
+LEASE_NOT_PRESENT_WITH_LEASE_OPERATION = row(
     "LeaseNotPresentWithLeaseOperation",
     409,
     "There is currently no lease on the blob/container.",
 )
-MAX_BLOB_SIZE_CONDITION_NOT_MET = _row(
+MAX_BLOB_SIZE_CONDITION_NOT_MET = row(
     "MaxBlobSizeConditionNotMet",
     412,
     "The max blob size condition specified was not met.",
 )
-NO_PENDING_COPY_OPERATION = _row(
+NO_PENDING_COPY_OPERATION = row(
     "NoPendingCopyOperation",
     409,
     "There is currently no pending copy operation.",
 )
-OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB = _row(
+OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB = row(
     "OperationNotAllowedOnIncrementalCopyBlob",
     409,
     "The specified operation is not allowed on an incremental copy blob.",
 )
-PENDING_COPY_OPERATION = _row(
+PENDING_COPY_OPERATION = row(
     "PendingCopyOperation",
     409,
     "There is currently a pending copy operation.",
 )
-PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER = _row(
+PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER = row(
     "PreviousSnapshotCannotBeNewer",
     400,
     "The prevsnapshot query parameter value cannot be newer than snapshot query parameter value.",
 )
-PREVIOUS_SNAPSHOT_NOT_FOUND = _row(
+PREVIOUS_SNAPSHOT_NOT_FOUND = row(
     "PreviousSnapshotNotFound",
     409,
     "The previous snapshot is not found.",
 )
-PREVIOUS_SNAPSHOT_OPERATION_NOT_SUPPORTED = _row(
+PREVIOUS_SNAPSHOT_OPERATION_NOT_SUPPORTED = row(
     "PreviousSnapshotOperationNotSupported",
     409,
     "Differential Get Page Ranges is not supported on the previous snapshot.",
 )
-SEQUENCE_NUMBER_CONDITION_NOT_MET = _row(
+SEQUENCE_NUMBER_CONDITION_NOT_MET = row(
     "SequenceNumberConditionNotMet",
     412,
     "The sequence number condition specified was not met.",
 )
-SEQUENCE_NUMBER_INCREMENT_TOO_LARGE = _row(
+SEQUENCE_NUMBER_INCREMENT_TOO_LARGE = row(
     "SequenceNumberIncrementTooLarge",
     409,
     "The sequence number increment cannot be performed because it would result in overflow of"
     " the sequence number.",
 )
-SNAPSHOT_COUNT_EXCEEDED = _row(
+SNAPSHOT_COUNT_EXCEEDED = row(
     "SnapshotCountExceeded",
     409,
     "The snapshot count against this blob has been exceeded.",
 )
-SNAPHOT_OPERATION_RATE_EXCEEDED = _row(
+SNAPHOT_OPERATION_RATE_EXCEEDED = row(
     "SnaphotOperationRateExceeded",
     409,
     "The rate of snapshot operations against this blob has been exceeded.",
 )
-SNAPSHOTS_PRESENT = _row(
+SNAPSHOTS_PRESENT = row(
     "SnapshotsPresent",
     409,
     "This operation is not permitted because the blob has snapshots.",
 )
-SOURCE_CONDITION_NOT_MET = _row(
+SOURCE_CONDITION_NOT_MET = row(
     "SourceConditionNotMet",
     412,
     "The source condition specified using HTTP conditional header(s) is not met.",
 )
-SYSTEM_IN_USE = _row("SystemInUse", 409, "This blob is in use by the system.")
-TARGET_CONDITION_NOT_MET = _row(
+SYSTEM_IN_USE = row("SystemInUse", 409, "This blob is in use by the system.")
+TARGET_CONDITION_NOT_MET = row(
     "TargetConditionNotMet",
     412,
     "The target condition specified using HTTP conditional header(s) is not met.",
 )
-UNAUTHORIZED_BLOB_OVERWRITE = _row(
+UNAUTHORIZED_BLOB_OVERWRITE = row(
     "UnauthorizedBlobOverwrite",
     403,
     "This request is not authorized to perform blob overwrites.",
 )
-BLOB_BEING_REHYDRATED = _row(
+BLOB_BEING_REHYDRATED = row(
     "BlobBeingRehydrated",
     409,
     "This operation is not permitted because the blob is being rehydrated.",
 )
-BLOB_ARCHIVED = _row("BlobArchived", 409, "This operation is not permitted on an archived blob.")
-BLOB_NOT_ARCHIVED = _row(
+BLOB_ARCHIVED = row("BlobArchived", 409, "This operation is not permitted on an archived blob.")
+BLOB_NOT_ARCHIVED = row(
     "BlobNotArchived",
     409,
     "This blob is currently not in the archived state.",
 )
-BLOB_IS_SEALED = _row(
+BLOB_IS_SEALED = row(
     "BlobIsSealed",
     409,
     "The specified blob is sealed, and its contents can't be modified unless the blob is re-"
     "created after a delete. [AZ]",
 )
-BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION = _row(
+BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION = row(
     "BlobUsesCustomerSpecifiedEncryption",
     409,
     "CPK blob read without the key",
 )
-BLOB_OPERATION_NOT_SUPPORTED = _row(
+BLOB_OPERATION_NOT_SUPPORTED = row(
     "BlobOperationNotSupported",
     409,
     "PutBlock on a DFS-created blob",
 )
-AUTHORIZATION_FAILURE = _row(
+AUTHORIZATION_FAILURE = row(
     "AuthorizationFailure",
     403,
     "This request is not authorized to perform this operation.",
 )
-AUTHORIZATION_PERMISSION_MISMATCH = _row(
+AUTHORIZATION_PERMISSION_MISMATCH = row(
     "AuthorizationPermissionMismatch",
     403,
     "This request is not authorized to perform this operation using this permission.",
 )
-AUTHORIZATION_PROTOCOL_MISMATCH = _row(
+AUTHORIZATION_PROTOCOL_MISMATCH = row(
     "AuthorizationProtocolMismatch",
     403,
     "This request is not authorized to perform this operation using this protocol.",
 )
-AUTHORIZATION_SOURCE_IPMISMATCH = _row(
+AUTHORIZATION_SOURCE_IPMISMATCH = row(
     "AuthorizationSourceIPMismatch",
     403,
     "This request is not authorized to perform this operation using this source IP {ip}.",
 )
-AUTHORIZATION_SERVICE_MISMATCH = _row(
+AUTHORIZATION_SERVICE_MISMATCH = row(
     "AuthorizationServiceMismatch",
     403,
     "This request is not authorized to perform this operation using this service.",
 )
-AUTHORIZATION_RESOURCE_TYPE_MISMATCH = _row(
+AUTHORIZATION_RESOURCE_TYPE_MISMATCH = row(
     "AuthorizationResourceTypeMismatch",
     403,
     "This request is not authorized to perform this operation using this resource type.",
 )
-NO_AUTHENTICATION_INFORMATION = _row(
+NO_AUTHENTICATION_INFORMATION = row(
     "NoAuthenticationInformation",
     401,
     "Server failed to authenticate the request. Please refer to the information in the www-"
     "authenticate header.",
 )
-PUBLIC_ACCESS_NOT_PERMITTED = _row(
+PUBLIC_ACCESS_NOT_PERMITTED = row(
     "PublicAccessNotPermitted",
     409,
     "Public access is not permitted on this storage account.",
 )
-CORS_PREFLIGHT_FAILURE = _row(
+CORS_PREFLIGHT_FAILURE = row(
     "CorsPreflightFailure",
     403,
     "CORS not enabled or no matching rule found for this request.",
 )
-INSUFFICIENT_STORAGE = _row(
+INSUFFICIENT_STORAGE = row(
     "InsufficientStorage",
     507,
     "The disk that holds the data directory is full. Reads and deletes go on; writes work "
     "again when space returns.",
 )
-NOT_IMPLEMENTED = _row(
+NOT_IMPLEMENTED = row(
     "NotImplemented",
     501,
     "The requested operation is not implemented by this server.",
 )
-REQUEST_TIMEOUT = _row("RequestTimeout", 408, "The client took too long to send the request.")
-REQUEST_URI_TOO_LONG = _row("RequestUriTooLong", 414, "The request target is too long.")
-REQUEST_HEADER_FIELDS_TOO_LARGE = _row(
+REQUEST_TIMEOUT = row("RequestTimeout", 408, "The client took too long to send the request.")
+REQUEST_URI_TOO_LONG = row("RequestUriTooLong", 414, "The request target is too long.")
+REQUEST_HEADER_FIELDS_TOO_LARGE = row(
     "RequestHeaderFieldsTooLarge",
     431,
     "The request's header fields are too large.",
 )
-CRC64_MISMATCH = _row(
+CRC64_MISMATCH = row(
     "Crc64Mismatch",
     400,
     "The CRC64 value specified in the request did not match with the CRC64 value calculated "
     "by server.",
 )
-INVALID_CRC64 = _row(
+INVALID_CRC64 = row(
     "InvalidCrc64",
     400,
     "The CRC64 value specified in the request is invalid. The CRC64 value must be 64 bits and"
     " Base64-encoded.",
 )
-BOTH_CRC64_AND_MD5_HEADER_PRESENT = _row(
+BOTH_CRC64_AND_MD5_HEADER_PRESENT = row(
     "BothCrc64AndMd5HeaderPresent",
     400,
     "Both x-ms-content-crc64 header and Content-MD5 header are present.",
 )
-UNSATISFIABLE_CONDITION = _row(
+UNSATISFIABLE_CONDITION = row(
     "UnsatisfiableCondition",
     400,
     "The request includes an unsatisfiable condition for this operation.",
 )
-BLOB_IMMUTABLE_DUE_TO_POLICY = _row(
+BLOB_IMMUTABLE_DUE_TO_POLICY = row(
     "BlobImmutableDueToPolicy",
     409,
     "This operation is not permitted as the blob is immutable due to a policy.",
 )
-INCOMPLETE_BODY = _row(
+INCOMPLETE_BODY = row(
     "IncompleteBody",
     400,
     "The request body ended before the number of bytes that Content-Length announced.",

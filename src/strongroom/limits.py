@@ -44,6 +44,18 @@ COPY_FROM_URL_BYTES_MAX: Final = 256 * MIB
 # pending.
 COPY_AT_ONCE_BYTES_MAX: Final = 16 * MIB
 
+# Queues: Put Message, Get Messages, Update Message.
+MESSAGE_TEXT_BYTES_MAX: Final = 64 * KIB
+MESSAGE_BODY_BYTES_MAX: Final = 512 * KIB
+MESSAGES_PER_GET: Final = (1, 32)
+PUT_VISIBILITY_S: Final = (0, 7 * 24 * 3600)
+GET_VISIBILITY_S: Final = (1, 7 * 24 * 3600)
+DEFAULT_VISIBILITY_S: Final = 30
+MESSAGE_TTL_S: Final = (1, 2**31 - 1)
+# Before x-ms-version 2017-07-29.
+MESSAGE_TTL_S_BEFORE_2017: Final = (1, 7 * 24 * 3600)
+DEFAULT_MESSAGE_TTL_S: Final = 7 * 24 * 3600
+
 BLOB_NAME_CHARS_MAX: Final = 1024
 BLOB_NAME_SEGMENTS_MAX: Final = 254
 LEASE_DURATION_S: Final = (15, 60)
@@ -53,6 +65,12 @@ CLIENT_REQUEST_ID_CHARS_MAX: Final = 1024
 
 # Our own choices (docs/performance.md has the measurements).
 INLINE_BODY_BYTES_MAX: Final = 8 * KIB
+# Message texts up to this length lie in the message's own record, which moves with each retrieval.
+INLINE_TEXT_BYTES_MAX: Final = 2 * KIB
+# How many records a look for messages may read past that are expired or being taken by others.
+MESSAGES_SCANNED_MAX: Final = 4096
+# How many expired messages one retrieval removes in passing, and one commit of the sweep.
+EXPIRED_PER_COMMIT_MAX: Final = 64
 # How many records one page of a listing may read; one that has read more ends short, with a marker.
 LIST_SCANNED_RECORDS_MAX: Final = 50_000
 # How much of them, about; and how many listings of blobs may have their page in memory at once.

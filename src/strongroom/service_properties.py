@@ -79,11 +79,14 @@ class ServiceProperties(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **given)
 
 
-DEFAULT: Final = ServiceProperties(
-    logging=Logging(),
-    hour_metrics=Metrics(),
-    minute_metrics=Metrics(),
-    cors=(),
-    delete_retention=RetentionPolicy(),
-    static_website=StaticWebsite(),
+_SHARED: Final = ServiceProperties(
+    logging=Logging(), hour_metrics=Metrics(), minute_metrics=Metrics(), cors=()
 )
+DEFAULTS: Final = {
+    "blob": msgspec.structs.replace(
+        _SHARED, delete_retention=RetentionPolicy(), static_website=StaticWebsite()
+    ),
+    "queue": _SHARED,
+    "table": _SHARED,
+}
+"""What a service has before anything was set, by its name."""

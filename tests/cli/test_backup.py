@@ -11,6 +11,7 @@ from azure.storage.blob import BlobServiceClient
 
 from strongroom.cli.exits import Exit
 from strongroom.testing import Server
+from strongroom.testing.ports import port_flags
 from tests.cli.command import strongroom
 
 BODY = b"b" * 50_000
@@ -70,7 +71,7 @@ def test_a_backup_is_not_served(tmp_path: Path) -> None:
     with Server.start(data=data, test_clock=False):
         pass
     assert strongroom("backup", data, backup).code == 0
-    ran = strongroom("serve", "--data", backup, "--blob-port", 0)
+    ran = strongroom("serve", "--data", backup, *port_flags())
     assert ran.code == Exit.DATA
     assert "backup" in ran.err
 

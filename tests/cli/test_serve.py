@@ -18,7 +18,7 @@ from azure.storage.blob import BlobServiceClient
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.cli.exits import Exit
 from strongroom.testing import Server
-from strongroom.testing.ports import HOST, free_port
+from strongroom.testing.ports import HOST, free_port, port_flags
 from tests.cli.command import TIMEOUT_S, strongroom
 
 KEY = base64.b64encode(b"a key that only this test knows").decode()
@@ -133,7 +133,7 @@ def test_it_is_quiet_by_default() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "storage.example"])
 def test_the_development_key_is_not_served_to_other_machines(host: str) -> None:
-    ran = strongroom("serve", "--in-memory", "--host", host, "--blob-port", free_port())
+    ran = strongroom("serve", "--in-memory", "--host", host, *port_flags())
     assert ran.code == Exit.SETTINGS
     assert "--allow-development-key" in ran.err
     assert "Traceback" not in ran.err
@@ -149,7 +149,7 @@ def test_the_development_key_is_known_under_any_name() -> None:
 
 def test_two_servers_never_open_one_directory(tmp_path: Path) -> None:
     with Server.start(data=tmp_path / "data", test_clock=False) as server:
-        ran = strongroom("serve", "--data", tmp_path / "data", "--blob-port", free_port())
+        ran = strongroom("serve", "--data", tmp_path / "data", *port_flags())
         assert ran.code == Exit.DATA
         assert "another server" in ran.err
         assert ask(server, "/.strongroom/health")[0] == 200
@@ -160,7 +160,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         taken.bind((HOST, free_port()))
         taken.listen()
         port = taken.getsockname()[1]
-        ran = strongroom("serve", "--data", tmp_path / "data", "--blob-port", port)
+        ran = strongroom("serve", "--data", tmp_path / "data", *port_flags(port))
     assert ran.code == Exit.LISTEN
     assert str(port) in ran.err
     assert "Traceback" not in ran.err
@@ -171,7 +171,7 @@ def test_an_unknown_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     with Server.start(data=data, test_clock=False):
         pass
     (data / "FORMAT").write_text("strongroom 999\n")
-    ran = strongroom("serve", "--data", data, "--blob-port", free_port())
+    ran = strongroom("serve", "--data", data, *port_flags())
     assert ran.code == Exit.DATA
     assert "strongroom 999" in ran.err
     assert (data / "FORMAT").read_text() == "strongroom 999\n"
@@ -179,7 +179,7 @@ def test_an_unknown_format_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("three years of work")
-    ran = strongroom("serve", "--data", tmp_path, "--blob-port", free_port())
+    ran = strongroom("serve", "--data", tmp_path, *port_flags())
     assert ran.code == Exit.DATA
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -189,7 +189,7 @@ def test_records_that_are_no_database_are_refused_with_one_line(tmp_path: Path) 
     with Server.start(data=data, test_clock=False):
         pass
     (data / "records.sqlite").write_bytes(b"not a database, whatever it was before")
-    ran = strongroom("serve", "--data", data, "--blob-port", free_port())
+    ran = strongroom("serve", "--data", data, *port_flags())
     assert ran.code == Exit.DATA
     assert len(ran.err.splitlines()) == 1
 
@@ -197,11 +197,11 @@ def test_records_that_are_no_database_are_refused_with_one_line(tmp_path: Path) 
 def test_a_test_clock_needs_a_directory_that_was_made_for_it(tmp_path: Path) -> None:
     with Server.start(data=tmp_path / "real", test_clock=False):
         pass
-    ran = strongroom("serve", "--data", tmp_path / "real", "--test-clock", "--blob-port", 0)
+    ran = strongroom("serve", "--data", tmp_path / "real", "--test-clock", *port_flags())
     assert ran.code == Exit.DATA
     with Server.start(data=tmp_path / "test", test_clock=True):
         pass
-    ran = strongroom("serve", "--data", tmp_path / "test", "--blob-port", 0)
+    ran = strongroom("serve", "--data", tmp_path / "test", *port_flags())
     assert ran.code == Exit.DATA
     assert "test clock" in ran.err
 
@@ -217,7 +217,7 @@ def test_a_test_clock_needs_a_directory_that_was_made_for_it(tmp_path: Path) -> 
     ],
 )
 def test_settings_that_cannot_be_used_end_with_3(flags: list[str], words: str) -> None:
-    ran = strongroom("serve", "--in-memory", "--blob-port", 0, *flags)
+    ran = strongroom("serve", "--in-memory", *port_flags(), *flags)
     assert ran.code == Exit.SETTINGS
     assert words in ran.err
     assert "not base64 " not in ran.err
@@ -350,7 +350,7 @@ main()
 def test_a_failing_disk_stops_the_server_with_a_message(tmp_path: Path) -> None:
     flag, port = tmp_path / "broken", free_port()
     command = [sys.executable, "-c", FAILING_DISK, str(flag), "serve", "--test-clock"]
-    command += ["--data", str(tmp_path / "data"), "--blob-port", str(port)]
+    command += ["--data", str(tmp_path / "data"), *port_flags(port)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -40,6 +40,8 @@ class Running:
         settings = Settings(
             data=data,
             blob_port=free_port(),
+            queue_port=free_port(),
+            table_port=free_port(),
             accounts=AccountSources(file=self._file),
             test_clock=True,
             copy_source_hosts=copy_source_hosts,

@@ -9,7 +9,6 @@ import http.client
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from strongroom.testing.ports import free_port, port_flags
 from tests.conformance.client import HOST, Client, Credential
 from tests.durability.workload import Worker
 
@@ -27,20 +27,11 @@ CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 START_ATTEMPTS = 600
 
 
-def free_port() -> int:
-    """A port below 32768 that nobody listens on."""
-    for port in random.sample(range(20_000, 32_000), 200):
-        with socket.socket() as probe:
-            if probe.connect_ex((HOST, port)) != 0:
-                return port
-    raise AssertionError("no free port")
-
-
 @contextmanager
 def serving(data: Path, port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """A server on `data`; ready when the body runs, gone (by its process id) when it ends."""
     command = [sys.executable, "-m", "strongroom", "serve", "--data", str(data)]
-    command += ["--blob-port", str(port), *options]
+    command += [*port_flags(port), *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         _await_ready(process, port)

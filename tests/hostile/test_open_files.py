@@ -25,7 +25,7 @@ from strongroom.engines.embedded import EmbeddedOptions, open_store
 from strongroom.engines.files import OsFiles
 from strongroom.servers.open_files import connections_for
 from strongroom.testing.contract_subject import pieces
-from strongroom.testing.ports import HOST, free_port
+from strongroom.testing.ports import HOST, free_port, port_flags
 from strongroom.wire.http import Request, Response
 from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB, Client, Credential
@@ -42,9 +42,9 @@ _READY = re.compile(rb"/\.strongroom/health")
 def limited(data: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A server that may have `FILES` files open, whatever it asks for; and its port."""
     port = free_port()
-    command = f'ulimit -n {FILES} && exec "$0" -m strongroom serve --data "$1" --blob-port "$2"'
+    command = f'ulimit -n {FILES} && exec "$0" -m strongroom serve --data "$@"'
     process = subprocess.Popen(
-        ["/bin/sh", "-c", command, sys.executable, str(data), str(port)],
+        ["/bin/sh", "-c", command, sys.executable, str(data), *port_flags(port)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )

@@ -15,8 +15,9 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryStore
-from strongroom.operations.blob_service import ROUTES
-from strongroom.servers.pipeline import Context, respond
+from strongroom.operations.blob_service import ENDPOINT
+from strongroom.servers.admission import Context
+from strongroom.servers.pipeline import respond
 from strongroom.services.runner import Services
 from strongroom.wire.http import Headers, Request
 from tests.auth.signing import DATE, NAME, NOW, OneAccount, sdk_authorization
@@ -65,7 +66,7 @@ class Server:
         clock = ManualClock(NOW)
         self.store = MemoryStore(clock)
         services = Services(self.store, clock)
-        self.context = Context(services, ROUTES, OneAccount(), clock, strict=True)
+        self.context = Context(services, ENDPOINT, OneAccount(), clock, strict=True)
 
     async def __call__(
         self, method: str, target: str, body: bytes = b"", **headers: str | int

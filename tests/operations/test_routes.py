@@ -8,10 +8,9 @@ import pytest
 
 from strongroom.errors import StorageError
 from strongroom.operations.blob import GET_BLOB
-from strongroom.operations.blob_service import ROUTES
+from strongroom.operations.blob_service import ENDPOINT, ROUTES
 from strongroom.operations.routes import Ambiguous, Routes
 from strongroom.operations.spec import When
-from strongroom.servers.pipeline import locate
 from strongroom.wire import path, query
 from strongroom.wire.http import Headers
 from tests.operations.transcript import Example, examples
@@ -21,10 +20,12 @@ from tests.operations.transcript import Example, examples
 def test_every_example_of_the_transcript_is_matched(example: Example) -> None:
     raw_path, _, raw_query = example.target.partition("?")
     asked = query.parse(raw_query or None)
-    target, resource = locate(path.parse("/account" + raw_path, None), asked)
-    assert target.account == "account"
+    addressed = ENDPOINT.address(path.parse("/account" + raw_path, None), asked)
+    assert addressed.target.account == "account"
     try:
-        found = ROUTES.match(example.method, resource, asked, Headers(example.headers)).name
+        found = ROUTES.match(
+            example.method, addressed.resource, asked, Headers(example.headers)
+        ).name
     except StorageError as error:
         found = f"{error.row.status} {error.row.code}"
     assert found == example.outcome

@@ -399,7 +399,7 @@ def test_a_name_that_is_not_even_looked_up(name: str, hosts: list[str]) -> None:
 
 def test_a_server_does_not_start_with_what_is_no_host() -> None:
     async def run() -> None:
-        settings = Settings(data=None, blob_port=free_port(), copy_source_hosts=("http://x",))
+        settings = Settings(data=None, copy_source_hosts=("http://x",))
         with pytest.raises(ConfigError, match="no host for copies"):
             await App(settings, SystemClock()).start()
 

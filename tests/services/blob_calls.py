@@ -6,6 +6,7 @@ import base64
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from strongroom.auth.request import Service
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import BLOB_NOT_FOUND, StorageError
 from strongroom.operations import blob, block, copy
@@ -74,11 +75,11 @@ async def metadata(on: Services, name: str, value: str) -> None:
 
 async def start_copy(on: Services, source: str, name: str) -> copying.CopyMade:
     """Copy Blob from another blob of the same container."""
-    place = await on.place(ACCOUNT, "photos")
+    place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
     async def locate(url: str, call: Any) -> LocalSource:
-        return LocalSource(ACCOUNT, "photos", place.record.generation, source)
+        return LocalSource(ACCOUNT, "photos", place.generation, source)
 
     on.copies.locate = locate
     given = copying.CopyBlob("http://127.0.0.1/account/photos/source")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
@@ -87,7 +88,7 @@ async def create(on: Services, container: str = "photos") -> ContainerWritten:
 
 async def placed(on: Services, given: Any = None, **more: Any) -> Call[Any]:
     """A call on a container that is there, authorized as it is now."""
-    place = await on.place(ACCOUNT, more.get("container", "photos"))
+    place = await on.place(Service.BLOB, ACCOUNT, more.get("container", "photos"))
     return call(given, place=place, **more)
 
 

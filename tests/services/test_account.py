@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom import service_properties
+from strongroom.auth.request import Service
 from strongroom.clock import SystemClock
 from strongroom.engines.embedded import open_store
 from strongroom.service_properties import (
@@ -41,7 +42,7 @@ def test_before_anything_was_set_there_are_defaults() -> None:
     """B-SVC-01."""
 
     async def scenario() -> None:
-        assert await get(given.services()) == service_properties.DEFAULT
+        assert await get(given.services()) == service_properties.DEFAULTS["blob"]
 
     given.run(scenario)
 
@@ -85,7 +86,7 @@ def test_accounts_have_their_own_properties() -> None:
         on = given.services()
         await put(on, cors=(RULE,))
         other = dataclasses.replace(given.call(), account="other")
-        assert await account.get_properties(on, other) == service_properties.DEFAULT
+        assert await account.get_properties(on, other) == service_properties.DEFAULTS["blob"]
 
     given.run(scenario)
 
@@ -109,7 +110,7 @@ def test_what_is_refused_changes_nothing(
         on = given.services()
         logging = Logging(read=True)
         assert await given.refused(put(on, logging=logging, **sections)) == expected
-        assert await get(on) == service_properties.DEFAULT
+        assert await get(on) == service_properties.DEFAULTS["blob"]
 
     given.run(scenario)
 
@@ -176,7 +177,7 @@ def test_actual_requests_get_the_headers_of_the_rule() -> None:
         origin, names = "https://a.example", ("ETag", "Date")
 
         async def ask(origin: str | None, method: str) -> dict[str, str]:
-            headers = account.cors_headers(on, given.ACCOUNT, origin, method, names)
+            headers = account.cors_headers(on, Service.BLOB, given.ACCOUNT, origin, method, names)
             return dict(await headers)
 
         assert await ask(origin, "GET") == {}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from strongroom import errors
+from strongroom.auth.request import Service
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Ref
 from strongroom.engines.memory import MemoryStore
@@ -416,9 +417,12 @@ def test_a_waiter_hears_of_the_deletion_and_of_a_changed_acl(kind: str) -> None:
     async def scenario() -> None:
         target = await Target(kind).make()
         await target.act(AcquireLease(-1, A))
+        before = await target.on.place(Service.BLOB, given.ACCOUNT, "photos")
+        assert before is not None
+        version = before.version
 
         def judge(place: Place | None) -> None:
-            if place is not None and place.record.policies == () and place.record.metadata:
+            if place is not None and place.version > version:
                 raise StorageError(errors.AUTHENTICATION_FAILED)
 
         barred = await waiting(target, AcquireLease(15), authorize=judge)

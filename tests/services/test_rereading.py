@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom import errors
+from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
@@ -101,11 +102,11 @@ async def put_list(on: Services) -> None:
 
 
 async def copy_it(on: Services) -> None:
-    place = await on.place(ACCOUNT, "photos")
+    place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
     async def locate(url: str, call: Any) -> LocalSource:
-        return LocalSource(ACCOUNT, "photos", place.record.generation, "b")
+        return LocalSource(ACCOUNT, "photos", place.generation, "b")
 
     on.copies.locate = locate
     given = copying.CopyBlob("http://127.0.0.1/account/photos/b")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Full, Item, Partition, Step, Write, Written
 from strongroom.engines.memory import MemoryStore
@@ -68,13 +69,13 @@ def test_a_blob_that_is_read_keeps_its_blocks_until_the_reader_has_finished() ->
         on, sweeper = await fresh()
         await do.stage(on, "b", "1", b"x" * BIG)
         await do.commit(on, "b", ["1"])
-        place = await on.place(ACCOUNT, "photos")
+        place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        reading = on.readers.begin(keys.blob(place.record.generation, "b"))
+        reading = on.readers.begin(keys.blob(place.generation, "b"))
         await do.put(on, "b", b"")
         assert await swept(on, sweeper) == 0
         assert len(do.left(on)[1]) == 1
-        late = on.readers.begin(keys.blob(place.record.generation, "b"))
+        late = on.readers.begin(keys.blob(place.generation, "b"))
         reading.end()
         assert await swept(on, sweeper) > 0
         assert do.left(on)[1] == []
@@ -141,9 +142,9 @@ def test_a_snapshot_that_is_taken_while_the_blob_is_swept_keeps_its_content(pref
 def test_who_began_to_read_while_a_sweep_waits_is_waited_for_too() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
-        place = await on.place(ACCOUNT, "photos")
+        place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        partition = keys.blob(place.record.generation, "b")
+        partition = keys.blob(place.generation, "b")
         for text in ("1", "2"):
             await do.stage(on, "b", "1", text.encode() * BIG)
             await do.commit(on, "b", ["1"])
@@ -168,9 +169,9 @@ def test_who_began_to_read_while_a_sweep_waits_is_waited_for_too() -> None:
 def test_a_sweep_that_waited_spares_what_was_given_up_meanwhile() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
-        place = await on.place(ACCOUNT, "photos")
+        place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        partition = keys.blob(place.record.generation, "b")
+        partition = keys.blob(place.generation, "b")
         readings = []
         for version in (b"0", b"1", b"2"):
             readings.append(on.readers.begin(partition))
@@ -261,14 +262,14 @@ def test_one_blob_is_swept_by_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch)
 def test_jobs_that_wait_for_readers_do_not_hold_up_others() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
-        place = await on.place(ACCOUNT, "photos")
+        place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
         names = [f"{number:02}" for number in range(20)]
         for name in names:
             await do.stage(on, name, "1", b"x" * BIG)
             await do.commit(on, name, ["1"])
         await swept(on, sweeper)
-        generation = place.record.generation
+        generation = place.generation
         readings = [on.readers.begin(keys.blob(generation, name)) for name in names[:-1]]
         for name in names:
             await do.put(on, name, b"")
@@ -312,9 +313,9 @@ def test_a_container_that_is_read_is_swept_later() -> None:
         on, sweeper = await fresh()
         await do.stage(on, "b", "1", b"x" * BIG)
         await do.commit(on, "b", ["1"])
-        place = await on.place(ACCOUNT, "photos")
+        place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        reading = on.readers.begin(keys.blob(place.record.generation, "b"))
+        reading = on.readers.begin(keys.blob(place.generation, "b"))
         await swept(on, sweeper)
         await drop_container(on)
         assert await swept(on, sweeper) == 0

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
@@ -159,7 +160,7 @@ def test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept(step: str, cu
         on = Services(store.restarted(), before.clock)
         sweeper = Sweeper(on)
         await swept(on, sweeper)
-        if await on.place(ACCOUNT, "photos") is not None:
+        if await on.place(Service.BLOB, ACCOUNT, "photos") is not None:
             assert await do.read(on, "large") is not None
             for name in ("b", "new", "large"):
                 await do.put(on, name, b"")

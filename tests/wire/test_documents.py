@@ -170,8 +170,8 @@ def test_properties(inner: str, expected: str) -> None:
 
 
 def test_properties_come_back() -> None:
-    written = properties_xml.write_service_properties(service_properties.DEFAULT)
-    assert properties_xml.read_service_properties(written) == service_properties.DEFAULT
+    written = properties_xml.write_service_properties(service_properties.DEFAULTS["blob"])
+    assert properties_xml.read_service_properties(written) == service_properties.DEFAULTS["blob"]
     rule = CorsRule(("http://a",), ("GET", "PUT"), ("x-*",), ("*",), 7)
     other = ServiceProperties(cors=(rule,), default_service_version="2021-12-02")
     written = properties_xml.write_service_properties(other)
@@ -180,9 +180,9 @@ def test_properties_come_back() -> None:
 
 def test_sections_that_are_left_out_stay_as_they_are() -> None:
     rule = CorsRule(("*",), ("GET",))
-    updated = service_properties.DEFAULT.updated(ServiceProperties(cors=(rule,)))
+    updated = service_properties.DEFAULTS["blob"].updated(ServiceProperties(cors=(rule,)))
     assert updated.cors == (rule,)
-    assert updated.logging == service_properties.DEFAULT.logging
+    assert updated.logging == service_properties.DEFAULTS["blob"].logging
     assert updated.updated(ServiceProperties(cors=())).cors == ()
 
 

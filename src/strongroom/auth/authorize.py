@@ -86,6 +86,14 @@ class Overrides(msgspec.Struct, frozen=True):
 NO_OVERRIDES: Final = Overrides()
 
 
+class KeyRange(msgspec.Struct, frozen=True):
+    """The entities that a table SAS reaches, both ends inclusive: (PartitionKey, RowKey) of the
+    first and the last; None = open. A row key of None spans the whole partition."""
+
+    first: tuple[str, str | None] | None
+    last: tuple[str, str | None] | None
+
+
 class Grant(msgspec.Struct, frozen=True):
     """What was granted.
 
@@ -94,12 +102,14 @@ class Grant(msgspec.Struct, frozen=True):
         may_overwrite: whether a write may replace what exists (`c` alone only creates).
         overrides: response headers that the token sets.
         anonymous: whether public access alone granted it.
+        key_range: the entities that the token reaches; None = all.
     """
 
     letters: str
     may_overwrite: bool
     overrides: Overrides = NO_OVERRIDES
     anonymous: bool = False
+    key_range: KeyRange | None = None
 
 
 def authorize(
@@ -146,6 +156,7 @@ def authorize(
         effective.permission,
         may_overwrite="w" in effective.permission,
         overrides=_overrides(claim),
+        key_range=_key_range(claim),
     )
 
 
@@ -255,6 +266,16 @@ def _overrides(claim: SasClaim) -> Overrides:
     if claim.kind is SasKind.ACCOUNT or since is None or sas.sv < since:
         return NO_OVERRIDES
     return Overrides(sas.rscc, sas.rscd, sas.rsce, sas.rscl, sas.rsct)
+
+
+def _key_range(claim: SasClaim) -> KeyRange | None:
+    """`spk srk epk erk` of a table SAS. Source: "Create a service SAS", table access ranges."""
+    sas = claim.sas
+    if claim.kind is not SasKind.SERVICE or not (sas.spk or sas.epk):
+        return None
+    first = (sas.spk, sas.srk or None) if sas.spk else None
+    last = (sas.epk, sas.erk or None) if sas.epk else None
+    return KeyRange(first, last)
 
 
 def _authorize_anonymous(

@@ -13,6 +13,7 @@ from strongroom.auth.accounts import (
     Account,
     development_account,
 )
+from strongroom.auth.request import Service
 from strongroom.config import DEFAULT_PORTS, Settings, is_loopback
 from strongroom.servers.own_endpoints import PREFIX
 
@@ -27,24 +28,24 @@ def base_url(settings: Settings, port: int) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def connection_string(settings: Settings, port: int, name: str, key: str) -> str:
+def connection_string(app: App, name: str, key: str) -> str:
     """A connection string of the account `name`, as every Azure SDK takes it."""
-    url = base_url(settings, port)
-    scheme = url.partition(":")[0]
-    return (
-        f"DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};"
-        f"BlobEndpoint={url}/{name};"
+    urls = {service: base_url(app.settings, port) for service, port in app.ports.items()}
+    scheme = urls[Service.BLOB].partition(":")[0]
+    endpoints = "".join(
+        f"{service.value.title()}Endpoint={url}/{name};" for service, url in urls.items()
     )
+    return f"DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};{endpoints}"
 
 
 def banner(app: App) -> str:
     """The lines, without a last line break."""
-    settings, port = app.settings, app.blob_port
-    url = base_url(settings, port)
+    settings = app.settings
+    url = base_url(settings, app.ports[Service.BLOB])
     rows: list[tuple[str, str]] = []
     accounts = app.accounts.all()
     for account in accounts[:_ACCOUNTS_SHOWN]:
-        rows += _account_rows(settings, port, account)
+        rows += _account_rows(app, account)
     if len(accounts) > _ACCOUNTS_SHOWN:
         rows.append(("", f"and {len(accounts) - _ACCOUNTS_SHOWN} more accounts"))
     rows.append(("data", "in memory" if settings.data is None else str(settings.data.resolve())))
@@ -67,16 +68,20 @@ def _promise(settings: Settings) -> str:
     return "durable: what is answered survives kill -9 and power loss"
 
 
-def _account_rows(settings: Settings, port: int, account: Account) -> list[tuple[str, str]]:
-    url = base_url(settings, port)
-    rows = [("blob service", f"{url}/{account.name}")]
+def _account_rows(app: App, account: Account) -> list[tuple[str, str]]:
+    settings = app.settings
+    rows = [
+        (f"{service.value} service", f"{base_url(settings, port)}/{account.name}")
+        for service, port in app.ports.items()
+    ]
     if account == development_account():
-        text = connection_string(settings, port, DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
+        text = connection_string(app, DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
         rows.append(("connection string", text))
-        if port == DEFAULT_PORTS[0] and settings.tls is None and is_loopback(settings.host):
+        usual = tuple(app.ports.values()) == DEFAULT_PORTS
+        if usual and settings.tls is None and is_loopback(settings.host):
             rows.append(("", "or UseDevelopmentStorage=true"))
     else:
-        text = connection_string(settings, port, account.name, "KEY")
+        text = connection_string(app, account.name, "KEY")
         rows.append(("connection string", text))
         rows.append(("", "KEY: yours; strongroom account list --show prints those of a file"))
     return rows

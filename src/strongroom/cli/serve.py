@@ -49,12 +49,11 @@ _ACCOUNT = (
     "every user of this machine can see it in ps."
 )
 _ALLOW = "Serve the well-known development key to other machines too. It protects nothing."
-_SUFFIX = "A domain below which a label is an account, beside blob.localhost."
+_SUFFIX = "A domain below which a label is an account, beside blob.localhost and its like."
 _SOURCE = (
     "Copies read from listed hosts only, private ones too: NAME, *.SUFFIX or ADDRESS, "
     "with or without :PORT."
 )
-_RESERVED = "Reserved: nothing is opened here yet."
 
 Level = Annotated[
     Literal["debug", "info", "warning", "error"],
@@ -74,8 +73,12 @@ def serve(
     blob_port: Annotated[
         int, typer.Option(help="Port of the Blob service; 0 takes a free one.", min=0, max=65535)
     ] = 10000,
-    queue_port: Annotated[int, typer.Option(help=_RESERVED, min=0, max=65535)] = 10001,
-    table_port: Annotated[int, typer.Option(help=_RESERVED, min=0, max=65535)] = 10002,
+    queue_port: Annotated[
+        int, typer.Option(help="Port of the Queue service.", min=0, max=65535)
+    ] = 10001,
+    table_port: Annotated[
+        int, typer.Option(help="Port of the Table service.", min=0, max=65535)
+    ] = 10002,
     cert: Annotated[
         Path | None, typer.Option(help="Certificate for TLS (PEM), with --key.")
     ] = None,
@@ -105,7 +108,6 @@ def serve(
 ) -> None:
     """See HELP."""
     from strongroom.config import ConfigError, Settings, account_sources
-    from strongroom.wire.path import BLOB_SUFFIXES
 
     kept = None if in_memory else data
     try:
@@ -122,7 +124,7 @@ def serve(
         tls=_tls(cert, key, tls),
         test_clock=test_clock,
         allow_development_key=allow_development_key,
-        host_suffixes=(*BLOB_SUFFIXES, *_suffixes(host_suffix or ())),
+        host_suffixes=tuple(_suffixes(host_suffix or ())),
         copy_source_hosts=tuple(copy_source_host or ()),
         metrics_anywhere=metrics_anywhere,
         log_level=log_level,

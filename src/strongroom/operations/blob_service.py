@@ -1,4 +1,5 @@
-"""All operations of the Blob service, in the order in which a request is matched against them.
+"""The Blob service: its operations, in the order in which a request is matched against them, and
+how its URLs are read.
 
 Lives here: the list. Where several operations share a URL, one with more headers comes before one
 with fewer; Routes refuses a list in which one hides another.
@@ -8,8 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from strongroom.auth.request import Service
 from strongroom.operations import blob, block, container, copy, lease, service, unserved
+from strongroom.operations.endpoint import Addressed, Endpoint
 from strongroom.operations.routes import Routes
+from strongroom.operations.spec import Resource
+from strongroom.semantics import names
+from strongroom.wire.path import Target
+from strongroom.wire.query import Query
 
 ROUTES: Final = Routes(
     (
@@ -23,4 +30,26 @@ ROUTES: Final = Routes(
         *blob.OPERATIONS,
         *unserved.OPERATIONS,
     )
+)
+
+
+def _address(target: Target, asked: Query) -> Addressed:
+    """A lone segment without `restype` is a blob of the root container."""
+    if target.container is None:
+        return Addressed(target, Resource.SERVICE)
+    if target.blob is None and "restype" not in asked and asked.get("comp") != "list":
+        target = target.in_root()
+    return Addressed(target, Resource.CONTAINER if target.blob is None else Resource.BLOB)
+
+
+def _check_names(addressed: Addressed) -> None:
+    target = addressed.target
+    if target.container is not None:
+        names.check_container(target.container)
+    if target.blob is not None:
+        names.check_blob(target.blob, target.container or "")
+
+
+ENDPOINT: Final = Endpoint(
+    Service.BLOB, ROUTES, _address, _check_names, refuse_unserved=unserved.refuse_unserved
 )

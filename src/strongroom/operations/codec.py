@@ -14,24 +14,26 @@ import msgspec
 
 from strongroom import errors
 from strongroom.auth.authorize import Grant
+from strongroom.auth.request import Service
 from strongroom.errors import StorageError, invalid_query
 from strongroom.operations import fields
+from strongroom.operations.endpoint import Addressed
 from strongroom.operations.spec import STREAM, Operation, Origin
 from strongroom.semantics import conditions as conditional
-from strongroom.semantics import names, snapshots
+from strongroom.semantics import snapshots
 from strongroom.semantics.conditions import NONE, Conditions
 from strongroom.services import intake
 from strongroom.services.calls import Call, ConditionUse, Place
 from strongroom.services.guard import CONTAINER_CONDITIONS
 from strongroom.wire.http import Request, Response
-from strongroom.wire.path import Target
 from strongroom.wire.query import Query
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """A request that may go on: what was granted, in which container, and how to ask again."""
+    """A request that may go on: what it names, what was granted, and how to ask again."""
 
-    target: Target
+    service: Service
+    addressed: Addressed
     place: Place | None
     grant: Grant
     authorize: Callable[[Place | None], object]
@@ -46,8 +48,7 @@ async def decode(
 
     Raises: StorageError for every header, parameter or document that is not as it must be.
     """
-    target = admitted.target
-    _check_names(operation, target)
+    target = admitted.addressed.target
     _check_length(operation, request)
     wait_s = fields.wait_s(request, operation.waits)
     snapshot = _snapshot(operation, query)
@@ -76,6 +77,9 @@ async def decode(
         version=admitted.version,
         body=request.body,
         input=operation.input(**values),
+        service=admitted.service,
+        entity=admitted.addressed.entity,
+        key_range=admitted.grant.key_range,
         overrides=admitted.grant.overrides,
         secondary=target.secondary,
         owner=admitted.owner,
@@ -84,13 +88,6 @@ async def decode(
         peer=request.peer,
         asker=request,
     )
-
-
-def _check_names(operation: Operation, target: Target) -> None:
-    if target.container is not None:
-        names.check_container(target.container)
-    if target.blob is not None:
-        names.check_blob(target.blob, target.container or "")
 
 
 def _check_length(operation: Operation, request: Request) -> None:
@@ -110,10 +107,10 @@ def _snapshot(operation: Operation, query: Query) -> int | None:
 
 def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:
     """The request's conditions, in a combination that the operation takes."""
-    found = fields.conditions(request)
+    use = operation.rule.conditions
+    found = NONE if use is ConditionUse.IGNORED else fields.conditions(request)
     if found is NONE:
         return found
-    use = operation.rule.conditions
     if use is ConditionUse.READ or (wait_s and use is ConditionUse.REFUSED):
         conditional.require_read_combination(found, version)
     elif use is ConditionUse.WRITE:

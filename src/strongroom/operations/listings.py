@@ -25,7 +25,7 @@ from strongroom.wire import list_containers as containers_xml
 from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery
 from strongroom.wire.list_containers import ContainerItem
 from strongroom.wire.query import Query
-from strongroom.wire.service_properties_xml import write_service_properties
+from strongroom.wire.service_properties_xml import write_service_properties, write_service_stats
 from strongroom.wire.signed_identifiers import write_signed_identifiers
 
 _KINDS: Final = {
@@ -156,8 +156,13 @@ def acl(view: ContainerView, call: Call[Any], origin: Origin) -> Content:
 
 
 def service_properties(properties: ServiceProperties, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Blob Service Properties."""
+    """The answer of Get Service Properties."""
     return _document(write_service_properties(properties))
+
+
+def service_stats(last_sync: int, call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Service Stats: the secondary is this same store."""
+    return _document(write_service_stats("live", last_sync))
 
 
 def _document(body: bytes) -> Content:

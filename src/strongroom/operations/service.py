@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import limits
 from strongroom.auth.authorize import Permission
-from strongroom.errors import CORS_PREFLIGHT_FAILURE, REQUEST_BODY_TOO_LARGE
 from strongroom.operations import container_fields as fields
 from strongroom.operations import container_returned as give
-from strongroom.operations import listings, permissions
-from strongroom.operations.spec import Body, Operation, Resource
+from strongroom.operations import listings, permissions, properties
+from strongroom.operations.spec import Operation, Resource
 from strongroom.services import account, list_containers
 from strongroom.wire.service_properties_xml import read_service_properties
 
@@ -30,34 +28,6 @@ LIST_CONTAINERS: Final = Operation(
     returns=(give.XML,),
     content=listings.containers,
     run=list_containers.list_containers,
-)
-
-GET_BLOB_SERVICE_PROPERTIES: Final = Operation(
-    name="Get Blob Service Properties",
-    id="service_get_properties",
-    methods=("GET",),
-    resource=Resource.SERVICE,
-    restype="service",
-    comp="properties",
-    permission=permissions.SERVICE_READ,
-    returns=(give.XML,),
-    content=listings.service_properties,
-    run=account.get_properties,
-)
-
-SET_BLOB_SERVICE_PROPERTIES: Final = Operation(
-    name="Set Blob Service Properties",
-    id="service_set_properties",
-    methods=("PUT",),
-    resource=Resource.SERVICE,
-    restype="service",
-    comp="properties",
-    permission=permissions.SERVICE_WRITE,
-    input=account.SetServiceProperties,
-    body=Body("properties", read_service_properties, limits.XML_BODY_BYTES_MAX),
-    success=202,
-    fails=(REQUEST_BODY_TOO_LARGE,),
-    run=account.set_properties,
 )
 
 _INFORMATION: Final = (give.SKU_NAME, give.ACCOUNT_KIND, give.HIERARCHICAL)
@@ -98,24 +68,10 @@ GET_ACCOUNT_INFORMATION_BLOB: Final = Operation(
     run=account.get_information,
 )
 
-PREFLIGHT: Final = Operation(
-    name="Preflight Blob Request",
-    id="preflight",
-    methods=("OPTIONS",),
-    resource=Resource.ANY,
-    permission=permissions.ANYONE,
-    input=account.Preflight,
-    accepts=(fields.ORIGIN, fields.REQUEST_METHOD, fields.REQUEST_HEADERS),
-    spreads=give.cors_headers,
-    fails=(CORS_PREFLIGHT_FAILURE,),
-    run=account.preflight,
-)
-
 OPERATIONS: Final = (
-    PREFLIGHT,
+    properties.preflight("Blob"),
     LIST_CONTAINERS,
-    GET_BLOB_SERVICE_PROPERTIES,
-    SET_BLOB_SERVICE_PROPERTIES,
+    *properties.properties("Blob", read_service_properties),
     GET_ACCOUNT_INFORMATION,
     GET_ACCOUNT_INFORMATION_CONTAINER,
     GET_ACCOUNT_INFORMATION_BLOB,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors
+from strongroom import errors, queue_errors, table_errors
 from strongroom.auth.authorize import Permission
 from strongroom.errors import ErrorCode
 from strongroom.semantics.lease import LeaseUse
@@ -30,6 +30,15 @@ class Resource(enum.Enum):
     SERVICE = "/"
     CONTAINER = "/{container}"
     BLOB = "/{container}/{blob}"
+    QUEUE = "/{queue}"
+    MESSAGES = "/{queue}/messages"
+    MESSAGE = "/{queue}/messages/{messageId}"
+    TABLES = "/Tables"
+    TABLE_NAMED = "/Tables('{table}')"
+    TABLE = "/{table}"
+    """Also `/{table}()`."""
+    ENTITY = "/{table}(PartitionKey='{partitionKey}',RowKey='{rowKey}')"
+    BATCH = "/$batch"
     ANY = "/{any}"
     """Whatever the URL names, and without credentials: preflight requests of browsers."""
 
@@ -229,12 +238,25 @@ _WRITE_CONDITIONS: Final = frozenset(
 )
 
 
+_MISSING_PLACE: Final = {
+    Resource.CONTAINER: errors.CONTAINER_NOT_FOUND,
+    Resource.BLOB: errors.CONTAINER_NOT_FOUND,
+    Resource.QUEUE: queue_errors.QUEUE_NOT_FOUND,
+    Resource.MESSAGES: queue_errors.QUEUE_NOT_FOUND,
+    Resource.MESSAGE: queue_errors.QUEUE_NOT_FOUND,
+    Resource.TABLE: table_errors.TABLE_NOT_FOUND,
+    Resource.ENTITY: table_errors.TABLE_NOT_FOUND,
+    Resource.BATCH: table_errors.TABLE_NOT_FOUND,
+}
+
+
 def _common(operation: Operation) -> frozenset[ErrorCode]:
     """The errors that follow from what an operation declares."""
     rule = operation.rule
     found = set(_ALWAYS)
-    if operation.resource is not Resource.SERVICE:
-        found.add(errors.CONTAINER_NOT_FOUND)
+    missing_place = _MISSING_PLACE.get(operation.resource)
+    if missing_place is not None:
+        found.add(missing_place)
     if operation.resource is Resource.BLOB and rule.existence is not Existence.CREATES:
         found.add(errors.BLOB_NOT_FOUND)
     missing = {LeaseUse.WRITE: LeaseUse.READ, LeaseUse.DELETE_CONTAINER: LeaseUse.READ_CONTAINER}
@@ -242,7 +264,8 @@ def _common(operation: Operation) -> frozenset[ErrorCode]:
         found |= _LEASES[missing[rule.lease]] | {errors.LEASE_ID_MISSING}
     else:
         found |= _LEASES[rule.lease]
-    found |= _CONDITIONS.get(rule.conditions, _WRITE_CONDITIONS)
+    if rule.conditions is not ConditionUse.IGNORED:
+        found |= _CONDITIONS.get(rule.conditions, _WRITE_CONDITIONS)
     if rule.conditions is ConditionUse.WRITE and rule.existence is Existence.CREATES:
         found.add(errors.BLOB_ALREADY_EXISTS)
     if operation.waits:

@@ -74,8 +74,6 @@ FIRST: Final = (
 OPERATIONS: Final = (
     _later("Get User Delegation Key", "service_get_user_delegation_key", "POST", _SERVICE,
            Permission(), "userdelegationkey", restype="service"),
-    _later("Get Blob Service Stats", "service_get_statistics", "GET", _SERVICE,
-           permissions.SERVICE_READ, "stats", restype="service"),
     _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
     _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
            _FIND_HERE, "blobs", restype="container"),

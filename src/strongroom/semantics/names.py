@@ -22,6 +22,8 @@ _CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Control characters, halves of surrogate pairs, and the private use area.
 _BLOB_ILLEGAL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ue000-\uf8ff]")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
+RESERVED_TABLE: Final = "tables"
 _METADATA_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 
 
@@ -49,6 +51,44 @@ def check_container(name: str) -> None:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
     if _CONTAINER.fullmatch(name) is None:
         raise StorageError(errors.INVALID_RESOURCE_NAME)
+
+
+def is_queue_name(name: str) -> bool:
+    """Whether a queue can have the name at all."""
+    least, most = _CONTAINER_CHARS
+    return least <= len(name) <= most and _CONTAINER.fullmatch(name) is not None
+
+
+def check_queue(name: str) -> None:
+    """3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
+
+    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
+    """
+    least, most = _CONTAINER_CHARS
+    if not least <= len(name) <= most:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    if _CONTAINER.fullmatch(name) is None:
+        raise StorageError(errors.INVALID_RESOURCE_NAME)
+
+
+def is_table_name(name: str) -> bool:
+    """Whether a table can have the name at all."""
+    return _TABLE.fullmatch(name) is not None and name.lower() != RESERVED_TABLE
+
+
+def check_table(name: str) -> None:
+    """3 to 63 letters and digits, a letter first; `tables` is reserved, in any case.
+
+    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters, InvalidInput
+        for the reserved name.
+    """
+    least, most = _CONTAINER_CHARS
+    if not least <= len(name) <= most:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    if _TABLE.fullmatch(name) is None:
+        raise StorageError(errors.INVALID_RESOURCE_NAME)
+    if name.lower() == RESERVED_TABLE:
+        raise StorageError(errors.INVALID_INPUT, f"The table name '{name}' is reserved.")
 
 
 def check_blob(name: str, container: str = "") -> None:

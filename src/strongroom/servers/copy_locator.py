@@ -15,12 +15,13 @@ from strongroom import errors
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import authorize
 from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
+from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations import permissions
 from strongroom.operations.spec import Resource
 from strongroom.semantics import names, snapshots
-from strongroom.servers import pipeline
-from strongroom.servers.pipeline import Asked, Context
+from strongroom.servers import admission
+from strongroom.servers.admission import Asked, Context
 from strongroom.services.calls import Call
 from strongroom.services.copy_sources import LocalSource, cannot_read, source_missing
 from strongroom.wire import path
@@ -67,10 +68,10 @@ class CopyLocator:
         headers = Headers((("Host", parts.netloc),))
         request = Request("GET", target, headers, _NoBody(), tls=parts.scheme == "https")
         try:
-            asked = pipeline.read(self._context, request)
+            asked = admission.read(self._context, request)
         except StorageError:
             raise errors.invalid_header("x-ms-copy-source", parts.path) from None
-        if asked.resource is not Resource.BLOB:
+        if asked.addressed.resource is not Resource.BLOB:
             raise source_missing(errors.BLOB_NOT_FOUND)
         return await self._admit(asked, call)
 
@@ -87,18 +88,17 @@ class CopyLocator:
 
     async def _admit(self, asked: Asked, call: Call[Any]) -> LocalSource:
         context = self._context
-        target = asked.target
+        target = asked.addressed.target
         assert target.container is not None and target.blob is not None
-        place = await context.services.place(target.account, target.container)
+        place = await context.services.place(Service.BLOB, target.account, target.container)
         try:
             claim = self._claim(asked, call)
-            record = None if place is None else place.record
             authorize(
                 claim,
                 permissions.READ,
                 asked.signed,
-                permissions.NOBODY if record is None else record.public_access,
-                () if record is None else record.policies,
+                permissions.NOBODY if place is None else place.public_access,
+                () if place is None else place.policies,
                 context.clock.wall_ticks(),
                 call.peer,
                 asked.request.tls,
@@ -109,7 +109,7 @@ class CopyLocator:
             raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
         if place is None:
             raise source_missing(errors.CONTAINER_NOT_FOUND)
-        return _named(asked, target.container, target.blob, place.record.generation)
+        return _named(asked, target.container, target.blob, place.generation)
 
     def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
         context = self._context
@@ -129,4 +129,4 @@ def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSou
     except StorageError as refusal:
         row = errors.CANNOT_VERIFY_COPY_SOURCE
         raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
-    return LocalSource(asked.target.account, container, generation, blob, snapshot)
+    return LocalSource(asked.addressed.target.account, container, generation, blob, snapshot)

@@ -1,7 +1,7 @@
 """The account's own operations: service properties, account information, CORS.
 
-Lives here: reading and merging of the properties of the Blob service, and what they say to browsers
-of other origins. Must not live here: XML (wire/), matching of CORS rules (semantics/cors.py).
+Lives here: reading and merging of the properties of a service, and what they say to browsers of
+other origins. Must not live here: XML (wire/), matching of CORS rules (semantics/cors.py).
 Source: "Get/Set Blob Service Properties", "Get Account Information", "Preflight Blob Request".
 """
 
@@ -11,16 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from strongroom import errors, limits, service_properties
+from strongroom import errors, limits
+from strongroom.auth.request import Service
 from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Record, Step, Write
 from strongroom.errors import Extras, StorageError
 from strongroom.semantics import cors
-from strongroom.service_properties import ServiceProperties
+from strongroom.service_properties import DEFAULTS, ServiceProperties
 from strongroom.services.calls import Call
 from strongroom.services.runner import Services
 from strongroom.store import keys, records
 
-BLOB: Final = "blob"
 # Reads without an Origin may be kept by a cache that also serves browsers: they need Vary.
 _CACHED_METHODS: Final = ("GET", "HEAD")
 
@@ -51,29 +51,29 @@ class Preflight:
     headers: tuple[str, ...] = ()
 
 
-async def properties(services: Services, account: str) -> ServiceProperties:
-    """The properties of an account's Blob service, the defaults where nothing was set."""
-    (found,) = await services.store.read([keys.service_properties(account, BLOB)])
-    return records.PROPERTIES.of(found) or service_properties.DEFAULT
+async def properties(services: Services, service: Service, account: str) -> ServiceProperties:
+    """The properties of one service of an account, the defaults where nothing was set."""
+    (found,) = await services.store.read([keys.service_properties(account, service.value)])
+    return records.PROPERTIES.of(found) or DEFAULTS[service.value]
 
 
 async def get_properties(services: Services, call: Call[Any]) -> ServiceProperties:
-    """Get Blob Service Properties."""
-    return await properties(services, call.account)
+    """Get Blob (Queue, Table) Service Properties."""
+    return await properties(services, call.service, call.account)
 
 
 async def set_properties(services: Services, call: Call[SetServiceProperties]) -> None:
-    """Set Blob Service Properties: the sections given replace those that were set before.
+    """Set Blob (Queue, Table) Service Properties: the sections given replace those set before.
 
     Raises: StorageError InvalidXmlDocument, InvalidXmlNodeValue; NotImplemented for what is not
         served; RequestBodyTooLarge when all sections together are too large to be kept.
     """
     request = call.input.properties
     _check(request)
-    ref = keys.service_properties(call.account, BLOB)
+    ref = keys.service_properties(call.account, call.service.value)
 
     def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        before = records.PROPERTIES.of(found[0]) or service_properties.DEFAULT
+        before = records.PROPERTIES.of(found[0]) or DEFAULTS[call.service.value]
         encoded = records.PROPERTIES.encode(before.updated(request))
         if len(encoded) > RECORD_BYTES_MAX:
             extras = (("MaxLimit", str(RECORD_BYTES_MAX)),)
@@ -98,6 +98,17 @@ def _check(request: ServiceProperties) -> None:
             raise StorageError(errors.NOT_IMPLEMENTED, message)
 
 
+async def get_stats(services: Services, call: Call[Any]) -> int:
+    """Get Blob (Queue, Table) Service Stats: the tick up to which the secondary has everything.
+
+    Raises: StorageError InvalidQueryParameterValue on the primary endpoint.
+    """
+    if not call.secondary:
+        reason = "Statistics are read at the secondary endpoint: ACCOUNT-secondary."
+        raise errors.invalid_query("comp", "stats", reason)
+    return await services.store.now()
+
+
 async def get_information(services: Services, call: Call[Any]) -> AccountInformation:
     """Get Account Information, at the account's, a container's or a blob's URL."""
     return AccountInformation()
@@ -109,12 +120,13 @@ async def preflight(services: Services, call: Call[Preflight]) -> Extras:
     Raises: StorageError InvalidHeaderValue for a missing header, CorsPreflightFailure.
     """
     given = call.input
-    rules = (await properties(services, call.account)).cors or ()
+    rules = (await properties(services, call.service, call.account)).cors or ()
     return cors.preflight(rules, given.origin, given.method, given.headers)
 
 
 async def cors_headers(
     services: Services,
+    service: Service,
     account: str,
     origin: str | None,
     method: str,
@@ -128,5 +140,5 @@ async def cors_headers(
     """
     if origin is None and method not in _CACHED_METHODS:
         return ()
-    rules = (await properties(services, account)).cors or ()
+    rules = (await properties(services, service, account)).cors or ()
     return cors.actual(rules, origin, method, response_headers)

@@ -20,11 +20,11 @@ from strongroom.errors import StorageError
 from strongroom.services import intake
 from strongroom.services.calls import Call, Piece
 from strongroom.services.changes import BlobChange
-from strongroom.services.guard import same_generation
 from strongroom.services.heads import replace_head
 from strongroom.services.intake import NO_DIGESTS, Digests
+from strongroom.services.places import generation_of
 from strongroom.services.rereading import Rereading, Stale
-from strongroom.services.runner import BlobState, BlobView, Services, partition_generation
+from strongroom.services.runner import BlobState, BlobView, Services
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Received
 from strongroom.store.records import BlobRecord, Inline, Listed, ListedBlock, Stored
@@ -196,7 +196,7 @@ async def _open(
 async def _open_listed(
     services: Services, call: Call[GetBlob], view: BlobView, body: Listed, offset: int, length: int
 ) -> Download:
-    partition = keys.blob(partition_generation(call), call.blob)
+    partition = keys.blob(generation_of(call), call.blob)
     reading = services.readers.begin(partition)
     try:
         # Registered first, looked at again second: what this head names is not swept any more.
@@ -204,8 +204,9 @@ async def _open_listed(
         place = keys.container(call.account, call.container)
         again, container = await services.store.read([Ref(partition, key), place])
         current = records.BLOB.of(again)
-        gone = current is None or current.body != body
-        if gone or not same_generation(call, records.CONTAINER.of(container)):
+        there = records.CONTAINER.of(container)
+        gone = there is None or there.generation != generation_of(call)
+        if gone or current is None or current.body != body:
             raise Stale
         spans = bodies.spans(await read_list(services, partition, body), offset, length)
     except BaseException:

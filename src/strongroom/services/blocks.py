@@ -25,8 +25,9 @@ from strongroom.services.calls import Call
 from strongroom.services.changes import BlobChange
 from strongroom.services.heads import refuse_pending_copy, replace_head
 from strongroom.services.intake import NO_DIGESTS, Digests
+from strongroom.services.places import generation_of
 from strongroom.services.rereading import Rereading, Stale
-from strongroom.services.runner import BlobState, BlobView, Services, partition_generation
+from strongroom.services.runner import BlobState, BlobView, Services
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Received
 from strongroom.store.records import (
@@ -75,7 +76,7 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
         intake.verify(call.input.digests, received)
-        partition = keys.blob(partition_generation(call), call.blob)
+        partition = keys.blob(generation_of(call), call.blob)
         # Or a list that is being committed might find for ever that something was staged since.
         await services.block_lists.give_way(partition)
         earlier = await _earlier(services, partition, call.input.block_id)
@@ -181,7 +182,7 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     # Judged before the blocks are read: a refused caller learns nothing of them.
     await services.check_blob(call)
     looks = rereading(services, call)
-    with services.block_lists.take(keys.blob(partition_generation(call), call.blob)):
+    with services.block_lists.take(keys.blob(generation_of(call), call.blob)):
         while True:
             try:
                 return await _commit(services, call, await _basis(services, call, looks))
@@ -190,7 +191,7 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
 
 
 async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basis:
-    partition = keys.blob(partition_generation(call), call.blob)
+    partition = keys.blob(generation_of(call), call.blob)
     reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
     found = await services.store.read(reads)
     head, upload = records.BLOB.of(found[0]), records.UPLOAD.of(found[1])
@@ -320,7 +321,7 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
 
     Raises: StorageError InternalError (the list is damaged), and what guard_blob raises.
     """
-    partition = keys.blob(partition_generation(call), call.blob)
+    partition = keys.blob(generation_of(call), call.blob)
     looks = rereading(services, call)
     while True:
         view = await services.view_blob(call, (keys.UPLOAD_KEY,), wait=False)

@@ -1,7 +1,7 @@
 """What a service function is called with: the target, what was authorized, and the typed input.
 
-Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`, the container as
-it was when the request was authorized. Must not live here: HTTP, decisions.
+Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`, the container,
+queue or table as it was when the request was authorized. Must not live here: HTTP, decisions.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.auth.authorize import NO_OVERRIDES, KeyRange, Overrides
+from strongroom.auth.request import Service
 from strongroom.errors import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.conditions import Conditions
 from strongroom.semantics.lease import LeaseUse
-from strongroom.store.records import ContainerRecord
-from strongroom.values import FileSlice
+from strongroom.values import AccessPolicy, FileSlice, PublicAccess
 
 I_co = TypeVar("I_co", covariant=True)
 
@@ -48,6 +48,8 @@ class ConditionUse(enum.Enum):
     """Set Container Metadata: If-Modified-Since only."""
     TAGS = "tags"
     """Get Block List: x-ms-if-tags only."""
+    IGNORED = "ignored"
+    """Queues and tables: the headers have no effect (an entity's If-Match is a field)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +80,25 @@ class Asker(Protocol):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A container's record and version, as they were when the request was authorized."""
+    """What the path of a request needs of a container, queue or table: its record's `version`, and
+    what stood in it, when the request was authorized."""
 
-    record: ContainerRecord
+    generation: int
     version: int
+    policies: tuple[AccessPolicy, ...] = ()
+    public_access: PublicAccess = PublicAccess.NONE
 
 
 @dataclass(slots=True)
 class Call(Generic[I_co]):
     """One request, decoded and authorized.
 
-    `place` is None for operations on the account and for Create Container. `authorize` judges
-    another place again and raises; the runner calls it when the container changed since. `wait_s`
-    is `x-strongroom-wait` (0 = do not wait). `version` is x-ms-version. `snapshot` is in ticks.
+    `container` is the container, queue or table; `blob` what lies in it by name: a blob, or a
+    message by its id; `entity` a table's entity by its two keys. `place` is None for operations on
+    the account, and for one that creates a place. `authorize` judges another place again and
+    raises; it is called when the place changed since. `key_range` bounds the entities that a SAS
+    lets its caller see. `wait_s` is `x-strongroom-wait` (0 = do not wait). `version` is
+    x-ms-version. `snapshot` is in ticks.
     """
 
     rule: Rule
@@ -107,6 +115,9 @@ class Call(Generic[I_co]):
     version: str
     body: BodySource
     input: I_co
+    service: Service = Service.BLOB
+    entity: tuple[str, str] | None = None
+    key_range: KeyRange | None = None
     overrides: Overrides = NO_OVERRIDES
     secondary: bool = False
     owner: bool = False

@@ -32,7 +32,8 @@ from strongroom.services.copy_sources import (
 from strongroom.services.copy_transfer import Moved, transfer
 from strongroom.services.heads import modified_head, refuse_pending_copy, replace_head
 from strongroom.services.intake import Digests
-from strongroom.services.runner import BlobState, Services, partition_generation
+from strongroom.services.places import generation_of
+from strongroom.services.runner import BlobState, Services
 from strongroom.store.bodies import Received
 from strongroom.store.records import Body, CopyOrder, Job, JobKind
 from strongroom.values import Metadata
@@ -179,7 +180,7 @@ async def _begin(
 ) -> CopyMade:
     """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
     copy_id = guid(services.clock)
-    job = Job(JobKind.COPY, partition_generation(call), call.blob, copy_id, order)
+    job = Job(JobKind.COPY, generation_of(call), call.blob, copy_id, order)
 
     def decide(state: BlobState, change: BlobChange) -> CopyMade:
         copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)

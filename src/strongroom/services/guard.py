@@ -15,7 +15,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics import conditions as conditional
 from strongroom.semantics import lease as leases
 from strongroom.semantics.conditions import Conditions, ContainerConditions
-from strongroom.services.calls import Call, ConditionUse, Existence, Place
+from strongroom.services.calls import Call, ConditionUse, Existence
 from strongroom.store.records import BlobRecord, ContainerRecord
 
 CONTAINER_CONDITIONS: Final = {
@@ -79,27 +79,3 @@ def guard_container(call: Call[object], container: ContainerRecord, now: int) ->
         return
     accepted = CONTAINER_CONDITIONS[use]
     conditional.check_container(conditions, container.modified, accepted)
-
-
-def same_generation(call: Call[object], container: ContainerRecord | None) -> bool:
-    """Whether the container still is the one, under this name, that the request came to."""
-    place = call.place
-    return (
-        place is not None
-        and container is not None
-        and container.generation == place.record.generation
-    )
-
-
-def same_place(call: Call[object], container: ContainerRecord | None, version: int) -> None:
-    """The container is still the one that was authorized; if it changed, authorize again.
-
-    Raises: StorageError ContainerNotFound (deleted, or another generation); what authorizing
-    raises.
-    """
-    place = call.place
-    if place is None or not same_generation(call, container):
-        raise StorageError(errors.CONTAINER_NOT_FOUND)
-    assert container is not None
-    if version != place.version:
-        call.authorize(Place(container, version))

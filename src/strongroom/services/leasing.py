@@ -22,7 +22,8 @@ from strongroom.semantics.lease import LeaseKind, LeaseState
 from strongroom.services.calls import Call
 from strongroom.services.changes import BlobChange
 from strongroom.services.heads import refuse_pending_copy
-from strongroom.services.runner import BlobState, Services, partition_generation
+from strongroom.services.places import generation_of
+from strongroom.services.runner import BlobState, Services
 from strongroom.services.waiting import NotYet
 from strongroom.store import keys, records
 from strongroom.store.records import ContainerRecord
@@ -126,7 +127,7 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
             call, lambda state, change: _lease_head(call, fresh_id, state, change)
         )
 
-    head = Ref(keys.blob(partition_generation(call), call.blob), keys.HEAD_KEY)
+    head = Ref(keys.blob(generation_of(call), call.blob), keys.HEAD_KEY)
     refs = [head, keys.container(call.account, call.container)]
     return await _run(services, call, refs, attempt, _blob_lease)
 

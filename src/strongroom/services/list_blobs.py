@@ -17,7 +17,8 @@ from strongroom.engines.base import Face
 from strongroom.semantics.listing import START, Page, Position, Prefix
 from strongroom.services import pages
 from strongroom.services.calls import Call
-from strongroom.services.runner import Services, partition_generation
+from strongroom.services.places import generation_of
+from strongroom.services.runner import Services
 from strongroom.store import keys, records
 from strongroom.store.records import BlobRecord
 
@@ -97,7 +98,7 @@ async def _list(
     snapshots: bool,
     uncommitted: bool,
 ) -> BlobPage:
-    keyspace = keys.blobs(partition_generation(call))
+    keyspace = keys.blobs(generation_of(call))
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
     await pages.fill(

@@ -15,15 +15,17 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.engines.base import Commit, Key, Record, Ref, Step, Store, Write
 from strongroom.errors import StorageError
 from strongroom.semantics import lease as leases
-from strongroom.semantics import names
 from strongroom.services.calls import Asker, Call, Place
 from strongroom.services.changes import BlobChange
+from strongroom.services.claims import Claims
 from strongroom.services.copy_sources import CopySources
-from strongroom.services.guard import guard_blob, guard_container, same_place
+from strongroom.services.guard import guard_blob, guard_container
+from strongroom.services.places import PLACES, check_place, generation_of, place_ref
 from strongroom.services.precedence import Precedence
 from strongroom.services.waiting import NotYet, Waiting
 from strongroom.store import keys, records
@@ -83,29 +85,31 @@ class Services:
         self.work = asyncio.Event()
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
         self.block_lists = Precedence()
+        self.claims = Claims()
         self.waiting = Waiting(store)
 
-    async def place(self, account: str, container: str) -> Place | None:
-        """The container as it is now, or None; nothing has a name that no container may have."""
-        if not names.is_container_name(container):
+    async def place(self, service: Service, account: str, name: str) -> Place | None:
+        """The container, queue or table as it is now, or None; nothing has a name that it may not
+        have."""
+        kind = PLACES[service]
+        if not kind.is_name(name):
             return None
-        (record,) = await self.store.read([keys.container(account, container)])
-        if record is None:
-            return None
-        return Place(records.CONTAINER.decode(record.value), record.version)
+        (record,) = await self.store.read([kind.ref(account, name)])
+        return None if record is None else kind.read(record)
 
     async def await_place(
-        self, account: str, container: str, wait_s: int, asker: Asker | None = None
+        self, service: Service, account: str, name: str, wait_s: int, asker: Asker | None = None
     ) -> Place | None:
-        """Like `place`, but waits up to `wait_s` for a container that does not exist."""
-        if not names.is_container_name(container):
+        """Like `place`, but waits up to `wait_s` for one that does not exist."""
+        kind = PLACES[service]
+        if not kind.is_name(name):
             return None
-        ref = keys.container(account, container)
+        ref = kind.ref(account, name)
 
         async def attempt() -> Place:
-            place = await self.place(account, container)
+            place = await self.place(service, account, name)
             if place is None:
-                raise NotYet(StorageError(errors.CONTAINER_NOT_FOUND), [(ref, None)])
+                raise NotYet(StorageError(kind.missing), [(ref, None)])
             return place
 
         try:
@@ -144,7 +148,7 @@ class Services:
         else:
             found, blob, now = await self._look(records.BLOB, [place_ref, *refs], 1)
             place_record, named, *rest = found
-            _check_place(call, place_record)
+            check_place(call, place_record)
         try:
             guard_blob(call, blob, now)
         except StorageError as error:
@@ -165,7 +169,7 @@ class Services:
         body is read. Raises: as guard_blob."""
         place_ref, named_ref = self._blob_refs(call)
         found, blob, now = await self._look(records.BLOB, [place_ref, named_ref], 1)
-        _check_place(call, found[0])
+        check_place(call, found[0])
         guard_blob(call, blob, now)
 
     async def _look(
@@ -187,7 +191,7 @@ class Services:
         return found, table.of(again), now if again is None else max(now, again.version)
 
     def _blob_refs(self, call: Call[Any]) -> tuple[Ref, Ref]:
-        partition = keys.blob(partition_generation(call), call.blob)
+        partition = keys.blob(generation_of(call), call.blob)
         key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
         return keys.container(call.account, call.container), Ref(partition, key)
 
@@ -211,12 +215,12 @@ class Services:
             refs.append(named_ref)
 
         def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
-            _check_place(call, found[0])
+            check_place(call, found[0])
             head = records.BLOB.of(found[1])
             named = head if call.snapshot is None else records.BLOB.of(found[-1])
             guard_blob(call, named, stamp)
             upload = records.UPLOAD.of(found[2])
-            generation = partition_generation(call)
+            generation = generation_of(call)
             change = BlobChange(partition, generation, call.blob, stamp, head, upload)
             rest = tuple(found[3 : 3 + len(extra)])
             version = None if found[1] is None else found[1].version
@@ -249,7 +253,7 @@ class Services:
     async def _view_container_now(self, call: Call[Any]) -> tuple[ContainerRecord, int]:
         ref = keys.container(call.account, call.container)
         (found,), container, now = await self._look(records.CONTAINER, [ref])
-        _check_place(call, found)
+        check_place(call, found)
         assert container is not None and found is not None
         try:
             guard_container(call, container, now)
@@ -283,7 +287,7 @@ class Services:
         ref = keys.container(call.account, call.container)
 
         def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
-            _check_place(call, found[0])
+            check_place(call, found[0])
             container = records.CONTAINER.of(found[0])
             assert container is not None
             guard_container(call, container, stamp)
@@ -292,24 +296,7 @@ class Services:
         return await self.store.update(ref.partition, [ref], at_serial_point)
 
     async def check_place(self, call: Call[Any]) -> None:
-        """The container is still there and still allows the request: for what looks at more than
-        one record. Raises: StorageError ContainerNotFound; what authorizing raises."""
-        (found,) = await self.store.read([keys.container(call.account, call.container)])
-        _check_place(call, found)
-
-
-def partition_generation(call: Call[Any]) -> int:
-    """The generation of the container that the request was authorized for.
-
-    Raises: StorageError ContainerNotFound when there was none.
-    """
-    if call.place is None:
-        raise StorageError(errors.CONTAINER_NOT_FOUND)
-    return call.place.record.generation
-
-
-def _check_place(call: Call[Any], found: Record | None) -> None:
-    """ContainerNotFound when it is gone or another; authorized again when it changed."""
-    if call.place is not None and found is not None and found.version == call.place.version:
-        return
-    same_place(call, records.CONTAINER.of(found), 0 if found is None else found.version)
+        """The place is still there and still allows the request: for what looks at more than one
+        record. Raises: as check_place of places.py."""
+        (found,) = await self.store.read([place_ref(call)])
+        check_place(call, found)

@@ -18,7 +18,8 @@ from strongroom.semantics.snapshots import DeleteSnapshots, check_delete_target,
 from strongroom.services.calls import Call
 from strongroom.services.changes import BlobChange
 from strongroom.services.heads import refuse_pending_copy
-from strongroom.services.runner import BlobState, Services, partition_generation
+from strongroom.services.places import generation_of
+from strongroom.services.runner import BlobState, Services
 from strongroom.store import keys, records
 from strongroom.store.records import BlobRecord, Inline
 from strongroom.values import Metadata
@@ -146,7 +147,7 @@ async def _listed(
 ) -> tuple[int | None, list[tuple[int, BlobRecord]], bool]:
     """The head's version, the oldest snapshots, and whether these are all. Snapshots that come or
     go later give the head another version."""
-    partition = keys.blob(partition_generation(call), call.blob)
+    partition = keys.blob(generation_of(call), call.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
     first, until = keys.snapshot_range()
     page = await services.store.read_range(partition, False, first, until, SNAPSHOTS_PER_COMMIT + 1)

@@ -1,7 +1,7 @@
 """The sweeper: does the jobs that commits leave behind, at its own pace, beside the requests.
 
 Lives here: which job is done when, and what happens when one cannot be done. Must not live here:
-the work itself (blob_sweep.py, container_sweep.py, copy_jobs.py). A job is deleted when its work is
+the work itself (blob_sweep.py, container_sweep.py, copy_jobs.py, queue_sweep.py). A job is deleted when its work is
 done, never before, and all work may be done again after a crash. A job that cannot be read is kept
 and told in the log: a newer version may know it.
 """
@@ -13,12 +13,14 @@ import functools
 import logging
 from typing import Final
 
+from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError, Face, Position, Unavailable
 from strongroom.services.background import Removal, change_unattended
 from strongroom.services.blob_sweep import Held, sweep_blob
 from strongroom.services.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
 from strongroom.services.container_sweep import sweep_container
 from strongroom.services.copy_jobs import run_copy
+from strongroom.services.queue_sweep import expire_messages, sweep_messages
 from strongroom.services.runner import BlobState, Services
 from strongroom.store import keys, records
 from strongroom.store.records import CorruptRecord, Job, JobKind
@@ -161,8 +163,8 @@ class Sweeper:
     async def _work(self, face: Face, job: Job) -> bool:
         """The work of one job; False when it must wait for readers."""
         services, removal = self._services, Removal(self._services, self._pause_s)
+        due, stamp = keys.job_times(face.partition)
         if job.kind is JobKind.SWEEP_BLOB:
-            _, stamp = keys.job_times(face.partition)
             partition = keys.blob(job.generation, job.blob)
             held = await sweep_blob(
                 services, removal, partition, stamp, self._held.get(face.partition)
@@ -175,7 +177,11 @@ class Sweeper:
             if await _is_alive(services, job):
                 return True
             return await sweep_container(services, removal, job.generation)
-        if job.kind is JobKind.EXPIRE_UPLOAD:
+        if job.kind is JobKind.SWEEP_MESSAGES:
+            await sweep_messages(services, removal, job, stamp)
+        elif job.kind is JobKind.EXPIRE_MESSAGES:
+            await expire_messages(services, job, due, self._pause_s)
+        elif job.kind is JobKind.EXPIRE_UPLOAD:
             await _expire_upload(services, job)
         else:
             await run_copy(services, job)
@@ -194,8 +200,8 @@ def _lane(face: Face) -> tuple[int, str] | None:
 
 async def _is_alive(services: Services, job: Job) -> bool:
     """Whether a container's deletion was ordered, but its commit never happened."""
-    place = await services.place(*job.token.split("/"))
-    return place is not None and place.record.generation == job.generation
+    place = await services.place(Service.BLOB, *job.token.split("/"))
+    return place is not None and place.generation == job.generation
 
 
 async def _expire_upload(services: Services, job: Job) -> None:

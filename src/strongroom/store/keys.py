@@ -6,6 +6,8 @@ Must not live here: what the records contain (records.py), or when they are writ
 | record                  | keyspace         | partition       | class  | key                      |
 | ----------------------- | ---------------- | --------------- | ------ | ------------------------ |
 | container               | `c` + account    | container name  | face   | `c`                      |
+| queue                   | `q` + account    | queue name      | face   | `q`                      |
+| table                   | `t` + account    | name, lower case| face   | `t`                      |
 | service properties      | `s`              | account/service | face   | `p`                      |
 | blob's snapshot         | `b` + generation | blob name       | face   | 1 + ticks                |
 | blob's head             | `b` + generation | blob name       | face   | 2                        |
@@ -14,11 +16,20 @@ Must not live here: what the records contain (records.py), or when they are writ
 | inline body             | `b` + generation | blob name       | hidden | `i` + ticks (0 = head's) |
 | block list              | `b` + generation | blob name       | hidden | `l` + stamp              |
 | retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |
+| queue's ledger          | `m` + generation | epoch           | hidden | `n`                      |
+| long text of a message  | `m` + generation | epoch           | hidden | `t` + number + chunk     |
+| message                 | `m` + generation | epoch           | hidden | `v` + visible, stamp, i  |
+| message's expiry        | `m` + generation | epoch           | hidden | `x` + expires + number   |
 | job                     | `j`              | due + stamp + k | face   | `j` (k = its kind)       |
 
 A generation is the stamp of the container's creation: a container that is deleted and created again
 has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
 before their base blob, oldest first, the order in which List Blobs reports them.
+
+A message's number is the stamp of its Put. Its key says when it can be seen and which commit put it
+there (i: which message of that commit): a retrieval or update moves it, so what names the old key
+is out of date, and one key never holds two states. All messages of one clearing of the queue, its
+epoch, lie together, so that the next one is empty at once.
 """
 
 from __future__ import annotations
@@ -28,9 +39,12 @@ from typing import Final
 from strongroom.engines.base import Key, Partition, Ref
 
 CONTAINER_KEY: Final = Key(False, b"c")
+QUEUE_KEY: Final = Key(False, b"q")
+TABLE_KEY: Final = Key(False, b"t")
 PROPERTIES_KEY: Final = Key(False, b"p")
 HEAD_KEY: Final = Key(False, b"\x02")
 UPLOAD_KEY: Final = Key(True, b"u")
+LEDGER_KEY: Final = Key(True, b"n")
 JOB_KEY: Final = Key(False, b"j")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
@@ -40,6 +54,9 @@ STAGED: Final = b"k"
 INLINE: Final = b"i"
 BLOCK_LIST: Final = b"l"
 RETIRED: Final = b"r"
+TEXT: Final = b"t"
+MESSAGE: Final = b"v"
+EXPIRY: Final = b"x"
 
 
 def number(value: int) -> bytes:
@@ -55,6 +72,26 @@ def containers(account: str) -> bytes:
 def container(account: str, name: str) -> Ref:
     """A container's own record."""
     return Ref(Partition(containers(account), name.encode()), CONTAINER_KEY)
+
+
+def queues(account: str) -> bytes:
+    """The keyspace of an account's queues."""
+    return b"q" + account.encode()
+
+
+def queue(account: str, name: str) -> Ref:
+    """A queue's own record."""
+    return Ref(Partition(queues(account), name.encode()), QUEUE_KEY)
+
+
+def tables(account: str) -> bytes:
+    """The keyspace of an account's tables."""
+    return b"t" + account.encode()
+
+
+def table(account: str, name: str) -> Ref:
+    """A table's own record; the case of its name does not matter."""
+    return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)
 
 
 def service_properties(account: str, service: str) -> Ref:
@@ -143,6 +180,57 @@ def staged_upload(key: bytes) -> int:
 def staged_id(key: bytes) -> bytes:
     """The block id of a staged block's key."""
     return key[10 : 10 + key[9]]
+
+
+def message_partition(generation: int, epoch: int) -> Partition:
+    """The partition of a queue's messages since it was made or last cleared."""
+    return Partition(b"m" + number(generation), number(epoch))
+
+
+def message(visible: int, stamp: int, index: int) -> Key:
+    """A message that can be seen from `visible` on, as the commit `stamp` left it; first come
+    first. `index` is its place among those of the same commit."""
+    return Key(True, MESSAGE + number(visible) + number(stamp) + bytes((index,)))
+
+
+def message_at(place: bytes) -> Key:
+    """The key whose name is `message_place`."""
+    return Key(True, MESSAGE + place)
+
+
+def message_place(key: bytes) -> bytes:
+    """What tells a message's key from others: 17 bytes."""
+    return key[1:]
+
+
+def message_range() -> tuple[bytes, bytes]:
+    """(first, until) of a partition's messages."""
+    return MESSAGE, _after(MESSAGE)
+
+
+def text(message_number: int, chunk: int) -> Key:
+    """One chunk of a message's long text."""
+    return Key(True, TEXT + number(message_number) + bytes((chunk,)))
+
+
+def expiry(expires: int, message_number: int) -> Key:
+    """What leads from the time at which a message expires to the message."""
+    return Key(True, EXPIRY + number(expires) + number(message_number))
+
+
+def expiry_range() -> tuple[bytes, bytes]:
+    """(first, until) of a partition's expiries, the earliest first."""
+    return EXPIRY, _after(EXPIRY)
+
+
+def expires_at(key: bytes) -> int:
+    """The time in the key of an expiry."""
+    return int.from_bytes(key[1:9], "big")
+
+
+def expiry_number(key: bytes) -> int:
+    """The message's number in the key of an expiry."""
+    return int.from_bytes(key[9:], "big")
 
 
 def job(due: int, stamp: int, kind: int) -> Ref:

@@ -42,6 +42,26 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
     lease: Lease | None = None
 
 
+class QueueRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A queue. Its messages lie in the keyspace of `generation`, in the partition of `epoch`:
+    clearing the queue begins a new one. `secret` seals its pop receipts."""
+
+    generation: int
+    epoch: int
+    secret: bytes
+    metadata: Metadata = ()
+    policies: tuple[AccessPolicy, ...] = ()
+
+
+class TableRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A table, under its name as it was created. Its entities lie in the keyspace of
+    `generation`."""
+
+    generation: int
+    name: str
+    policies: tuple[AccessPolicy, ...] = ()
+
+
 class Inline(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """Bytes in a hidden key beside the record (keys.inline): the head's, or a snapshot's."""
 
@@ -129,6 +149,9 @@ class JobKind(enum.IntEnum):
     SWEEP_BLOB = 2
     COPY = 3
     EXPIRE_UPLOAD = 4
+    SWEEP_TABLE = 5
+    SWEEP_MESSAGES = 6
+    EXPIRE_MESSAGES = 7
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
@@ -154,13 +177,15 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
 class Job(msgspec.Struct, frozen=True, array_like=True):
     """Work to be done after the answer. Blob jobs name their blob; `token` is what the records must
     still say, else the job is void: a copy's id, an upload's number; for a deleted container it is
-    the name, account/container, that must no longer have this generation."""
+    the name, account/container, that must no longer have this generation. Jobs on messages name
+    their `epoch`."""
 
     kind: JobKind
     generation: int
     blob: str = ""
     token: str = ""
     order: CopyOrder | None = None
+    epoch: int = 0
 
 
 class Codec(Generic[R]):
@@ -196,6 +221,8 @@ class Codec(Generic[R]):
 
 
 CONTAINER: Final = Codec(ContainerRecord)
+QUEUE: Final = Codec(QueueRecord)
+TABLE: Final = Codec(TableRecord)
 BLOB: Final = Codec(BlobRecord)
 UPLOAD: Final = Codec(Upload)
 STAGED: Final = Codec(StagedBlock)

@@ -29,3 +29,13 @@ def free_port() -> int:
                 continue
             return port
     raise OSError("no port is free")
+
+
+def port_flags(blob_port: int | None = None) -> tuple[str, ...]:
+    """Flags of `strongroom serve` for ports of its own; the Blob service's may be given."""
+    blob = free_port() if blob_port is None else blob_port
+    return (
+        *("--blob-port", str(blob)),
+        *("--queue-port", str(free_port())),
+        *("--table-port", str(free_port())),
+    )

@@ -24,6 +24,7 @@ from typing import Final, Protocol, TypeVar
 
 from strongroom.app import App, CannotListen
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from strongroom.auth.request import Service
 from strongroom.cli.exits import Exit
 from strongroom.clock import SystemClock
 from strongroom.config import ACCOUNTS_VARIABLES, Settings
@@ -31,6 +32,7 @@ from strongroom.servers.own_endpoints import PREFIX
 from strongroom.testing.ports import HOST, free_port
 
 T = TypeVar("T")
+Ports = tuple[int, int, int]
 
 _START_TIMEOUT_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 30.0
@@ -54,20 +56,23 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """Where a server of this module is reached."""
+    """Where a server of this module is reached: the ports of its three services."""
 
-    port: int
+    ports: Ports
 
     @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self.port}"
+    def urls(self) -> tuple[str, str, str]:
+        blob, queue, table = self.ports
+        return f"http://{HOST}:{blob}", f"http://{HOST}:{queue}", f"http://{HOST}:{table}"
 
     @property
     def connection_string(self) -> str:
         name = DEVELOPMENT_ACCOUNT_NAME
+        blob, queue, table = self.urls
         return (
             f"DefaultEndpointsProtocol=http;AccountName={name};"
-            f"AccountKey={DEVELOPMENT_ACCOUNT_KEY};BlobEndpoint={self.url}/{name};"
+            f"AccountKey={DEVELOPMENT_ACCOUNT_KEY};BlobEndpoint={blob}/{name};"
+            f"QueueEndpoint={queue}/{name};TableEndpoint={table}/{name};"
         )
 
 
@@ -89,7 +94,10 @@ class InProcessServer:
         )
         self._thread.start()
         self._app = self._started.result(_START_TIMEOUT_S)
-        self._endpoint = _Endpoint(self._app.blob_port)
+        ports = self._app.ports
+        self._endpoint = _Endpoint(
+            (ports[Service.BLOB], ports[Service.QUEUE], ports[Service.TABLE])
+        )
         self.clock: Clock = _LoopClock(self)
 
     @classmethod
@@ -108,14 +116,14 @@ class InProcessServer:
             test_clock: whether `clock` may be moved. A data directory keeps to what it was created
                 with.
             strict: an error that an operation does not declare becomes a 500.
-            port: None = a free one.
+            port: of the Blob service; None = a free one. The others take free ones.
 
         Raises: strongroom.app.DataUnusable, CannotListen.
         """
         settings = Settings(
             data=None if data is None else Path(data), test_clock=test_clock, strict=strict
         )
-        return _on_free_port(port, lambda chosen: cls(_with_port(settings, chosen)))
+        return _on_free_ports(port, lambda chosen: cls(_with_ports(settings, chosen)))
 
     @property
     def connection_string(self) -> str:
@@ -124,13 +132,23 @@ class InProcessServer:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT`, without the account."""
-        return self._endpoint.url
+        """`http://127.0.0.1:PORT` of the Blob service, without the account."""
+        return self._endpoint.urls[0]
+
+    @property
+    def queue_url(self) -> str:
+        """Like `url`, of the Queue service."""
+        return self._endpoint.urls[1]
+
+    @property
+    def table_url(self) -> str:
+        """Like `url`, of the Table service."""
+        return self._endpoint.urls[2]
 
     @property
     def port(self) -> int:
         """The Blob service's port."""
-        return self._endpoint.port
+        return self._endpoint.ports[0]
 
     def advance(self, seconds: float) -> None:
         """See Clock.advance."""
@@ -214,13 +232,13 @@ class Server:
         self,
         data: Path | None,
         test_clock: bool,
-        port: int,
+        ports: Ports,
         flags: tuple[str, ...],
         environment: Mapping[str, str],
     ) -> None:
         self.data = data
         self._test_clock = test_clock
-        self._endpoint = _Endpoint(port)
+        self._endpoint = _Endpoint(ports)
         self._flags = flags
         self._environment = environment
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -249,7 +267,7 @@ class Server:
         """
         path = None if data is None else Path(data)
         variables = dict(environment or {})
-        return _on_free_port(port, lambda chosen: cls(path, test_clock, chosen, flags, variables))
+        return _on_free_ports(port, lambda chosen: cls(path, test_clock, chosen, flags, variables))
 
     @property
     def connection_string(self) -> str:
@@ -258,13 +276,23 @@ class Server:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT`, without the account."""
-        return self._endpoint.url
+        """`http://127.0.0.1:PORT` of the Blob service, without the account."""
+        return self._endpoint.urls[0]
+
+    @property
+    def queue_url(self) -> str:
+        """Like `url`, of the Queue service."""
+        return self._endpoint.urls[1]
+
+    @property
+    def table_url(self) -> str:
+        """Like `url`, of the Table service."""
+        return self._endpoint.urls[2]
 
     @property
     def port(self) -> int:
         """The Blob service's port."""
-        return self._endpoint.port
+        return self._endpoint.ports[0]
 
     @property
     def pid(self) -> int:
@@ -325,7 +353,9 @@ class Server:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         self._started_at = os.fstat(self._output.fileno()).st_size
-        command = [sys.executable, "-m", "strongroom", "serve", "--blob-port", str(self.port)]
+        command = [sys.executable, "-m", "strongroom", "serve"]
+        for service, port in zip(("blob", "queue", "table"), self._endpoint.ports, strict=True):
+            command += [f"--{service}-port", str(port)]
         command += ["--in-memory"] if self.data is None else ["--data", str(self.data)]
         command += ["--test-clock"] if self._test_clock else []
         # Accounts of whoever runs the tests are none of the server's.
@@ -374,14 +404,13 @@ class _HttpClock:
 
     def advance(self, seconds: float) -> None:
         body = json.dumps({"advance_s": seconds}).encode()
-        endpoint = _Endpoint(self._server.port)
-        status, text = _ask(endpoint, "POST", "clock", body)
+        status, text = _ask(self._server.port, "POST", "clock", body)
         if status != 200:
             raise ServerFailed(f"the clock was not moved: {text}")
 
 
-def _ask(endpoint: _Endpoint, method: str, name: str, body: bytes = b"") -> tuple[int, str]:
-    connection = http.client.HTTPConnection(HOST, endpoint.port, timeout=_STOP_TIMEOUT_S)
+def _ask(port: int, method: str, name: str, body: bytes = b"") -> tuple[int, str]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=_STOP_TIMEOUT_S)
     try:
         connection.request(method, f"/.strongroom/{name}", body)
         answer = connection.getresponse()
@@ -390,17 +419,16 @@ def _ask(endpoint: _Endpoint, method: str, name: str, body: bytes = b"") -> tupl
         connection.close()
 
 
-def _with_port(settings: Settings, port: int) -> Settings:
-    return replace(settings, blob_port=port)
+def _with_ports(settings: Settings, ports: Ports) -> Settings:
+    blob, queue, table = ports
+    return replace(settings, blob_port=blob, queue_port=queue, table_port=table)
 
 
-def _on_free_port(port: int | None, start: Callable[[int], T]) -> T:
-    """Start on the port that was asked for, or on a free one: another process may take it first."""
-    if port is not None:
-        return start(port)
+def _on_free_ports(port: int | None, start: Callable[[Ports], T]) -> T:
+    """Start on the port that was asked for, or on free ones: another process may take one first."""
     for attempt in range(_PORT_TRIES):
         try:
-            return start(free_port())
+            return start((port or free_port(), free_port(), free_port()))
         except CannotListen:
             if attempt == _PORT_TRIES - 1:
                 raise

@@ -43,14 +43,8 @@ def write_containers(
         prefix, marker, max_results: as they were asked for; None = they were not.
         next_marker: empty when nothing is left.
     """
-    most = None if max_results is None else str(max_results)
     rows = "".join(map(_row, containers))
-    return (
-        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{xml.escape(endpoint)}">'
-        f"{xml.optional_element('Prefix', prefix)}{xml.optional_element('Marker', marker)}"
-        f"{xml.optional_element('MaxResults', most)}<Containers>{rows}</Containers>"
-        f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
-    ).encode("utf-8", "replace")
+    return xml.enumeration(endpoint, "Containers", rows, next_marker, prefix, marker, max_results)
 
 
 def _row(item: ContainerItem) -> str:

@@ -23,10 +23,14 @@ from strongroom.wire import xml
 
 _VERSION: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INTEGER: Final = re.compile(r"[0-9]{1,10}")
-_SECTIONS: Final = (
-    *("Logging", "HourMetrics", "MinuteMetrics", "Cors", "DefaultServiceVersion"),
-    *("DeleteRetentionPolicy", "StaticWebsite"),
-)
+_SHARED: Final = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
+_BLOB: Final = ("DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite")
+
+
+def read_shared_properties(body: bytes) -> ServiceProperties:
+    """As read_service_properties, for queues and tables: without the sections that only blobs
+    have."""
+    return _read(body, _SHARED)
 
 
 def read_service_properties(body: bytes) -> ServiceProperties:
@@ -34,8 +38,12 @@ def read_service_properties(body: bytes) -> ServiceProperties:
 
     Raises: InvalidXmlDocument, InvalidXmlNodeValue, MissingRequiredXmlNode, UnsupportedXmlNode.
     """
+    return _read(body, (*_SHARED, *_BLOB))
+
+
+def _read(body: bytes, allowed: tuple[str, ...]) -> ServiceProperties:
     root = xml.read(body, "StorageServiceProperties")
-    root.only(*_SECTIONS)
+    root.only(*allowed)
     sections = {child.name: child for child in root.children}
 
     def section(name: str) -> xml.Element | None:

@@ -183,5 +183,30 @@ def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
     return f"<Metadata>{pairs}</Metadata>"
 
 
+def enumeration(
+    endpoint: str,
+    tag: str,
+    rows: str,
+    next_marker: str,
+    prefix: str | None,
+    marker: str | None,
+    max_results: int | None,
+) -> bytes:
+    """A page of a list of the account: `rows`, ready, inside `<tag>`, and what was asked for.
+
+    Arguments:
+        endpoint: the service's URL, with a slash at its end.
+        next_marker: empty when nothing is left.
+        prefix, marker, max_results: as they were asked for; None = they were not.
+    """
+    most = None if max_results is None else str(max_results)
+    return (
+        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(endpoint)}">'
+        f"{optional_element('Prefix', prefix)}{optional_element('Marker', marker)}"
+        f"{optional_element('MaxResults', most)}<{tag}>{rows}</{tag}>"
+        f"{element('NextMarker', next_marker)}</EnumerationResults>"
+    ).encode("utf-8", "replace")
+
+
 def _escaped(found: re.Match[str]) -> str:
     return _ESCAPES.get(found[0], "\ufffd")

@@ -1,0 +1,201 @@
+"""Whether a request may go on, and as what: the steps of its path up to its typed call.
+
+    read -> authenticate -> match -> place -> authorize -> decode
+
+Lives here: these steps, for whole requests and for the parts of a batch. Must not live here: what
+is done then and how it is answered (pipeline.py), sockets. Source: conditions.md section 10 (order
+of checks).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from strongroom import errors
+from strongroom.auth.accounts import Accounts
+from strongroom.auth.authenticate import authenticate
+from strongroom.auth.authorize import Grant, authorize
+from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
+from strongroom.auth.request import Service
+from strongroom.auth.request import Target as Signed
+from strongroom.clock import Clock, RequestIds
+from strongroom.errors import StorageError
+from strongroom.operations import codec, fields, unserved
+from strongroom.operations.codec import Admitted
+from strongroom.operations.endpoint import Addressed, Endpoint
+from strongroom.operations.spec import Operation, Resource
+from strongroom.services import account
+from strongroom.services.calls import Call, Place
+from strongroom.services.runner import Services
+from strongroom.values import PublicAccess
+from strongroom.wire import path, query
+from strongroom.wire.http import Request
+from strongroom.wire.query import Query
+
+DEFAULT_VERSION: Final = "2021-12-02"
+OLDEST_VERSION: Final = "2009-09-19"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the path of a request to one service needs: composed once (app.py).
+
+    `suffixes` are the domains below which a label is an account. `strict` makes an error that an
+    operation does not declare a failure of the server (tests).
+    """
+
+    services: Services
+    endpoint: Endpoint
+    accounts: Accounts
+    clock: Clock
+    suffixes: tuple[str, ...] = ()
+    strict: bool = False
+    request_ids: RequestIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "request_ids", RequestIds(self.clock))
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request whose URL has been read: what it names, and what is found out on the way."""
+
+    request: Request
+    query: Query
+    addressed: Addressed
+    signed: Signed
+    version: str | None = None
+    operation: Operation | None = None
+
+
+def read(context: Context, request: Request) -> Asked:
+    """What the URL names.
+
+    Raises: StorageError InvalidUri, InvalidQueryParameterValue.
+    """
+    asked = query.parse(request.query)
+    endpoint = context.endpoint
+    target = path.parse(request.path, request.headers.get("host"), context.suffixes)
+    addressed = endpoint.address(target, asked)
+    target = addressed.target
+    signed = Signed(
+        endpoint.service,
+        target.account,
+        target.container,
+        # What lies in queues and tables is not signed for by itself.
+        target.blob if endpoint.service is Service.BLOB else None,
+        asked.get("snapshot"),
+        asked.get("versionid"),
+    )
+    return Asked(request, asked, addressed, signed)
+
+
+def identify(context: Context, asked: Asked) -> Claim:
+    """Who asks. Raises: as authenticate."""
+    # A browser sends a preflight request before it may send credentials.
+    if asked.request.method == "OPTIONS":
+        return Anonymous(asked.addressed.target.account)
+    return authenticate(asked.request, asked.signed, context.accounts, context.clock.wall_ticks())
+
+
+async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation, Call[Any]]:
+    """The operation that is asked for, and its typed call, authorized.
+
+    Raises: StorageError for whatever stands against it before anything is looked at.
+    """
+    request, endpoint = asked.request, context.endpoint
+    method = endpoint.method(request)
+    operation = endpoint.routes.match(
+        method, asked.addressed.resource, asked.query, request.headers
+    )
+    asked.operation = operation
+    asked.version = await _version(context, asked, claim)
+    place = await _place(context, operation, asked, claim)
+
+    def judge(there: Place | None) -> Grant:
+        return _judge(context, asked, claim, operation, there)
+
+    grant = judge(place)
+    _refuse_unserved(context, operation, asked)
+    version = asked.version or DEFAULT_VERSION
+    owner = isinstance(claim, SharedKeyClaim)
+    admitted = Admitted(endpoint.service, asked.addressed, place, grant, judge, version, owner)
+    endpoint.check_names(asked.addressed)
+    return operation, await codec.decode(operation, request, asked.query, admitted)
+
+
+async def _version(context: Context, asked: Asked, claim: Claim) -> str | None:
+    """x-ms-version, `api-version`, or the SAS's own; None when an anonymous request names none.
+
+    Raises: StorageError InvalidHeaderValue.
+    """
+    given = asked.request.headers.get("x-ms-version")
+    if given is not None:
+        if not is_version(given):
+            raise errors.invalid_header("x-ms-version", given)
+        return given
+    given = asked.query.get("api-version")
+    if given is None and isinstance(claim, SasClaim):
+        given = claim.sas.sv
+    if given is not None:
+        if not is_version(given):
+            raise errors.invalid_query("api-version", given)
+        return given
+    if isinstance(claim, Anonymous):
+        return None
+    service, name = context.endpoint.service, asked.addressed.target.account
+    found = await account.properties(context.services, service, name)
+    return found.default_service_version or DEFAULT_VERSION
+
+
+def is_version(text: str) -> bool:
+    """Whether this can be an x-ms-version; every date from the oldest on is taken."""
+    digits = text.replace("-", "")
+    shaped = len(text) == 10 and text[4] == text[7] == "-" and len(digits) == 8
+    return shaped and digits.isascii() and digits.isdigit() and text >= OLDEST_VERSION
+
+
+async def _place(
+    context: Context, operation: Operation, asked: Asked, claim: Claim
+) -> Place | None:
+    target, service = asked.addressed.target, context.endpoint.service
+    if target.container is None or operation.resource is Resource.ANY:
+        return None
+    place = await context.services.place(service, target.account, target.container)
+    if place is None and operation.waits and operation.resource is Resource.CONTAINER:
+        wait_s = fields.wait_s(asked.request, operation.waits)
+        if wait_s:
+            # Who may not look gets no hint, by waiting, that there is nothing.
+            _judge(context, asked, claim, operation, None)
+            return await context.services.await_place(
+                service, target.account, target.container, wait_s, asked.request
+            )
+    return place
+
+
+def _judge(
+    context: Context, asked: Asked, claim: Claim, operation: Operation, place: Place | None
+) -> Grant:
+    if operation.resource is Resource.ANY:
+        return Grant("", may_overwrite=False)
+    return authorize(
+        claim,
+        operation.permission,
+        asked.signed,
+        PublicAccess.NONE if place is None else place.public_access,
+        () if place is None else place.policies,
+        context.clock.wall_ticks(),
+        asked.request.peer,
+        asked.request.tls,
+        asked.version,
+    )
+
+
+def _refuse_unserved(context: Context, operation: Operation, asked: Asked) -> None:
+    if operation.run is None:
+        raise unserved.not_served(f"The operation {operation.name}")
+    context.endpoint.refuse_unserved(asked.request.headers, asked.query)
+    if asked.addressed.target.secondary and operation.writes():
+        message = "Write operations are not allowed on the secondary endpoint."
+        raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)

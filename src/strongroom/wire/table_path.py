@@ -1,0 +1,81 @@
+"""The resource segment of a Table service URL: tables, entities by their keys, the batch.
+
+    Tables   Tables('name')   name   name()   name(PartitionKey='p',RowKey='r')   $batch
+
+Must not live here: which names and keys there may be (semantics/). Source: "Addressing Table
+service resources", "Query Entities"; OData 3.0 URI conventions, section 3: a quote inside a key is
+doubled.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.errors import StorageError
+
+TABLES: Final = "Tables"
+BATCH: Final = "$batch"
+_CALL: Final = re.compile(r"([^('\"]+)\((.*)\)", re.DOTALL)
+_QUOTED: Final = r"'((?:[^']|'')*)'"
+_KEY: Final = re.compile(rf"\s*{_QUOTED}\s*", re.DOTALL)
+_NAMED: Final = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*(,|$)", re.DOTALL)
+
+
+class TableResource(msgspec.Struct, frozen=True):
+    """What a segment names: `keyed` None = the set as a whole; of the set `Tables` one table's
+    name; of another set an entity's (PartitionKey, RowKey)."""
+
+    name: str
+    keyed: str | tuple[str, str] | None = None
+
+
+def parse_resource(text: str) -> TableResource:
+    """Read a decoded segment.
+
+    Raises: StorageError InvalidUri.
+    """
+    found = _CALL.fullmatch(text)
+    if found is None:
+        if "(" in text or ")" in text:
+            raise _invalid(text)
+        return TableResource(text)
+    name, inside = found.groups()
+    if not inside.strip():
+        return TableResource(name)
+    if name == TABLES:
+        key = _KEY.fullmatch(inside)
+        if key is None:
+            raise _invalid(text)
+        return TableResource(name, _undoubled(key[1]))
+    return TableResource(name, _keys(inside, text))
+
+
+def _keys(inside: str, text: str) -> tuple[str, str]:
+    found: dict[str, str] = {}
+    position, separator = 0, ","
+    while separator == ",":
+        part = _NAMED.match(inside, position)
+        if part is None or part[1] in found:
+            raise _invalid(text)
+        found[part[1]] = _undoubled(part[2])
+        position, separator = part.end(), part[3]
+    if len(found) != 2:
+        raise _invalid(text)
+    return found["PartitionKey"], found["RowKey"]
+
+
+def _undoubled(text: str) -> str:
+    return text.replace("''", "'")
+
+
+def quoted(key: str) -> str:
+    """A key as an URL has it between parentheses, not yet percent-encoded."""
+    return "'" + key.replace("'", "''") + "'"
+
+
+def _invalid(text: str) -> StorageError:
+    return StorageError(errors.INVALID_URI, None, (("UriPath", text[:256]),))
