@@ -37,6 +37,7 @@ from strongroom.servers.admission import Context
 from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
+from strongroom.servers.faults import Faults
 from strongroom.servers.http import HttpServer, HttpSettings
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.telemetry import Telemetry
@@ -174,8 +175,9 @@ class App:
 
     async def _listen(self, tls: ssl.SSLContext | None) -> None:
         telemetry = Telemetry(self._connections, self._waiters)
-        own = self._own_endpoints(telemetry)
         settings = self.settings
+        faults = Faults() if settings.test_clock else None
+        own = self._own_endpoints(telemetry, faults)
         bounds = HttpSettings(connections_max=open_files.connections_max() // len(ENDPOINTS))
         wanted = {
             Service.BLOB: settings.blob_port,
@@ -185,7 +187,7 @@ class App:
         self.ports = {}
         for service, endpoint in ENDPOINTS.items():
             context = self._context(endpoint)
-            http = _server(context, own, bounds, telemetry, tls)
+            http = _server(context, own, faults, bounds, telemetry, tls)
             # Told at once: a later port that cannot be had closes those before it.
             self._closing.append(http.close)
             self.ports[service] = await self._open(http, wanted[service])
@@ -223,7 +225,7 @@ class App:
 
         self._closing.append(stop)
 
-    def _own_endpoints(self, telemetry: Telemetry) -> OwnEndpoints:
+    def _own_endpoints(self, telemetry: Telemetry, faults: Faults | None) -> OwnEndpoints:
         settings = self.settings
         return OwnEndpoints(
             is_ready=lambda: bool(self._http) and not self._http[0].draining,
@@ -232,6 +234,7 @@ class App:
             metrics_anywhere=settings.metrics_anywhere,
             now=self.store.now,
             advance=self.store.advance if settings.test_clock else None,
+            faults=faults,
         )
 
     def _connections(self) -> int:
@@ -244,6 +247,7 @@ class App:
 def _server(
     context: Context,
     own: OwnEndpoints,
+    faults: Faults | None,
     bounds: HttpSettings,
     telemetry: Telemetry,
     tls: ssl.SSLContext | None,
@@ -253,6 +257,8 @@ def _server(
     async def handle(request: Request) -> Response:
         if request.path.startswith(PREFIX):
             return await own.respond(request)
+        if faults is not None:
+            return await faults.respond(context, request)
         return await pipeline.respond(context, request)
 
     def render(error: StorageError, request: Request | None) -> Response:

@@ -1,4 +1,5 @@
-"""The server's own endpoints, below `/.strongroom/`: health, metrics, the clock of a test server.
+"""The server's own endpoints, below `/.strongroom/`: health, metrics, the clock and the faults of
+a test server.
 
 Lives here: their answers. Must not live here: what they measure (telemetry.py). No account's name
 can hold a dot, so they hide nothing of Azure's. They carry no secret and need no key.
@@ -15,12 +16,14 @@ import msgspec
 
 from strongroom import __version__
 from strongroom.errors import StorageError
+from strongroom.servers.faults import FaultPlan, Faults
 from strongroom.values import datetime_of
 from strongroom.wire.http import Request, Response
 
 PREFIX: Final = "/.strongroom/"
 ADVANCE_S_MAX: Final = 20 * 365 * 24 * 3600.0
 _BODY_BYTES_MAX: Final = 1024
+_PLAN_BYTES_MAX: Final = 256 * 1024
 _JSON: Final = "application/json"
 # Times are shown with four digits for the year.
 _LAST_YEAR: Final = 9000
@@ -43,6 +46,7 @@ class OwnEndpoints:
         metrics_anywhere: also for clients on other machines.
         now: store time in ticks.
         advance: moves store time; None on a server without a test clock.
+        faults: what it does wrong on order; None on a server without a test clock.
     """
 
     is_ready: Callable[[], bool]
@@ -51,6 +55,7 @@ class OwnEndpoints:
     metrics_anywhere: bool
     now: Callable[[], Awaitable[int]]
     advance: Callable[[float], None] | None
+    faults: Faults | None = None
 
     async def respond(self, request: Request) -> Response:
         """The answer; 404 for what is not one of the endpoints."""
@@ -61,8 +66,12 @@ class OwnEndpoints:
             response = self._metrics(request)
         elif name == "clock":
             response = await self._clock(request)
+        elif name == "faults":
+            response = await self._faults(request)
         else:
-            response = _problem(404, f"There are {PREFIX}health, {PREFIX}metrics, {PREFIX}clock.")
+            names = ("health", "metrics", "clock", "faults")
+            known = ", ".join(f"{PREFIX}{name}" for name in names)
+            response = _problem(404, f"There are {known}.")
         response.headers.append(("Cache-Control", "no-store"))
         response.operation = "own endpoint"
         return response
@@ -97,6 +106,25 @@ class OwnEndpoints:
         elif request.method not in ("GET", "HEAD"):
             return _wrong_method("GET, HEAD, POST")
         return _json(200, {"store_time": datetime_of(await self.now()).isoformat()})
+
+    async def _faults(self, request: Request) -> Response:
+        if self.faults is None:
+            return _problem(404, "This server was not started with --test-clock.")
+        if request.method == "PUT":
+            try:
+                body = await request.body.read_all(_PLAN_BYTES_MAX)
+                self.faults.order(msgspec.json.decode(body, type=FaultPlan))
+            except StorageError as error:
+                return _problem(error.row.status, error.message)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                example = '{"rules": [{"operation": "Put Blob", "fault": "busy", "times": 2}]}'
+                return _problem(400, f"The body must be like {example}: {error}")
+        elif request.method == "DELETE":
+            self.faults.order(FaultPlan())
+        elif request.method not in ("GET", "HEAD"):
+            return _wrong_method("GET, HEAD, PUT, DELETE")
+        body = msgspec.json.encode({"plan": self.faults.plan, "counts": self.faults.counts})
+        return Response(200, [("Content-Type", _JSON)], body + b"\n", len(body) + 1)
 
     async def _move(self, request: Request, advance: Callable[[float], None]) -> Response | None:
         try:

@@ -29,6 +29,7 @@ from strongroom.cli.exits import Exit
 from strongroom.clock import SystemClock
 from strongroom.config import ACCOUNTS_VARIABLES, Settings
 from strongroom.servers.own_endpoints import PREFIX
+from strongroom.testing.faults import FaultControl
 from strongroom.testing.ports import HOST, free_port
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class InProcessServer:
         connection_string: of the development account, as every Azure SDK takes it.
         url: without the account.
         clock: moves store time.
+        faults: what the server does wrong on order (faults.py); needs a test clock.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -99,6 +101,7 @@ class InProcessServer:
             (ports[Service.BLOB], ports[Service.QUEUE], ports[Service.TABLE])
         )
         self.clock: Clock = _LoopClock(self)
+        self.faults = _faults(self.port)
 
     @classmethod
     def start(
@@ -223,7 +226,7 @@ class Server:
     """`strongroom serve` in a process of its own: what can be killed. Used as InProcessServer is.
 
     Attributes:
-        connection_string, url, clock: as those of InProcessServer.
+        connection_string, url, clock, faults: as those of InProcessServer.
         data: its data directory, None when in memory.
         pid: of the process.
     """
@@ -244,6 +247,7 @@ class Server:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._process = self._spawn()
         self.clock: Clock = _HttpClock(self)
+        self.faults = _faults(self.port)
         self._await_ready()
 
     @classmethod
@@ -417,6 +421,16 @@ def _ask(port: int, method: str, name: str, body: bytes = b"") -> tuple[int, str
         return answer.status, answer.read().decode("utf-8", "replace")
     finally:
         connection.close()
+
+
+def _faults(port: int) -> FaultControl:
+    def ask(method: str, body: bytes) -> bytes:
+        status, text = _ask(port, method, "faults", body)
+        if status != 200:
+            raise ServerFailed(f"the faults were not ordered: {text}")
+        return text.encode()
+
+    return FaultControl(ask)
 
 
 def _with_ports(settings: Settings, ports: Ports) -> Settings:

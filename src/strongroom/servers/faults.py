@@ -1,0 +1,182 @@
+"""Faults on order: what a test server does wrong when it is told to.
+
+Lives here: which requests are hit, and by what. Must not live here: the endpoint that takes orders
+(own_endpoints.py); anything that a server without a test clock does. Repeatable: whether a request
+is hit depends on the seed, the rule and how many have matched the rule before, on nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import hashlib
+from collections.abc import AsyncIterator
+from fnmatch import fnmatchcase
+from typing import Annotated, Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.errors import StorageError
+from strongroom.servers import pipeline
+from strongroom.servers.admission import Context, read
+from strongroom.wire.http import Request, Response
+
+RULES_MAX: Final = 100
+SCRIPT_MAX: Final = 10_000
+_PATTERN_CHARS_MAX: Final = 1024
+_CHANCES: Final = 1 << 64
+
+Pattern = Annotated[str, msgspec.Meta(max_length=_PATTERN_CHARS_MAX)]
+
+
+class Fault(enum.Enum):
+    """What happens to a request."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    """Nothing; for scripts."""
+    BUSY = "busy"
+    """503 ServerBusy; nothing was done."""
+    ERROR = "error"
+    """500 InternalError; nothing was done."""
+    LOST_REPLY = "lost-reply"
+    """It is done, durably, and answered 500 InternalError all the same."""
+    CUT = "cut"
+    """It is done; the connection ends in the middle of the answer, or before one without a body."""
+
+
+class FaultRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One order.
+
+    Attributes:
+        operation: Microsoft's name of the operation (`Put Blob`), `*` and `?` as in file names.
+        resource: the path with the account, as it was sent, with the same wildcards.
+        fault: what happens to those that are hit.
+        delay_s: how long they wait first.
+        probability: how many of those that match are hit.
+        skip: the first ones that match pass.
+        times: how many are hit at most; None = no limit.
+        script: what happens to the first, the second, ... that matches (after `skip`), instead of
+            `fault` and `probability`; those after its end pass.
+    """
+
+    operation: Pattern = "*"
+    resource: Pattern = "*"
+    fault: Fault = Fault.PASS
+    delay_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 0.0
+    probability: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    skip: Annotated[int, msgspec.Meta(ge=0)] = 0
+    times: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    script: Annotated[tuple[Fault, ...], msgspec.Meta(max_length=SCRIPT_MAX)] = ()
+
+
+class FaultPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All orders; the first rule that matches a request decides about it."""
+
+    rules: Annotated[tuple[FaultRule, ...], msgspec.Meta(max_length=RULES_MAX)] = ()
+    seed: int = 0
+
+
+class RuleCount(msgspec.Struct):
+    """How many requests have matched a rule, and how many of them were hit."""
+
+    matched: int = 0
+    hit: int = 0
+
+
+class Faults:
+    """The plan in force, and what has come of it."""
+
+    def __init__(self) -> None:
+        self.plan = FaultPlan()
+        self.counts: list[RuleCount] = []
+
+    def order(self, plan: FaultPlan) -> None:
+        """Follow another plan from now on, counting anew."""
+        self.plan = plan
+        self.counts = [RuleCount() for _ in plan.rules]
+
+    async def respond(self, context: Context, request: Request) -> Response:
+        """Answer a request as the pipeline does, unless the plan has something else for it."""
+        rule, fault = self._decide(context, request) if self.plan.rules else (None, Fault.PASS)
+        if rule is None:
+            return await pipeline.respond(context, request)
+        if rule.delay_s:
+            await asyncio.sleep(rule.delay_s)
+        if fault is Fault.BUSY:
+            return pipeline.refuse(context, StorageError(errors.SERVER_BUSY), request)
+        if fault is Fault.ERROR:
+            return pipeline.refuse(context, StorageError(errors.INTERNAL_ERROR), request)
+        response = await pipeline.respond(context, request)
+        if fault is Fault.LOST_REPLY:
+            _give_up(response)
+            return pipeline.refuse(context, StorageError(errors.INTERNAL_ERROR), request)
+        return _cut(response) if fault is Fault.CUT else response
+
+    def _decide(self, context: Context, request: Request) -> tuple[FaultRule | None, Fault]:
+        operation = _operation_of(context, request)
+        for index, rule in enumerate(self.plan.rules):
+            named = fnmatchcase(operation.lower(), rule.operation.lower())
+            if named and fnmatchcase(request.path, rule.resource):
+                fault = self._draw(index, rule)
+                return (None, Fault.PASS) if fault is None else (rule, fault)
+        return None, Fault.PASS
+
+    def _draw(self, index: int, rule: FaultRule) -> Fault | None:
+        """What the next request that matches the rule gets; None = it passes untouched."""
+        count = self.counts[index]
+        number = count.matched - rule.skip
+        count.matched += 1
+        if number < 0 or (rule.times is not None and count.hit >= rule.times):
+            return None
+        if rule.script:
+            if number >= len(rule.script) or rule.script[number] is Fault.PASS:
+                return None
+            count.hit += 1
+            return rule.script[number]
+        if _chance(self.plan.seed, index, number) >= rule.probability:
+            return None
+        count.hit += 1
+        return rule.fault
+
+
+def _chance(seed: int, index: int, number: int) -> float:
+    """A number from [0, 1) for the `number`th match of a rule."""
+    digest = hashlib.blake2b(f"{seed}/{index}/{number}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / _CHANCES
+
+
+def _operation_of(context: Context, request: Request) -> str:
+    """The name of the operation that is asked for, "" when there is none."""
+    endpoint = context.endpoint
+    try:
+        asked = read(context, request)
+        method, resource = endpoint.method(request), asked.addressed.resource
+        return endpoint.routes.match(method, resource, asked.query, request.headers).name
+    except StorageError:
+        return ""
+
+
+def _give_up(response: Response) -> None:
+    finished, response.finished = response.finished, None
+    if finished is not None:
+        finished()
+
+
+def _cut(response: Response) -> Response:
+    """The same answer, of which only the first half arrives."""
+    body = response.body
+    size_bytes = len(body) if isinstance(body, bytes) else response.size_bytes
+    if not size_bytes:
+        size_bytes, body = 1, b""
+        if response.status in (204, 304):
+            response.status = 200  # these have no body that could be cut
+    response.body, response.size_bytes = _half(body, size_bytes // 2), size_bytes
+    return response
+
+
+async def _half(body: object, keep_bytes: int) -> AsyncIterator[bytes]:
+    # What lies in files is left out: it is the break that counts, not the bytes before it.
+    if isinstance(body, bytes) and keep_bytes:
+        yield body[:keep_bytes]
+    raise ConnectionResetError("cut on order")
