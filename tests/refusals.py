@@ -16,3 +16,12 @@ def outcome(call: Callable[[], object]) -> str:
     except StorageError as error:
         return f"{error.row.status} {error.row.code}"
     return OK
+
+
+def refusal(call: Callable[[], object]) -> StorageError | None:
+    """The refusal itself, None when there was none."""
+    try:
+        call()
+    except StorageError as error:
+        return error
+    return None

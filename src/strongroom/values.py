@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from functools import lru_cache
 from typing import BinaryIO, Final
 
@@ -21,6 +20,12 @@ import msgspec
 TICKS_PER_S: Final = 10_000_000
 UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
 _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
+_DAY_S: Final = 86_400
+DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTH_NAMES: Final = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -28,7 +33,7 @@ Metadata = tuple[tuple[str, str], ...]
 def ticks_of(moment: datetime) -> int:
     """Ticks of an aware datetime."""
     delta = moment - _YEAR_ONE
-    return (delta.days * 86_400 + delta.seconds) * TICKS_PER_S + delta.microseconds * 10
+    return (delta.days * _DAY_S + delta.seconds) * TICKS_PER_S + delta.microseconds * 10
 
 
 def datetime_of(ticks: int) -> datetime:
@@ -37,13 +42,24 @@ def datetime_of(ticks: int) -> datetime:
 
 
 def rfc1123(ticks: int) -> str:
-    """`Fri, 26 Jun 2015 23:39:12 GMT`: the form of Last-Modified and Date; whole seconds."""
+    """`Fri, 26 Jun 2015 23:39:12 GMT`: the form of Last-Modified and Date; whole seconds. Cheap for
+    many times of few seconds or days."""
     return _rfc1123_of_second(ticks // TICKS_PER_S)
 
 
 @lru_cache(maxsize=1024)
-def _rfc1123_of_second(second: int) -> str:
-    return format_datetime(datetime_of(second * TICKS_PER_S), usegmt=True)
+def _rfc1123_of_second(moment: int) -> str:
+    day, second = divmod(moment, _DAY_S)
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    return f"{_rfc1123_of_day(day)} {hour:02d}:{minute:02d}:{second:02d} GMT"
+
+
+@lru_cache(maxsize=1024)
+def _rfc1123_of_day(day: int) -> str:
+    moment = datetime_of(day * _DAY_S * TICKS_PER_S)
+    name, month = DAY_NAMES[moment.weekday()], MONTH_NAMES[moment.month - 1]
+    return f"{name}, {moment.day:02d} {month} {moment.year:04d}"
 
 
 def iso7(ticks: int) -> str:

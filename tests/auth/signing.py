@@ -18,8 +18,8 @@ from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, Account
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.claims import Claim
 from strongroom.auth.request import Service, Target
-from strongroom.auth.times import parse_rfc1123
 from strongroom.errors import ErrorCode, StorageError
+from strongroom.times import parse_rfc1123
 from strongroom.wire.http import Headers, Request
 
 NAME = "devstoreaccount1"

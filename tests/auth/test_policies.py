@@ -6,12 +6,12 @@ import pytest
 
 from strongroom.auth.policies import Effective, judge_times, resolve
 from strongroom.auth.sas import Sas
-from strongroom.auth.times import parse_iso8601
 from strongroom.errors import (
     AUTHENTICATION_FAILED,
     INVALID_QUERY_PARAMETER_VALUE,
     StorageError,
 )
+from strongroom.times import parse_iso8601
 from strongroom.values import TICKS_PER_S, AccessPolicy
 from tests.auth.signing import refused
 

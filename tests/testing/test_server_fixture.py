@@ -171,7 +171,7 @@ def test_every_example_of_the_manual_runs(tmp_path: Path, example: str) -> None:
 
 
 def test_the_manual_has_its_examples() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
 
 
 def test_the_plugin_costs_other_test_runs_nothing(tmp_path: Path) -> None:

@@ -93,6 +93,19 @@ class KeyRange(msgspec.Struct, frozen=True):
     first: tuple[str, str | None] | None
     last: tuple[str, str | None] | None
 
+    def holds(self, partition_key: str, row_key: str) -> bool:
+        """Whether the entity with these keys is in the range."""
+        if self.first is not None:
+            partition, row = self.first
+            if (partition_key, row_key if row is not None else "") < (partition, row or ""):
+                return False
+        if self.last is not None:
+            partition, row = self.last
+            if partition_key > partition:
+                return False
+            return partition_key < partition or row is None or row_key <= row
+        return True
+
 
 class Grant(msgspec.Struct, frozen=True):
     """What was granted.

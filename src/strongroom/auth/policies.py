@@ -14,8 +14,8 @@ import msgspec
 
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.sas import Sas
-from strongroom.auth.times import parse_iso8601
 from strongroom.errors import invalid_query
+from strongroom.times import parse_iso8601
 from strongroom.values import TICKS_PER_S, AccessPolicy, iso7
 
 # Before this version a token without a stored policy was limited to one hour.

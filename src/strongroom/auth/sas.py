@@ -19,8 +19,8 @@ import msgspec
 
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
-from strongroom.auth.times import parse_iso8601
 from strongroom.errors import invalid_query
+from strongroom.times import parse_iso8601
 
 ACCOUNT_SAS_SINCE: Final = "2015-04-05"
 USER_DELEGATION_SINCE: Final = "2018-11-09"

@@ -22,8 +22,8 @@ from strongroom.auth.canonical import (
 )
 from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
 from strongroom.auth.request import HeaderFields, RequestParts, Service
-from strongroom.auth.times import parse_rfc1123
 from strongroom.errors import invalid_header
+from strongroom.times import parse_rfc1123
 from strongroom.values import TICKS_PER_S, rfc1123
 
 WINDOW_TICKS: Final = 15 * 60 * TICKS_PER_S

@@ -32,7 +32,7 @@ KEYSPACE_BYTES_MAX = 64
 PARTITION_BYTES_MAX = 4096
 KEY_BYTES_MAX = 4096
 RECORD_BYTES_MAX = 64 * 1024
-COMMIT_WRITES_MAX = 512
+COMMIT_WRITES_MAX = 2048
 COMMIT_BYTES_MAX = 8 * 1024 * 1024
 SCAN_BYTES_MAX = 4 * 1024 * 1024
 
@@ -164,6 +164,12 @@ class ContentMissing(EngineError):
 
 class Engine(Protocol):
     """The records of a store."""
+
+    @property
+    def wakes(self) -> int:
+        """How often all waiters were woken at once: it changes when the clock is moved and when the
+        engine stops, so that one who looks first and waits then can tell that it is too late."""
+        ...
 
     async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
         """Decide at the serial point and commit durably; returns the commit's result.

@@ -181,6 +181,11 @@ class EmbeddedStore:
             inline=max_records <= _INLINE_RECORDS,
         )
 
+    @property
+    def wakes(self) -> int:
+        """See Engine.wakes."""
+        return self.watchers.wakes
+
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
         """See Engine.wait."""
         check_reads(ref.partition, (ref,))

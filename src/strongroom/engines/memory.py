@@ -225,6 +225,11 @@ class MemoryStore:
             size_bytes += len(position.partition) + len(position.key) + len(record.value)
         return Page(faces, None)
 
+    @property
+    def wakes(self) -> int:
+        """See Engine.wakes."""
+        return self.watchers.wakes
+
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
         """See Engine.wait."""
         self._check_serving()

@@ -13,10 +13,16 @@ from strongroom.engines.base import Ref
 
 
 class Watchers:
-    """Waiters by record; used on one event loop only."""
+    """Waiters by record; used on one event loop only.
+
+    Attributes:
+        wakes: how often everyone was woken at once. Whoever is about to register, and looked before
+            that, sees here that it missed one.
+    """
 
     def __init__(self) -> None:
         self._by_ref: dict[Ref, set[asyncio.Future[None]]] = {}
+        self.wakes = 0
 
     def __len__(self) -> int:
         return sum(len(waiting) for waiting in self._by_ref.values())
@@ -58,4 +64,5 @@ class Watchers:
 
     def wake_all(self) -> None:
         """Wake everyone: the clock was moved, or the engine stops."""
+        self.wakes += 1
         self.notify(list(self._by_ref))

@@ -141,6 +141,8 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
             headers.append((returned.header, value))
     if operation.spreads is not None:
         headers.extend(operation.spreads(result))
+    if operation.describes is not None:
+        headers.extend(operation.describes(result, call, origin))
     if operation.content is None:
         return Response(status, headers)
     content = operation.content(result, call, origin)

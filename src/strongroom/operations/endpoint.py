@@ -69,6 +69,7 @@ class Endpoint:
         method: the verb that is meant.
         refusal: (error, x-ms-request-id, wall time in ticks, the operation as far as it is known)
             -> the body of a refusal.
+        always: headers of every answer.
     """
 
     service: Service
@@ -78,3 +79,4 @@ class Endpoint:
     refuse_unserved: Callable[[Headers, Query], None] = _any
     method: Callable[[Request], str] = _as_sent
     refusal: Callable[[StorageError, str, int, Operation | None], Refusal] = xml_refusal
+    always: tuple[tuple[str, str], ...] = ()

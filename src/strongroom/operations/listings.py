@@ -19,7 +19,7 @@ from strongroom.services.calls import Call
 from strongroom.services.containers import ContainerView
 from strongroom.services.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.list_containers import ContainerPage, ContainerRow, ListContainers
-from strongroom.values import BlobKind, rfc1123
+from strongroom.values import AccessPolicy, BlobKind, rfc1123
 from strongroom.wire import list_blobs as blobs_xml
 from strongroom.wire import list_containers as containers_xml
 from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery
@@ -158,6 +158,11 @@ def acl(view: ContainerView, call: Call[Any], origin: Origin) -> Content:
 def service_properties(properties: ServiceProperties, call: Call[Any], origin: Origin) -> Content:
     """The answer of Get Service Properties."""
     return _document(write_service_properties(properties))
+
+
+def policies(found: tuple[AccessPolicy, ...], call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Table ACL."""
+    return _document(write_signed_identifiers(found))
 
 
 def service_stats(last_sync: int, call: Call[Any], origin: Origin) -> Content:

@@ -13,7 +13,7 @@ import msgspec
 from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
-from strongroom.operations import properties
+from strongroom.operations import message, properties, queue
 from strongroom.operations.endpoint import Addressed, Endpoint
 from strongroom.operations.routes import Routes
 from strongroom.operations.spec import Resource
@@ -28,6 +28,8 @@ ROUTES: Final = Routes(
     (
         properties.preflight("Queue"),
         *properties.properties("Queue", read_shared_properties),
+        *queue.OPERATIONS,
+        *message.OPERATIONS,
     )
 )
 

@@ -20,7 +20,7 @@ from strongroom.errors import ErrorCode
 from strongroom.semantics.lease import LeaseUse
 from strongroom.services.calls import Call, ConditionUse, Existence, Rule
 from strongroom.services.runner import Services
-from strongroom.wire.http import Request
+from strongroom.wire.http import Headers, Request
 from strongroom.wire.query import Query
 
 
@@ -87,11 +87,11 @@ class Returned:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What a document in an answer says of the server: the endpoint's URL and the query as
-    asked."""
+    """What an answer says of its request: the endpoint's URL, the query and headers as asked."""
 
     endpoint: str
     query: Query
+    headers: Headers
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -118,7 +118,8 @@ class Operation:
         snapshots: whether the URL may name a snapshot.
         waits: whether `x-strongroom-wait` is taken.
         success: the status, or a function of the result.
-        returns: response headers; `spreads` gives further (name, value) pairs (metadata).
+        returns: response headers; `spreads` gives further (name, value) pairs (metadata), and
+            `describes` those that depend on the request too, from (result, call, origin).
         content: the answer's body, from (result, call, origin).
         fails: the errors that only this operation answers; common ones follow from the rest.
         run: the service function; None = not served yet (501).
@@ -141,6 +142,7 @@ class Operation:
     success: int | Callable[[Any], int] = 200
     returns: tuple[Returned, ...] = ()
     spreads: Callable[[Any], tuple[tuple[str, str], ...]] | None = None
+    describes: Callable[[Any, Call[Any], Origin], tuple[tuple[str, str], ...]] | None = None
     content: Callable[[Any, Call[Any], Origin], Content] | None = None
     fails: tuple[ErrorCode, ...] = ()
     run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None

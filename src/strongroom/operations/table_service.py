@@ -10,21 +10,30 @@ from typing import Final
 
 import msgspec
 
+from strongroom import table_errors
 from strongroom.auth.request import Service
-from strongroom.operations import properties
-from strongroom.operations.endpoint import Addressed, Endpoint
+from strongroom.errors import StorageError
+from strongroom.operations import entity, entity_returned, properties, table
+from strongroom.operations.endpoint import Addressed, Endpoint, Refusal, xml_refusal
 from strongroom.operations.routes import Routes
-from strongroom.operations.spec import Resource
+from strongroom.operations.spec import Operation, Resource
 from strongroom.semantics import names
-from strongroom.wire import table_path
+from strongroom.wire import odata, table_path
+from strongroom.wire.http import Request
+from strongroom.wire.odata import Metadata
 from strongroom.wire.path import Target
 from strongroom.wire.query import Query
 from strongroom.wire.service_properties_xml import read_shared_properties
+
+_TUNNEL: Final = "x-http-method"
+_TUNNELLED: Final = ("PUT", "MERGE", "PATCH", "DELETE")
 
 ROUTES: Final = Routes(
     (
         properties.preflight("Table"),
         *properties.properties("Table", read_shared_properties),
+        *table.OPERATIONS,
+        *entity.OPERATIONS,
     )
 )
 
@@ -59,4 +68,39 @@ def _check_names(addressed: Addressed) -> None:
         names.check_table(addressed.target.container)
 
 
-ENDPOINT: Final = Endpoint(Service.TABLE, ROUTES, _address, _check_names)
+def _method(request: Request) -> str:
+    """The verb that is meant: a POST may carry another one in X-HTTP-Method.
+
+    Raises: StorageError XMethodIncorrectCount, XMethodIncorrectValue, XMethodNotUsingPost.
+    """
+    meant = request.headers.get(_TUNNEL)
+    if meant is None:
+        return request.method
+    if request.headers.repeated(_TUNNEL):
+        raise StorageError(table_errors.XMETHOD_INCORRECT_COUNT)
+    if request.method != "POST":
+        raise StorageError(table_errors.XMETHOD_NOT_USING_POST)
+    if meant.upper() not in _TUNNELLED:
+        raise StorageError(table_errors.XMETHOD_INCORRECT_VALUE)
+    return meant.upper()
+
+
+def _refusal(
+    error: StorageError, request_id: str, now: int, operation: Operation | None
+) -> Refusal:
+    """JSON, but XML where the operation itself speaks XML (properties and access control)."""
+    if operation is not None and operation.comp is not None:
+        return xml_refusal(error, request_id, now, operation)
+    body = odata.error_body(error, request_id, now)
+    return Refusal(body, Metadata.MINIMAL.content_type)
+
+
+ENDPOINT: Final = Endpoint(
+    Service.TABLE,
+    ROUTES,
+    _address,
+    _check_names,
+    method=_method,
+    refusal=_refusal,
+    always=entity_returned.ALWAYS,
+)

@@ -29,8 +29,8 @@ from strongroom.servers.copy_addresses import SourceHosts, bare
 from strongroom.servers.copy_exchange import BYTES_MAX, Exchange
 from strongroom.services.copy_sources import OpenSource, SourceBroken, cannot_read, check_url
 from strongroom.services.intake import too_large
+from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
-from strongroom.wire import dates
 from strongroom.wire import headers as wire
 
 # Of a host's addresses; each attempt has its share of the time.
@@ -195,7 +195,7 @@ def _check_status(status: int, fields: dict[str, str]) -> None:
 def _check_conditions(conditions: Conditions, fields: dict[str, str]) -> None:
     """Judge what a simple server did not look at. Raises StorageError SourceConditionNotMet."""
     etag = fields.get("etag", "")
-    modified = dates.parse_rfc1123(fields.get("last-modified", ""))
+    modified = parse_rfc1123(fields.get("last-modified", ""))
     since, until = conditions.if_modified_since, conditions.if_unmodified_since
     met = True
     # A date beside an ETag is not looked at (RFC 9110, 13.2.2).

@@ -94,7 +94,7 @@ def _origin(asked: Asked) -> Origin:
     target = asked.addressed.target
     secondary = path.SECONDARY if target.secondary else ""
     prefix = "" if target.host_style else f"{target.account}{secondary}/"
-    return Origin(f"{scheme}://{host}/{prefix}", asked.query)
+    return Origin(f"{scheme}://{host}/{prefix}", asked.query, asked.request.headers)
 
 
 def refuse(context: Context, error: StorageError, request: Request | None) -> Response:
@@ -170,6 +170,7 @@ def _add_common_headers(
 ) -> None:
     headers = response.headers
     headers.append(("Server", _SERVER[context.endpoint.service]))
+    headers.extend(context.endpoint.always)
     headers.append(("x-ms-request-id", request_id))
     headers.append(("x-ms-version", version))
     headers.append(("Date", rfc1123(context.clock.wall_ticks())))

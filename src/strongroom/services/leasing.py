@@ -227,11 +227,16 @@ async def _holds(
 ) -> bool:
     """Whether the caller's proposed id is the one that holds the lease: a holder that prolongs it
     must not queue behind those who wait for its end."""
+    if action.proposed_id is None:
+        return False
+    # Telling the time may take a while, in which a lease may be renewed: time first, then the
+    # record, which cannot be judged at a time that it has not lived to see.
+    now = await services.store.now()
     (found,) = await services.store.read([ref])
     lease = lease_of(found)
     if found is None or lease is None or lease.id != action.proposed_id:
         return False
-    return leases.state(lease, await services.time_of((found.version,))) is LeaseState.LEASED
+    return leases.state(lease, max(now, found.version)) is LeaseState.LEASED
 
 
 async def _in_turn(

@@ -1,9 +1,9 @@
 """The sweeper: does the jobs that commits leave behind, at its own pace, beside the requests.
 
 Lives here: which job is done when, and what happens when one cannot be done. Must not live here:
-the work itself (blob_sweep.py, container_sweep.py, copy_jobs.py, queue_sweep.py). A job is deleted when its work is
-done, never before, and all work may be done again after a crash. A job that cannot be read is kept
-and told in the log: a newer version may know it.
+the work itself (blob_sweep.py, container_sweep.py, copy_jobs.py, queue_sweep.py). A job is deleted
+when its work is done, never before, and all work may be done again after a crash. A job that cannot
+be read is kept and told in the log: a newer version may know it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from strongroom.services.container_sweep import sweep_container
 from strongroom.services.copy_jobs import run_copy
 from strongroom.services.queue_sweep import expire_messages, sweep_messages
 from strongroom.services.runner import BlobState, Services
+from strongroom.services.table_sweep import sweep_table
 from strongroom.store import keys, records
 from strongroom.store.records import CorruptRecord, Job, JobKind
 
@@ -181,6 +182,8 @@ class Sweeper:
             await sweep_messages(services, removal, job, stamp)
         elif job.kind is JobKind.EXPIRE_MESSAGES:
             await expire_messages(services, job, due, self._pause_s)
+        elif job.kind is JobKind.SWEEP_TABLE:
+            await sweep_table(services, removal, job)
         elif job.kind is JobKind.EXPIRE_UPLOAD:
             await _expire_upload(services, job)
         else:

@@ -53,7 +53,8 @@ class Waiting:
         self._stopping = False
 
     def stop(self) -> None:
-        """No waiter goes on; the engine's `close` or `advance` wakes those that sleep."""
+        """No waiter goes on; waking everyone afterwards (the engine's `close`, `advance`) ends
+        the sleep of those that do."""
         self._stopping = True
 
     async def until_answered(
@@ -69,6 +70,7 @@ class Waiting:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         while True:
+            wakes = self._engine.wakes
             try:
                 return await attempt()
             except NotYet as not_yet:
@@ -79,7 +81,7 @@ class Waiting:
                     # One tick late rather than early: at `until` itself the state has changed.
                     wake_s = (not_yet.until - not_yet.now + 1) / TICKS_PER_S
                     left_s = min(left_s, max(wake_s, 0.001))
-                await self._sleep(not_yet.watched, left_s, left)
+                await self._sleep(not_yet.watched, left_s, left, wakes)
                 if left.done():
                     # Nobody is there to be answered: nothing may be taken for them.
                     raise not_yet.error from None
@@ -129,15 +131,18 @@ class Waiting:
         watched: Sequence[tuple[Ref, int | None]],
         timeout_s: float,
         left: asyncio.Future[None],
+        wakes: int,
     ) -> None:
+        """Sleep unless the clock was moved or a stop began since the engine counted `wakes`."""
         sleepers = [
             asyncio.ensure_future(self._engine.wait(ref, version, timeout_s))
             for ref, version in watched
         ]
         try:
-            # The sleepers are registered after this; a stop in between has woken none of them.
+            # The sleepers are registered after this: what woke everyone before has woken none of
+            # them.
             await asyncio.sleep(0)
-            if not self._stopping:
+            if self._engine.wakes == wakes:
                 await asyncio.wait((*sleepers, left), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for sleeper in sleepers:

@@ -13,6 +13,7 @@ What must hold:
  6. A content that a blob names is there, and is named inside one blob only; every content is named.
     (A body that was given up may name contents that are dropped already.)
  7. What is still to be cleaned or copied has a job.
+ 8. The messages of a queue agree with each other (message_integrity.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from strongroom.engines.check import Finding
 from strongroom.semantics.copies import is_pending
 from strongroom.store import keys, records
 from strongroom.store.blob_integrity import BlobCheck, Found
+from strongroom.store.message_integrity import MessagesCheck
 from strongroom.store.records import CorruptRecord, Job, JobKind
 
 Progress = Callable[[int, int], None]
@@ -60,6 +62,7 @@ class Integrity:
     def __init__(self, inspected: Inspected) -> None:
         self._inspected = inspected
         self._containers: set[int] = set()
+        self._messages = MessagesCheck()
         self._jobs: set[tuple[JobKind, int, str, str]] = set()
         self._contents: set[int] = set()
         self._named: set[int] = set()
@@ -74,6 +77,8 @@ class Integrity:
             "containers": self._container_count,
             "blobs": self._blob_count,
             "snapshots": self._snapshot_count,
+            "queues": self._messages.queue_count,
+            "messages": self._messages.message_count,
             "contents": len(self._contents),
             "records": self._record_count,
         }
@@ -82,6 +87,7 @@ class Integrity:
         """Everything that does not hold. Raises: OSError and the engine's errors."""
         self._contents = set(self._inspected.content_ids())
         yield from self._survey()
+        yield from itertools.starmap(Finding, self._messages.problems())
         done = 0
         for partition, face, hidden in self._partitions():
             yield from self._check_blob(partition, face, hidden)
@@ -115,6 +121,11 @@ class Integrity:
         elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:
             job = records.JOB.decode(record.value)
             self._jobs.add(_identity(job))
+            self._messages.take_job(ref.partition.name, job)
+        elif keyspace[:1] == b"q" and ref.key == keys.QUEUE_KEY:
+            self._messages.take_queue(records.QUEUE.decode(record.value))
+        elif keyspace[:1] == b"m":
+            return self._messages.take(ref, record)
         else:
             return False
         return True

@@ -8,6 +8,8 @@ Must not live here: what the records contain (records.py), or when they are writ
 | container               | `c` + account    | container name  | face   | `c`                      |
 | queue                   | `q` + account    | queue name      | face   | `q`                      |
 | table                   | `t` + account    | name, lower case| face   | `t`                      |
+| entity                  | `e` + generation | PartitionKey    | face   | RowKey                   |
+| rest of a large entity  | `e` + generation | PartitionKey    | face   | RowKey + 0 + number      |
 | service properties      | `s`              | account/service | face   | `p`                      |
 | blob's snapshot         | `b` + generation | blob name       | face   | 1 + ticks                |
 | blob's head             | `b` + generation | blob name       | face   | 2                        |
@@ -92,6 +94,28 @@ def tables(account: str) -> bytes:
 def table(account: str, name: str) -> Ref:
     """A table's own record; the case of its name does not matter."""
     return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)
+
+
+def entities(generation: int) -> bytes:
+    """The keyspace of a table's entities."""
+    return b"e" + number(generation)
+
+
+def entity(generation: int, partition_key: str, row_key: str) -> Ref:
+    """One entity, or the beginning of a large one."""
+    partition = Partition(entities(generation), partition_key.encode())
+    return Ref(partition, Key(False, row_key.encode()))
+
+
+def entity_chunk(row_key: bytes, index: int) -> Key:
+    """The rest of a large entity, from 0. No RowKey holds U+0000: the chunks sort right behind
+    their entity, so that one scan finds them together."""
+    return Key(False, row_key + b"\0" + bytes((index,)))
+
+
+def is_entity_chunk(key: bytes) -> bool:
+    """Whether a key is that of an entity's rest."""
+    return len(key) > 1 and key[-2] == 0
 
 
 def service_properties(account: str, service: str) -> Ref:

@@ -92,7 +92,9 @@ async def moving_the_clock_wakes_everyone(subject: Subject) -> None:
     await asyncio.sleep(0)
     before = await store.now()
     async with asyncio.timeout(_LONG_S / 2):
+        wakes = store.wakes
         store.advance(30)
+        assert store.wakes != wakes, "whoever is about to wait cannot tell that the clock moved"
         await asyncio.gather(*waiting)
     assert await store.now() >= before + 30 * 10_000_000
 
@@ -103,7 +105,9 @@ async def closing_wakes_everyone(subject: Subject) -> None:
     waiting = asyncio.create_task(store.wait(face(), stamp, _LONG_S))
     await asyncio.sleep(0)
     async with asyncio.timeout(_LONG_S / 2):
+        wakes = store.wakes
         await store.close()
+        assert store.wakes != wakes, "whoever is about to wait cannot tell that the engine stops"
         await waiting
 
 

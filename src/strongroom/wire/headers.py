@@ -15,8 +15,8 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.errors import StorageError, invalid_header
+from strongroom.times import parse_rfc1123
 from strongroom.values import ByteRange
-from strongroom.wire import dates
 
 METADATA_PREFIX: Final = "x-ms-meta-"
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
@@ -45,7 +45,7 @@ def integer(name: str, value: str, minimum: int, maximum: int) -> int:
 
 def date(name: str, value: str) -> int:
     """Ticks of an RFC 1123 date. Raises InvalidHeaderValue."""
-    ticks = dates.parse_rfc1123(value)
+    ticks = parse_rfc1123(value)
     if ticks is None:
         raise invalid_header(name, value)
     return ticks

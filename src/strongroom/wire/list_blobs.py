@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from strongroom.values import Metadata, iso7
+from strongroom.values import Metadata, iso7, rfc1123
 from strongroom.wire import xml
-from strongroom.wire.dates import format_rfc1123
 from strongroom.wire.xml import escape
 
 
@@ -141,16 +140,14 @@ def _which(item: BlobItem) -> str:
 
 def _content(item: BlobItem) -> str:
     created = item.created
-    creation = (
-        "" if created is None else f"<Creation-Time>{format_rfc1123(created)}</Creation-Time>"
-    )
+    creation = "" if created is None else f"<Creation-Time>{rfc1123(created)}</Creation-Time>"
     if item.modified is None:
         return f"{creation}<Content-Length>0</Content-Length>"
     type_, encoding, language = item.content_type, item.encoding, item.language
     md5, cache, disposition = item.md5, item.cache_control, item.disposition
     digest = "" if md5 is None else b2a_base64(md5, newline=False).decode()
     return (
-        f"{creation}<Last-Modified>{format_rfc1123(item.modified)}</Last-Modified>"
+        f"{creation}<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>0x{item.stamp:X}</Etag><Content-Length>{item.size_bytes}</Content-Length>"
         f"{f'<Content-Type>{escape(type_)}</Content-Type>' if type_ else '<Content-Type />'}"
         f"{xml.element('Content-Encoding', encoding) if encoding else '<Content-Encoding />'}"
@@ -172,7 +169,7 @@ def _lease(item: BlobItem) -> str:
 
 
 def _copy(copy: CopyItem) -> str:
-    completed = format_rfc1123(copy.completed) if copy.completed else None
+    completed = rfc1123(copy.completed) if copy.completed else None
     return (
         f"<CopyId>{copy.id}</CopyId><CopyStatus>{copy.status}</CopyStatus>"
         f"<CopySource>{escape(copy.source)}</CopySource>"

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from strongroom.values import Metadata, PublicAccess, etag_text
+from strongroom.values import Metadata, PublicAccess, etag_text, rfc1123
 from strongroom.wire import xml
-from strongroom.wire.dates import format_rfc1123
 
 
 class ContainerItem(msgspec.Struct, frozen=True):
@@ -50,7 +49,7 @@ def write_containers(
 def _row(item: ContainerItem) -> str:
     return (
         f"<Container><Name>{xml.escape(item.name)}</Name><Properties>"
-        f"<Last-Modified>{format_rfc1123(item.modified)}</Last-Modified>"
+        f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>{etag_text(item.stamp)}</Etag>"
         f"<LeaseStatus>{item.lease_status}</LeaseStatus><LeaseState>{item.lease_state}</LeaseState>"
         f"{xml.optional_element('LeaseDuration', item.lease_duration)}"

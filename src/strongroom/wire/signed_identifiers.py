@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from strongroom import limits
+from strongroom.times import parse_iso8601
 from strongroom.values import AccessPolicy
-from strongroom.wire import dates, xml
+from strongroom.wire import xml
 
 _FIELDS: Final = ("Start", "Expiry", "Permission")
 _PERMISSION_CHARS_MAX: Final = 32
@@ -52,8 +53,8 @@ def _policy(identifier: xml.Element) -> AccessPolicy:
     policy.only(*_FIELDS)
     start, expiry, permission = (_text(policy, name) for name in _FIELDS)
     for name, text in (("Start", start), ("Expiry", expiry)):
-        if text is not None and dates.parse_iso8601(text) is None:
-            raise xml.invalid_node(name, text, "The value is not an ISO 8601 time.")
+        if text is not None and parse_iso8601(text) is None:
+            raise xml.invalid_node(name, text, "The value is not a UTC time in ISO 8601.")
     if permission is not None and not _is_permission(permission):
         raise xml.invalid_node("Permission", permission)
     return AccessPolicy(policy_id, start, expiry, permission)

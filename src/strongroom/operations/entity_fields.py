@@ -1,0 +1,140 @@
+"""The fields that operations on tables and entities accept: which header, parameter or document,
+and how it is read.
+
+Must not live here: JSON itself (wire/odata*.py), what the values mean (semantics/). Source: request
+headers and bodies of "Operations on tables" and "Operations on entities"; reference sections 1 to
+3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom import limits, table_errors
+from strongroom.errors import StorageError, invalid_header
+from strongroom.operations.fields import header, parameter
+from strongroom.operations.spec import Field
+from strongroom.operations.unserved import not_served
+from strongroom.semantics import edm, entities, table_filter
+from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Typed
+from strongroom.semantics.entities import Property
+from strongroom.semantics.table_filter import Expression
+from strongroom.services.entities import EntityDocument
+from strongroom.wire import continuation, odata, odata_entities
+from strongroom.wire.http import Request
+from strongroom.wire.odata_entities import RawProperty
+from strongroom.wire.query import Query
+
+_OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
+_PREFER: Final = ("return-content", "return-no-content")
+
+
+def _format(request: Request, query: Query) -> None:
+    odata.negotiate(request.headers.get("accept"), query.get("$format"))
+
+
+def _sent_format(request: Request, query: Query) -> None:
+    odata.check_content_type(request.headers.get("content-type"))
+
+
+FORMAT: Final = Field("", _format, headers=("accept",), query=("$format",))
+"""Refuses what cannot be answered; fills nothing: answers look again."""
+SENT_FORMAT: Final = Field("", _sent_format, headers=("content-type",))
+"""Refuses documents that are not JSON; fills nothing."""
+
+
+def _select(request: Request, query: Query) -> tuple[str, ...] | None:
+    return selected(query)
+
+
+SELECT_CHECKED: Final = Field("", _select, query=("$select",))
+
+
+def selected(query: Query) -> tuple[str, ...] | None:
+    """The names in `$select`; None = all properties."""
+    text = query.get("$select")
+    if text is None or not text.strip() or text.strip() == "*":
+        return None
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _filter(name: str, value: str) -> Expression | None:
+    return table_filter.parse(value) if value.strip() else None
+
+
+def _top(request: Request, query: Query) -> int:
+    value = query.integer("$top", 1, limits.TABLE_RESULTS_MAX)
+    return limits.TABLE_RESULTS_MAX if value is None else value
+
+
+def _not_here(request: Request, query: Query) -> None:
+    for name in query:
+        if name.startswith("$") and name not in _OPTIONS:
+            raise not_served(f"The query option {name}")
+
+
+FILTER: Final = parameter("filter", "$filter", _filter)
+TOP: Final = Field("top", _top, query=("$top",))
+NOT_HERE: Final = Field("", _not_here)
+"""Refuses query options that the service does not have ($orderby and its like)."""
+
+
+def _next_table(name: str, value: str) -> str:
+    return continuation.decode(name, value).decode("utf-8", "replace")
+
+
+NEXT_TABLE: Final = parameter("first", "nexttablename", _next_table, default="")
+
+
+def _echo(name: str, value: str) -> bool:
+    preference = value.strip().lower()
+    if preference not in _PREFER:
+        raise invalid_header(name, value)
+    return preference == _PREFER[0]
+
+
+ECHO: Final = header("echo", "prefer", _echo, default=True)
+
+
+def _match(name: str, value: str) -> int | None:
+    return odata.read_match(value)
+
+
+IF_MATCH: Final = header("match", "if-match", _match, required=True)
+
+
+def read_document(body: bytes) -> EntityDocument:
+    """The entity of a request's body.
+
+    Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
+        entities.check_properties.
+    """
+    keys: dict[str, str] = {}
+    found: list[Property] = []
+    for raw in odata_entities.read_entity(body):
+        if raw.name in entities.SYSTEM_PROPERTIES:
+            if raw.name != "Timestamp":
+                keys[raw.name] = _key(raw)
+        elif raw.value is not None:
+            found.append(Property(raw.name, _typed(raw)))
+    properties = tuple(found)
+    entities.check_properties(properties)
+    return EntityDocument(keys.get("PartitionKey"), keys.get("RowKey"), properties)
+
+
+def _key(raw: RawProperty) -> str:
+    if raw.value is None:
+        raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+    if not isinstance(raw.value, str) or raw.type_name not in (None, EdmType.STRING.value):
+        raise entities.invalid(f"The {raw.name} must be a string.")
+    return raw.value
+
+
+def _typed(raw: RawProperty) -> Typed:
+    value: Any = raw.value
+    try:
+        return edm.typed(value, raw.type_name)
+    except OutOfRange as error:
+        raise entities.out_of_range(raw.name, str(error)) from None
+    except NotOfType as error:
+        raise entities.invalid(f"The property {raw.name[:255]}: {error}.") from None

@@ -1,0 +1,119 @@
+"""Declarations: operations on messages, in the order of the Azure reference.
+
+Lives here: data only. Must not live here: functions. Source: "Operations on messages" of the REST
+reference; docs/operations/queue.md, table "Messages".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import limits, queue_errors
+from strongroom.operations import permissions
+from strongroom.operations import queue_fields as fields
+from strongroom.operations import queue_returned as give
+from strongroom.operations.container_returned import XML
+from strongroom.operations.queue import RULE
+from strongroom.operations.spec import Body, Operation, Resource, When
+from strongroom.semantics.messages import STALE_RECEIPT
+from strongroom.services import messages, queues, retrievals
+from strongroom.wire.queue_messages import read_message, read_optional_message
+
+_BODY_BYTES_MAX: Final = limits.MESSAGE_BODY_BYTES_MAX
+
+PUT_MESSAGE: Final = Operation(
+    name="Put Message",
+    id="queue_send_message",
+    methods=("POST",),
+    resource=Resource.MESSAGES,
+    permission=permissions.MESSAGE_PUT,
+    rule=RULE,
+    input=messages.PutMessage,
+    accepts=(fields.PUT_VISIBILITY, fields.TTL),
+    body=Body("text", read_message, _BODY_BYTES_MAX),
+    success=201,
+    returns=(XML,),
+    content=give.put_message,
+    fails=(queue_errors.MESSAGE_TOO_LARGE,),
+    run=messages.put_message,
+)
+
+PEEK_MESSAGES: Final = Operation(
+    name="Peek Messages",
+    id="queue_peek_messages",
+    methods=("GET",),
+    resource=Resource.MESSAGES,
+    when=(When("?peekonly", "true"),),
+    permission=permissions.MESSAGE_PEEK,
+    rule=RULE,
+    input=retrievals.PeekMessages,
+    accepts=(fields.COUNT,),
+    returns=(XML,),
+    content=give.peeked_messages,
+    run=retrievals.peek_messages,
+)
+
+GET_MESSAGES: Final = Operation(
+    name="Get Messages",
+    id="queue_receive_messages",
+    methods=("GET",),
+    resource=Resource.MESSAGES,
+    permission=permissions.MESSAGE_GET,
+    rule=RULE,
+    waits=True,
+    input=retrievals.GetMessages,
+    accepts=(fields.COUNT, fields.GET_VISIBILITY),
+    returns=(XML,),
+    content=give.got_messages,
+    run=retrievals.get_messages,
+)
+
+CLEAR_MESSAGES: Final = Operation(
+    name="Clear Messages",
+    id="queue_clear",
+    methods=("DELETE",),
+    resource=Resource.MESSAGES,
+    permission=permissions.MESSAGES_CLEAR,
+    rule=RULE,
+    success=204,
+    run=queues.clear_messages,
+)
+
+DELETE_MESSAGE: Final = Operation(
+    name="Delete Message",
+    id="queue_delete_message",
+    methods=("DELETE",),
+    resource=Resource.MESSAGE,
+    permission=permissions.MESSAGE_GET,
+    rule=RULE,
+    input=messages.DeleteMessage,
+    accepts=(fields.RECEIPT,),
+    success=204,
+    fails=(queue_errors.MESSAGE_NOT_FOUND, STALE_RECEIPT),
+    run=messages.delete_message,
+)
+
+UPDATE_MESSAGE: Final = Operation(
+    name="Update Message",
+    id="queue_update_message",
+    methods=("PUT",),
+    resource=Resource.MESSAGE,
+    permission=permissions.MESSAGE_UPDATE,
+    rule=RULE,
+    input=messages.UpdateMessage,
+    accepts=(fields.RECEIPT, fields.UPDATE_VISIBILITY),
+    body=Body("text", read_optional_message, _BODY_BYTES_MAX),
+    success=204,
+    returns=(give.RECEIPT, give.NEXT_VISIBLE),
+    fails=(queue_errors.MESSAGE_NOT_FOUND, STALE_RECEIPT, queue_errors.MESSAGE_TOO_LARGE),
+    run=messages.update_message,
+)
+
+OPERATIONS: Final = (
+    PUT_MESSAGE,
+    PEEK_MESSAGES,
+    GET_MESSAGES,
+    CLEAR_MESSAGES,
+    DELETE_MESSAGE,
+    UPDATE_MESSAGE,
+)

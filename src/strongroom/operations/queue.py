@@ -1,0 +1,142 @@
+"""Declarations: operations on queues, in the order of the Azure reference.
+
+Lives here: data only. Must not live here: functions. Source: "Operations on the account (Queue
+Storage)" and "Operations on queues" of the REST reference; docs/operations/queue.md, tables
+"Service" and "Queues".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import limits, queue_errors
+from strongroom.auth.authorize import Permission
+from strongroom.operations import container_fields as fields
+from strongroom.operations import permissions, queue_fields
+from strongroom.operations import queue_returned as give
+from strongroom.operations.container_returned import XML
+from strongroom.operations.fields import METADATA
+from strongroom.operations.returned import container_metadata
+from strongroom.operations.spec import Body, Operation, Resource
+from strongroom.services import list_queues, queues
+from strongroom.services.calls import ConditionUse, Rule
+from strongroom.wire.signed_identifiers import read_signed_identifiers
+
+RULE: Final = Rule(conditions=ConditionUse.IGNORED)
+
+LIST_QUEUES: Final = Operation(
+    name="List Queues",
+    id="service_get_queues",
+    methods=("GET",),
+    resource=Resource.SERVICE,
+    comp="list",
+    permission=permissions.SERVICE_LIST,
+    rule=RULE,
+    input=list_queues.ListQueues,
+    accepts=(fields.PREFIX, queue_fields.MARKER, fields.MAX_RESULTS, queue_fields.QUEUE_INCLUDES),
+    returns=(XML,),
+    content=give.queues,
+    fails=(queue_errors.INVALID_MARKER,),
+    run=list_queues.list_queues,
+)
+
+GET_USER_DELEGATION_KEY: Final = Operation(
+    name="Get User Delegation Key",
+    id="service_get_user_delegation_key",
+    methods=("POST",),
+    resource=Resource.SERVICE,
+    restype="service",
+    comp="userdelegationkey",
+    permission=Permission(),
+    rule=RULE,
+)
+
+CREATE_QUEUE: Final = Operation(
+    name="Create Queue",
+    id="queue_create",
+    methods=("PUT",),
+    resource=Resource.QUEUE,
+    permission=permissions.CONTAINER_CREATE,
+    rule=RULE,
+    input=queues.CreateQueue,
+    accepts=(METADATA,),
+    success=give.created_status,
+    fails=(queue_errors.QUEUE_ALREADY_EXISTS,),
+    run=queues.create_queue,
+)
+
+DELETE_QUEUE: Final = Operation(
+    name="Delete Queue",
+    id="queue_delete",
+    methods=("DELETE",),
+    resource=Resource.QUEUE,
+    permission=permissions.CONTAINER_DELETE,
+    rule=RULE,
+    success=204,
+    run=queues.delete_queue,
+)
+
+GET_QUEUE_METADATA: Final = Operation(
+    name="Get Queue Metadata",
+    id="queue_get_properties",
+    methods=("GET", "HEAD"),
+    resource=Resource.QUEUE,
+    comp="metadata",
+    permission=permissions.QUEUE_READ,
+    rule=RULE,
+    returns=(give.COUNT,),
+    spreads=container_metadata,
+    run=queues.count_queue,
+)
+
+SET_QUEUE_METADATA: Final = Operation(
+    name="Set Queue Metadata",
+    id="queue_set_metadata",
+    methods=("PUT",),
+    resource=Resource.QUEUE,
+    comp="metadata",
+    permission=permissions.CONTAINER_WRITE,
+    rule=RULE,
+    input=queues.SetQueueMetadata,
+    accepts=(METADATA,),
+    success=204,
+    run=queues.set_metadata,
+)
+
+GET_QUEUE_ACL: Final = Operation(
+    name="Get Queue ACL",
+    id="queue_get_access_policy",
+    methods=("GET", "HEAD"),
+    resource=Resource.QUEUE,
+    comp="acl",
+    permission=permissions.ACL,
+    rule=RULE,
+    returns=(XML,),
+    content=give.acl,
+    run=queues.get_queue,
+)
+
+SET_QUEUE_ACL: Final = Operation(
+    name="Set Queue ACL",
+    id="queue_set_access_policy",
+    methods=("PUT",),
+    resource=Resource.QUEUE,
+    comp="acl",
+    permission=permissions.ACL,
+    rule=RULE,
+    input=queues.SetQueueAcl,
+    body=Body("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
+    success=204,
+    run=queues.set_acl,
+)
+
+OPERATIONS: Final = (
+    LIST_QUEUES,
+    GET_USER_DELEGATION_KEY,
+    CREATE_QUEUE,
+    DELETE_QUEUE,
+    GET_QUEUE_METADATA,
+    SET_QUEUE_METADATA,
+    GET_QUEUE_ACL,
+    SET_QUEUE_ACL,
+)

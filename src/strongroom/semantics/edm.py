@@ -1,0 +1,248 @@
+"""The values of table entities: the eight primitive types, their JSON forms, their limits.
+
+Lives here: a property's value as JSON has it <-> a typed value, canonically. Must not live here:
+entities as a whole (entities.py), documents (wire/odata.py). Source: "Understanding the Table
+service data model", "Payload format for Table service operations", OData 3.0 JSON format.
+
+The fragment, in which an entity's properties are stored and (at minimal metadata) sent, is the
+inside of a JSON object: `"Name":"x","Size@odata.type":"Edm.Int64","Size":"12"`. A type that JSON
+itself does not tell stands right before its property: Int64, DateTime, Guid, Binary, and a Double
+that JSON has no number for.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import enum
+import math
+import re
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from strongroom.values import TICKS_PER_S, iso7, ticks_of
+
+INT32: Final = (-(2**31), 2**31 - 1)
+INT64: Final = (-(2**63), 2**63 - 1)
+VALUE_BYTES_MAX: Final = 64 * 1024
+_EARLIEST: Final = ticks_of(datetime(1601, 1, 1, tzinfo=UTC))
+_LATEST: Final = ticks_of(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)) + TICKS_PER_S - 1
+_MOMENT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?"
+    r"(?:[Zz]|([+-])(\d\d):?(\d\d))?"
+)
+_GUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_INTEGER: Final = re.compile(r"[+-]?\d{1,20}")
+_DOUBLE: Final = re.compile(r"[+-]?(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,5})?")
+_SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf,
+                   "-INF": -math.inf}  # fmt: skip
+
+
+class EdmType(enum.Enum):
+    """The primitive types; the value is the annotation's text."""
+
+    STRING = "Edm.String"
+    BOOLEAN = "Edm.Boolean"
+    INT32 = "Edm.Int32"
+    INT64 = "Edm.Int64"
+    DOUBLE = "Edm.Double"
+    DATE_TIME = "Edm.DateTime"
+    GUID = "Edm.Guid"
+    BINARY = "Edm.Binary"
+
+
+EdmValue = str | bool | int | float | UUID | bytes
+"""What a value is here: DateTime in ticks (values.py), Guid as UUID, Binary as bytes."""
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """A value with its type."""
+
+    type: EdmType
+    value: EdmValue
+
+
+class NotOfType(ValueError):
+    """A text or JSON value that is none of the type's; the text says why."""
+
+
+class OutOfRange(ValueError):
+    """A moment before 1601 or after 9999; the text is as the service's refusal quotes it."""
+
+
+def typed(raw: object, type_name: str | None) -> Typed:
+    """The value that a property of a request's document has.
+
+    Arguments:
+        raw: the JSON value: str, bool, int or float. (null, objects and arrays are not values.)
+        type_name: the text of `@odata.type`, None when it was not given.
+
+    Raises: NotOfType, OutOfRange.
+    """
+    if type_name is None:
+        return _natural(raw)
+    try:
+        kind = EdmType(type_name)
+    except ValueError:
+        raise NotOfType(f"{type_name[:64]} is not a type of properties") from None
+    return Typed(kind, _of_type(raw, kind))
+
+
+def _natural(raw: object) -> Typed:
+    if isinstance(raw, bool):
+        return Typed(EdmType.BOOLEAN, raw)
+    if isinstance(raw, str):
+        return Typed(EdmType.STRING, raw)
+    if isinstance(raw, int):
+        return Typed(EdmType.INT32, _integer(raw, INT32, EdmType.INT32))
+    if isinstance(raw, float):
+        return Typed(EdmType.DOUBLE, _finite(raw))
+    raise NotOfType("objects and arrays are not values of properties")
+
+
+def _of_type(raw: object, kind: EdmType) -> EdmValue:
+    if kind is EdmType.BOOLEAN:
+        return _boolean(raw)
+    if kind in (EdmType.INT32, EdmType.INT64):
+        return _integer(raw, INT32 if kind is EdmType.INT32 else INT64, kind)
+    if kind is EdmType.DOUBLE:
+        return _double(raw)
+    if not isinstance(raw, str):
+        raise NotOfType(f"a value of {kind.value} is a string in JSON")
+    return parse(raw, kind)
+
+
+def parse(text: str, kind: EdmType) -> EdmValue:
+    """The value of a text: of a JSON string, or of a literal without its marks.
+
+    Raises: NotOfType, OutOfRange.
+    """
+    if kind is EdmType.DATE_TIME:
+        return parse_moment(text)
+    if kind is EdmType.GUID:
+        if _GUID.fullmatch(text) is None:
+            raise NotOfType("a Guid has the form 8-4-4-4-12, in hexadecimal digits")
+        return UUID(text)
+    if kind is EdmType.BINARY:
+        return _binary(text)
+    if kind is EdmType.STRING:
+        return text
+    return _of_type(text, kind)
+
+
+def _boolean(raw: object) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and raw.lower() in ("true", "false"):
+        return raw.lower() == "true"
+    raise NotOfType("a Boolean is true or false")
+
+
+def _integer(raw: object, bounds: tuple[int, int], kind: EdmType) -> int:
+    if isinstance(raw, str) and _INTEGER.fullmatch(raw):
+        raw = int(raw)
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise NotOfType(f"the value is no {kind.value}")
+    if not bounds[0] <= raw <= bounds[1]:
+        raise NotOfType(f"{raw} does not fit into {kind.value}")
+    return raw
+
+
+def _double(raw: object) -> float:
+    if isinstance(raw, str):
+        if raw in _SPECIAL:
+            return _SPECIAL[raw]
+        if _DOUBLE.fullmatch(raw):
+            raw = float(raw)
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)):
+        raise NotOfType("the value is no Edm.Double")
+    try:
+        return _finite(float(raw))
+    except OverflowError:
+        raise NotOfType("the value does not fit into Edm.Double") from None
+
+
+def _finite(value: float) -> float:
+    # What is infinite says so; a number that turns out so was too large.
+    if math.isinf(value):
+        raise NotOfType("the value does not fit into Edm.Double")
+    return value
+
+
+def _binary(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise NotOfType("a value of Edm.Binary is base64") from None
+
+
+def parse_moment(text: str) -> int:
+    """Ticks of an ISO 8601 time: seven digits count, more are cut; without a zone it is UTC.
+
+    Raises: NotOfType; OutOfRange before 1601.
+    """
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        raise NotOfType("a DateTime has the form 2013-08-09T18:55:48.3402073Z")
+    year, month, day, hour, minute, second, fraction, sign, off_hours, off_minutes = found.groups()
+    clock = int(hour or 0), int(minute or 0), int(second or 0)
+    try:
+        moment = datetime(int(year), int(month), int(day), *clock, tzinfo=UTC)
+    except ValueError as error:
+        raise NotOfType(str(error)) from None
+    offset_s = (int(off_hours or 0) * 60 + int(off_minutes or 0)) * 60
+    ticks = ticks_of(moment) + int((fraction or "0").ljust(7, "0")[:7])
+    ticks += (offset_s if sign == "-" else -offset_s) * TICKS_PER_S
+    if not _EARLIEST <= ticks <= _LATEST:
+        raise OutOfRange(f"{moment:%m/%d/%Y %H:%M:%S}")
+    return ticks
+
+
+def pair(name: str, typed: Typed) -> bytes:
+    """The property as the fragment has it, without a comma."""
+    key = msgspec.json.encode(name)
+    annotation, value = _json(typed)
+    if not annotation:
+        return b"%b:%b" % (key, value)
+    return b'"%b@odata.type":"%b",%b:%b' % (name.encode(), typed.type.value.encode(), key, value)
+
+
+def _json(typed: Typed) -> tuple[bool, bytes]:
+    """Whether the type must be told, and the JSON value."""
+    kind, value = typed.type, typed.value
+    if kind is EdmType.DATE_TIME:
+        assert isinstance(value, int)
+        return True, b'"%b"' % iso7(value).encode()
+    if kind is EdmType.BINARY:
+        assert isinstance(value, bytes)
+        return True, b'"%b"' % base64.b64encode(value)
+    if kind in (EdmType.INT64, EdmType.GUID):
+        return True, b'"%b"' % str(value).encode()
+    if kind is EdmType.DOUBLE:
+        assert isinstance(value, float)
+        if not math.isfinite(value):
+            return True, b'"NaN"' if math.isnan(value) else b'"%bInfinity"' % (b"-" * (value < 0))
+        return False, repr(value).encode()
+    return False, msgspec.json.encode(value)
+
+
+_FIXED_SIZES_BYTES: Final = {
+    EdmType.BOOLEAN: 1,
+    EdmType.INT32: 4,
+    EdmType.INT64: 8,
+    EdmType.DOUBLE: 8,
+    EdmType.DATE_TIME: 8,
+    EdmType.GUID: 16,
+}
+
+
+def size_bytes(typed: Typed) -> int:
+    """What the value counts: a string's UTF-16 form, binary data as it is."""
+    if isinstance(typed.value, str):
+        return len(typed.value.encode("utf-16-le"))
+    if isinstance(typed.value, bytes):
+        return len(typed.value)
+    return _FIXED_SIZES_BYTES[typed.type]

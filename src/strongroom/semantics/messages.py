@@ -1,0 +1,125 @@
+"""Messages of a queue: when they are seen, how often they were taken, when they are gone.
+
+Lives here: the state of a message and what each verb makes of it, as pure functions of (message,
+request, now); the rule for pop receipts that no longer hold. Must not live here: clocks (now is an
+argument, in ticks), keys and records, receipts as text (pop_receipts.py). Sources: "Put Message",
+"Get Messages", "Update Message", "Delete Message" of the Azure Storage REST reference.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom import limits, queue_errors
+from strongroom.errors import ErrorCode, StorageError, invalid_query, out_of_range_query
+from strongroom.values import TICKS_PER_S
+
+NEVER: Final = 0
+"""`expires` of a message that does not expire."""
+INFINITE: Final = -1
+"""`messagettl` of such a message."""
+ANY_TTL_SINCE: Final = "2017-07-29"
+
+STALE_RECEIPT: Final[ErrorCode] = queue_errors.MESSAGE_NOT_FOUND
+"""The answer to a well-formed pop receipt that does not hold: another retrieval, update, deletion
+or expiry has ended it, or it is another message's or queue's. Sources disagree between this and
+PopReceiptMismatch (400); whoever wants the other changes this one name."""
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """A message but for its text. Times are ticks; `expires` 0 = never; it can be taken from
+    `visible` on, unless it has expired by then."""
+
+    id: str
+    inserted: int
+    expires: int
+    visible: int
+    dequeued: int = 0
+
+
+def require_lifetime(visibility_s: int, ttl_s: int, version: str) -> None:
+    """Check `messagettl`, and that the message can be seen before it expires.
+
+    Arguments:
+        ttl_s: seconds, or -1 = never.
+        version: x-ms-version; older ones allow seven days at most.
+
+    Raises: OutOfRangeQueryParameterValue, InvalidQueryParameterValue.
+    """
+    any_ttl = version >= ANY_TTL_SINCE
+    least, most = limits.MESSAGE_TTL_S if any_ttl else limits.MESSAGE_TTL_S_BEFORE_2017
+    if ttl_s == INFINITE and any_ttl:
+        return
+    if not least <= ttl_s <= most:
+        raise out_of_range_query("messagettl", str(ttl_s), least, most)
+    if visibility_s >= ttl_s:
+        reason = "messagettl must be greater than visibilitytimeout"
+        raise invalid_query("visibilitytimeout", str(visibility_s), reason)
+
+
+def require_text(text: str) -> None:
+    """At most 65,536 bytes of UTF-8. Raises MessageTooLarge."""
+    # UTF-8 has one to four bytes for each character: most texts need not be encoded to know.
+    most = limits.MESSAGE_TEXT_BYTES_MAX
+    if len(text) > most or (len(text) * 4 > most and len(text.encode()) > most):
+        extras = (("MaxLimit", str(most)),)
+        raise StorageError(queue_errors.MESSAGE_TOO_LARGE, None, extras)
+
+
+def put(message_id: str, visibility_s: int, ttl_s: int, now: int) -> Message:
+    """A new message, visible after `visibility_s` and expired after `ttl_s` (-1 = never)."""
+    expires = NEVER if ttl_s == INFINITE else now + ttl_s * TICKS_PER_S
+    return Message(message_id, now, expires, now + visibility_s * TICKS_PER_S)
+
+
+def is_expired(message: Message, now: int) -> bool:
+    """Whether it is gone; a message that expires at `now` has expired."""
+    return message.expires != NEVER and message.expires <= now
+
+
+def is_visible(message: Message, now: int) -> bool:
+    """Whether Get Messages and Peek Messages return it."""
+    return message.visible <= now and not is_expired(message, now)
+
+
+def get(message: Message, visibility_s: int, now: int) -> Message:
+    """The message after a retrieval: counted, and hidden for `visibility_s`, beyond its expiry
+    too."""
+    return msgspec.structs.replace(
+        message, visible=now + visibility_s * TICKS_PER_S, dequeued=message.dequeued + 1
+    )
+
+
+def update(message: Message, visibility_s: int, now: int) -> Message:
+    """The message hidden for `visibility_s` from now on; the count stays.
+
+    Raises: OutOfRangeQueryParameterValue when that is later than its expiry.
+    """
+    visible = now + visibility_s * TICKS_PER_S
+    if message.expires != NEVER and visible > message.expires:
+        most = (message.expires - now) // TICKS_PER_S
+        raise out_of_range_query("visibilitytimeout", str(visibility_s), 0, most)
+    return msgspec.structs.replace(message, visible=visible)
+
+
+def held(message: Message | None, message_id: str, now: int) -> Message:
+    """The message that a genuine pop receipt leads to, if that still is the one it was given for.
+
+    Arguments:
+        message: what lies where the receipt points; None = nothing does any more.
+        message_id: the id in the URL.
+
+    Raises: StorageError, the row of STALE_RECEIPT; MessageNotFound when it has expired.
+    """
+    if message is None or message.id != message_id:
+        raise stale()
+    if is_expired(message, now):
+        raise StorageError(queue_errors.MESSAGE_NOT_FOUND)
+    return message
+
+
+def stale() -> StorageError:
+    """The refusal of a pop receipt that does not hold."""
+    return StorageError(STALE_RECEIPT)

@@ -1,0 +1,71 @@
+"""Pop receipts: what a retrieval gives, and only it can give.
+
+Lives here: a receipt as text. It names the place where its retrieval, put or update has left the
+message; that place is left by the next one, so a receipt ends by itself. Must not live here:
+whether the message is still there (messages.py), keys and randomness (both are arguments). Source:
+"Get Messages", "Delete Message": a receipt is opaque, and one of no such form is refused.
+
+    place (17 bytes) | MAC over the place with the queue's secret (12) | CRC-32 of both (4)
+
+in base64 for URLs: 44 characters without padding. The CRC tells a text that is no receipt, or a
+damaged one, from a receipt that was given for another queue, or for one of this name that is gone.
+It protects nothing: the MAC does.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+import zlib
+from typing import Final
+
+from strongroom.errors import StorageError, invalid_query
+
+PLACE_BYTES: Final = 17
+_MAC_BYTES: Final = 12
+_SUM_BYTES: Final = 4
+_FORM: Final = re.compile(r"[A-Za-z0-9_-]{44}")
+_SIGNED: Final = slice(None, PLACE_BYTES + _MAC_BYTES)
+
+
+def seal(secret: bytes, place: bytes) -> str:
+    """The receipt of a place.
+
+    Arguments:
+        secret: the queue's own.
+        place: 17 bytes.
+    """
+    signed = place + _mac(secret, place)
+    return base64.urlsafe_b64encode(signed + _sum(signed)).decode("ascii")
+
+
+def open_receipt(secret: bytes, text: str) -> bytes | None:
+    """The place that a receipt was given for; None when this secret has not sealed it.
+
+    Raises: InvalidQueryParameterValue for a text that is no receipt.
+    """
+    if _FORM.fullmatch(text) is None:
+        raise _malformed(text)
+    try:
+        raw = base64.b64decode(text, altchars=b"-_", validate=True)
+    except binascii.Error:
+        raise _malformed(text) from None
+    signed = raw[_SIGNED]
+    if _sum(signed) != raw[len(signed) :]:
+        raise _malformed(text)
+    place, mac = signed[:PLACE_BYTES], signed[PLACE_BYTES:]
+    return place if hmac.compare_digest(_mac(secret, place), mac) else None
+
+
+def _mac(secret: bytes, place: bytes) -> bytes:
+    return hmac.digest(secret, place, "sha256")[:_MAC_BYTES]
+
+
+def _sum(signed: bytes) -> bytes:
+    return zlib.crc32(signed).to_bytes(_SUM_BYTES, "big")
+
+
+def _malformed(text: str) -> StorageError:
+    return invalid_query("popreceipt", text, "Invalid pop receipt format")

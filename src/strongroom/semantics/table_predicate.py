@@ -1,0 +1,207 @@
+"""Whether an entity matches a $filter: an expression, compiled once, asked for many entities.
+
+Lives here: how the values of each type compare. Must not live here: the grammar (table_filter.py),
+what is read (table_intervals.py). Source: "Querying tables and entities", "Differences between
+Table service and OData".
+
+A comparison holds only between values that can be compared (`Family`): a property that an entity
+does not have, or has with another type, satisfies none, `ne` neither; `not` of it then holds. The
+three types of numbers compare with each other as numbers; text, keys and binary values by their
+bytes (text as UTF-8), false before true. Keys are text, Timestamp is a DateTime.
+
+Stored properties are the inside of a JSON object (edm.py). Only those that the filter names are
+decoded, all entities at once; the decoder skips the others.
+"""
+
+from __future__ import annotations
+
+import base64
+import operator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from strongroom.semantics import table_filter
+from strongroom.semantics.edm import EdmType
+from strongroom.semantics.table_filter import (
+    Both,
+    Comparison,
+    Either,
+    Expression,
+    Family,
+    Flag,
+    Literal,
+    Not,
+    Operator,
+)
+from strongroom.values import iso7
+
+PARTITION_KEY: Final = "PartitionKey"
+ROW_KEY: Final = "RowKey"
+TIMESTAMP: Final = "Timestamp"
+
+
+class Candidate(NamedTuple):
+    """An entity as it is stored: its keys as UTF-8, its Timestamp in ticks, its other properties as
+    the inside of a JSON object."""
+
+    partition_key: bytes
+    row_key: bytes
+    timestamp: int
+    fragment: bytes
+
+
+Test = Callable[[Any, Candidate], bool]
+"""test(the decoded properties, the entity) -> does it hold."""
+
+_OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+}
+_SYSTEM: Final = frozenset({PARTITION_KEY, ROW_KEY, TIMESTAMP})
+_INT64: Final = EdmType.INT64.value
+_DOUBLE: Final = EdmType.DOUBLE.value
+
+
+class Predicate:
+    """An expression, ready to be asked.
+
+    Arguments:
+        expression: as `table_filter.parse` returns it.
+    """
+
+    def __init__(self, expression: Expression) -> None:
+        names = table_filter.names(expression)
+        self._names = tuple(sorted(set(names) - _SYSTEM))
+        self._test = _compiled(expression, {name: at for at, name in enumerate(self._names)})
+
+    def select(self, candidates: Sequence[Candidate]) -> list[bool]:
+        """Which of the entities match, in their order."""
+        test = self._test
+        if not self._names or not candidates:
+            return [test(None, candidate) for candidate in candidates]
+        document = b"},{".join([candidate.fragment for candidate in candidates])
+        decoded = _decoder(self._names).decode(b"[{" + document + b"}]")
+        return list(map(test, decoded, candidates))
+
+
+@lru_cache(maxsize=256)
+def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
+    """Decodes these properties and their types; of name number i as `v<i>` and `t<i>`."""
+    fields: list[tuple[str, Any, Any]] = []
+    for at, name in enumerate(names):
+        fields.append((f"v{at}", Any, msgspec.field(name=name, default=None)))
+        kind = msgspec.field(name=f"{name}@odata.type", default=None)
+        fields.append((f"t{at}", str | None, kind))
+    named = msgspec.defstruct("Named", fields, gc=False)
+    return msgspec.json.Decoder(list[named])  # type: ignore[valid-type]
+
+
+def _compiled(expression: Expression, places: dict[str, int]) -> Test:
+    if isinstance(expression, Not):
+        part = _compiled(expression.part, places)
+        return lambda named, candidate: not part(named, candidate)
+    if isinstance(expression, Both | Either):
+        return _joined(expression, [_compiled(part, places) for part in expression.parts])
+    if isinstance(expression, Flag):
+        expression = Comparison(expression.name, Operator.EQ, Literal(Family.BOOLEAN, True))
+    if expression.name in _SYSTEM:
+        return _system_test(expression)
+    return _property_test(expression, places[expression.name])
+
+
+def _joined(expression: Both | Either, parts: list[Test]) -> Test:
+    if len(parts) == 2:
+        first, second = parts
+        if isinstance(expression, Both):
+            return lambda named, candidate: first(named, candidate) and second(named, candidate)
+        return lambda named, candidate: first(named, candidate) or second(named, candidate)
+    if isinstance(expression, Both):
+        return lambda named, candidate: all(part(named, candidate) for part in parts)
+    return lambda named, candidate: any(part(named, candidate) for part in parts)
+
+
+def _never(_named: Any, _candidate: Candidate) -> bool:
+    return False
+
+
+def _system_test(comparison: Comparison) -> Test:
+    """A key as its bytes, Timestamp as ticks; what has another type never matches."""
+    compare, literal = _OPERATIONS[comparison.operator], comparison.literal
+    value: Any = literal.value
+    if comparison.name == TIMESTAMP:
+        if literal.family is not Family.DATETIME:
+            return _never
+        return lambda _, candidate: compare(candidate.timestamp, value)
+    if literal.family is not Family.STRING:
+        return _never
+    value = value.encode("utf-8", "surrogatepass")
+    if comparison.name == PARTITION_KEY:
+        return lambda _, candidate: compare(candidate.partition_key, value)
+    return lambda _, candidate: compare(candidate.row_key, value)
+
+
+def _property_test(comparison: Comparison, at: int) -> Test:
+    compare, literal = _OPERATIONS[comparison.operator], comparison.literal
+    value_of, type_of = operator.attrgetter(f"v{at}"), operator.attrgetter(f"t{at}")
+    if literal.family is Family.NUMBER:
+        return _number_test(compare, literal.value, value_of, type_of)
+    if literal.family is Family.BINARY:
+        return _binary_test(compare, literal.value, value_of, type_of)
+    wanted, kind, value = _STORED[literal.family](literal.value)
+
+    def test(named: Any, _: Candidate) -> bool:
+        found = value_of(named)
+        return type(found) is kind and type_of(named) == wanted and compare(found, value)
+
+    return test
+
+
+# How a value is stored, so that the stored forms compare as the values do: annotation, JSON type,
+# JSON value.
+_STORED: Final[dict[Family, Callable[[Any], tuple[str | None, type, Any]]]] = {
+    Family.STRING: lambda value: (None, str, value),
+    Family.BOOLEAN: lambda value: (None, bool, value),
+    Family.DATETIME: lambda value: (EdmType.DATE_TIME.value, str, iso7(value)),
+    Family.GUID: lambda value: (EdmType.GUID.value, str, value),
+}
+
+_Get = Callable[[Any], Any]
+
+
+def _number_test(
+    compare: Callable[[Any, Any], bool], value: Any, value_of: _Get, type_of: _Get
+) -> Test:
+    def test(named: Any, _: Candidate) -> bool:
+        found = value_of(named)
+        kind = type(found)
+        if kind is int or kind is float:
+            return compare(found, value)
+        if kind is not str:
+            return False
+        annotated = type_of(named)
+        if annotated == _INT64:
+            return compare(int(found), value)
+        return annotated == _DOUBLE and compare(float(found), value)
+
+    return test
+
+
+def _binary_test(
+    compare: Callable[[Any, Any], bool], value: Any, value_of: _Get, type_of: _Get
+) -> Test:
+    wanted = EdmType.BINARY.value
+
+    def test(named: Any, _: Candidate) -> bool:
+        found = value_of(named)
+        if type(found) is not str or type_of(named) != wanted:
+            return False
+        return compare(base64.b64decode(found), value)
+
+    return test

@@ -1,0 +1,271 @@
+"""Get Messages, Peek Messages: the messages that can be seen now, the longest visible first.
+
+Lives here: the look for messages, which reads a range and decides nothing, and the decision, which
+takes those of them that are still there. Must not live here: what taking makes of a message
+(semantics/messages.py), waiting as such (waiting.py). Sources: "Get Messages", "Peek Messages".
+
+A message that was looked at is guarded by its own key: whoever takes, updates or deletes it moves
+it elsewhere, so of several retrievals one gets it, and the others look again. The claims of this
+process keep them from wanting the same in the first place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from strongroom import errors, limits, queue_errors
+from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics import messages, pop_receipts
+from strongroom.services.calls import Call
+from strongroom.services.claims import Claim
+from strongroom.services.message_changes import MessagesChange
+from strongroom.services.messages import MessageView
+from strongroom.services.places import place_ref
+from strongroom.services.queues import queue_in, queue_of
+from strongroom.services.runner import Services
+from strongroom.services.waiting import NotYet
+from strongroom.store import keys, message_records
+from strongroom.store.message_records import MessageRecord
+from strongroom.store.records import CorruptRecord, QueueRecord
+from strongroom.values import TICKS_PER_S
+
+Messages = tuple[MessageView, ...]
+
+# Each look that gives nothing found messages that others took, or removed many that had expired.
+_LOOKS: Final = 16
+_PAGE_RECORDS_MAX: Final = 120
+# When what can be seen is being taken by others: they may fail, and nothing tells of that.
+_OTHERS_TICKS: Final = TICKS_PER_S // 50
+
+
+@dataclass(frozen=True, slots=True)
+class GetMessages:
+    """Input of Get Messages."""
+
+    count: int = 1
+    visibility_s: int = limits.DEFAULT_VISIBILITY_S
+
+
+@dataclass(frozen=True, slots=True)
+class PeekMessages:
+    """Input of Peek Messages."""
+
+    count: int = 1
+
+
+class _Seen(NamedTuple):
+    """A message that was looked at, with its whole text; None = that was gone already."""
+
+    key: Key
+    record: MessageRecord
+    text: str | None
+
+
+@dataclass(slots=True)
+class _Look:
+    """What a look has found: messages to take, expired ones to remove in passing; at what time;
+    `until` is when more can be seen by time alone, None = never."""
+
+    now: int
+    found: list[_Seen] = field(default_factory=list)
+    expired: list[_Seen] = field(default_factory=list)
+    until: int | None = None
+
+
+async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
+    """Get Messages: up to `count`, which are then hidden for `visibility_s`; with
+    `x-strongroom-wait`, not before there is one or the time is up, first come first served.
+
+    Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint: to
+        get a message is to change it.
+    """
+    if call.secondary:
+        message = "Messages are not taken from the secondary endpoint."
+        raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)
+    if not call.wait_s:
+        return await _get(services, call)
+    nothing = StorageError(queue_errors.MESSAGE_NOT_FOUND)
+
+    async def attempt() -> Messages:
+        return await _get(services, call, nothing)
+
+    try:
+        return await services.waiting.in_turn(
+            place_ref(call), call.wait_s, nothing, attempt, call.asker
+        )
+    except StorageError as error:
+        if error is not nothing:
+            raise
+        return ()
+
+
+async def _get(
+    services: Services, call: Call[GetMessages], nothing: StorageError | None = None
+) -> Messages:
+    """Take what can be seen now.
+
+    Arguments:
+        nothing: raised as NotYet instead of returning nothing.
+    """
+    look = _Look(0)
+    for _ in range(_LOOKS):
+        queue, version = await queue_of(services, call)
+        partition = keys.message_partition(queue.generation, queue.epoch)
+        ledger_ref = Ref(partition, keys.LEDGER_KEY)
+        # Before the look: what is put after it has changed the ledger since.
+        ledger = (await services.store.read([ledger_ref]))[0] if nothing is not None else None
+        with services.claims.hold(partition) as claim:
+            look = await _look(services, partition, call.input.count, claim)
+            if not look.found and not look.expired:
+                break
+            taken = await _take(services, call, queue, look)
+        if taken:
+            return taken
+        look.until = look.now + _OTHERS_TICKS
+    if nothing is None:
+        return ()
+    watched = [(place_ref(call), version), (ledger_ref, None if ledger is None else ledger.version)]
+    raise NotYet(nothing, watched, look.now, look.until)
+
+
+async def _take(
+    services: Services, call: Call[GetMessages], queue: QueueRecord, look: _Look
+) -> Messages:
+    """Take those that are still where they were seen, and remove the expired ones among them."""
+    partition = keys.message_partition(queue.generation, queue.epoch)
+    seen = (*look.found, *look.expired)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[Messages]:
+        ledger = message_records.LEDGER.of(found[1])
+        if queue_in(call, found[0]).epoch != queue.epoch or ledger is None:
+            return Commit(())
+        counted = ledger if look.expired else None
+        change = MessagesChange(queue.generation, queue.epoch, stamp, counted)
+        there = [one for one, record in zip(seen, found[2:], strict=True) if record is not None]
+        taken = [
+            _taken(change, one, queue.secret, call.input.visibility_s, stamp)
+            for one in there
+            if not messages.is_expired(one.record.message, stamp)
+        ]
+        if look.expired:
+            for one in there:
+                if messages.is_expired(one.record.message, stamp):
+                    change.remove(one.key, one.record)
+        return Commit(tuple(taken), change.steps())
+
+    reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
+    reads += [Ref(partition, one.key) for one in seen]
+    return await services.store.update(partition, reads, decide)
+
+
+def _taken(
+    change: MessagesChange, seen: _Seen, secret: bytes, visibility_s: int, stamp: int
+) -> MessageView:
+    if seen.text is None:
+        raise CorruptRecord("a message is there, and its text is not")
+    message = messages.get(seen.record.message, visibility_s, stamp)
+    place = change.move(seen.key, seen.record, message)
+    return MessageView(message, pop_receipts.seal(secret, place), seen.text)
+
+
+async def peek_messages(services: Services, call: Call[PeekMessages]) -> Messages:
+    """Peek Messages: what Get Messages would take, as it is; nothing changes.
+
+    Raises: StorageError QueueNotFound.
+    """
+    for _ in range(_LOOKS):
+        queue, _version = await queue_of(services, call)
+        partition = keys.message_partition(queue.generation, queue.epoch)
+        look = await _look(services, partition, call.input.count, None)
+        # A long text may have gone between the look at the message and the look at the text.
+        if all(seen.text is not None for seen in look.found):
+            break
+    return tuple(
+        MessageView(seen.record.message, None, seen.text)
+        for seen in look.found
+        if seen.text is not None
+    )
+
+
+async def _look(services: Services, partition: Partition, want: int, claim: Claim | None) -> _Look:
+    """Look for `want` messages that can be seen and that nobody has claimed; claim them.
+
+    Arguments:
+        claim: None = only look, at claimed ones too.
+    """
+    look = _Look(await services.store.now())
+    found: list[tuple[Key, MessageRecord]] = []
+    first, until = keys.message_range()
+    size = min(want + services.claims.count(partition) + 1, _PAGE_RECORDS_MAX)
+    for _ in range(0, limits.MESSAGES_SCANNED_MAX, size):
+        page = await services.store.read_range(partition, True, first, until, size)
+        if _sift(look, page, want, found, claim) or len(page) < size:
+            break
+        first, size = page[-1].name + b"\0", _PAGE_RECORDS_MAX
+    look.found = await _with_texts(services, partition, found)
+    return look
+
+
+def _sift(
+    look: _Look,
+    page: Sequence[Item],
+    want: int,
+    found: list[tuple[Key, MessageRecord]],
+    claim: Claim | None,
+) -> bool:
+    """Add what is wanted of a page to `found` or to the look's expired ones. Returns whether that
+    is all that there is to be seen, or enough."""
+    for item in page:
+        # A message that was put with visibility 0 is visible from its own stamp on, which may be
+        # a little ahead of the clock.
+        look.now = max(look.now, item.version)
+        record = message_records.MESSAGE.decode(item.value)
+        if record.message.visible > look.now:
+            look.until = look.until or record.message.visible
+            return True
+        expired = messages.is_expired(record.message, look.now)
+        if expired and (claim is None or len(look.expired) >= limits.EXPIRED_PER_COMMIT_MAX):
+            continue
+        if claim is not None and not claim.take(item.name):
+            look.until = look.now + _OTHERS_TICKS
+            continue
+        key = Key(True, item.name)
+        if expired:
+            look.expired.append(_Seen(key, record, ""))
+            continue
+        found.append((key, record))
+        if len(found) == want:
+            return True
+    return False
+
+
+async def _with_texts(
+    services: Services, partition: Partition, found: list[tuple[Key, MessageRecord]]
+) -> list[_Seen]:
+    """The messages with their texts; long ones are read here."""
+    refs = [
+        Ref(partition, keys.text(record.number, chunk))
+        for _, record in found
+        for chunk in range(record.chunks)
+    ]
+    chunks = iter(await services.store.read(refs) if refs else ())
+    return [
+        _Seen(key, record, _text(record, [next(chunks) for _ in range(record.chunks)]))
+        for key, record in found
+    ]
+
+
+def _text(record: MessageRecord, chunks: Sequence[Record | None]) -> str | None:
+    if not record.chunks:
+        return record.text
+    parts = [message_records.TEXT.of(chunk) for chunk in chunks]
+    if any(part is None for part in parts):
+        return None
+    try:
+        return b"".join(part for part in parts if part is not None).decode()
+    except UnicodeDecodeError:
+        # Of an update in between, some chunks are the old ones.
+        return None

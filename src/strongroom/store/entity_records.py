@@ -1,0 +1,55 @@
+"""How an entity lies in its records: a head that scans return, and the rest of a large one.
+
+Lives here: the split and its reverse. Must not live here: what a fragment is (semantics/edm.py),
+where the records are (keys.py).
+
+A record is a version byte, the Timestamp (8 bytes), how many chunks follow it (1 byte), and the
+fragment or its beginning; a chunk is the bytes that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from strongroom.semantics.entities import Stored
+from strongroom.store.records import CorruptRecord
+
+_VERSION: Final = 1
+_PREFIX_BYTES: Final = 10
+HEAD_BYTES_MAX: Final = 48 * 1024
+CHUNK_BYTES_MAX: Final = 60 * 1024
+CHUNKS_MAX: Final = 255
+
+
+class EntityHead(NamedTuple):
+    """A head record, read: `fragment` is whole when `chunks` is 0."""
+
+    timestamp: int
+    chunks: int
+    fragment: bytes
+
+
+def encode(stored: Stored) -> list[bytes]:
+    """The values of the head record and of the chunks."""
+    fragment = stored.fragment
+    rest = fragment[HEAD_BYTES_MAX:]
+    chunks = [rest[i : i + CHUNK_BYTES_MAX] for i in range(0, len(rest), CHUNK_BYTES_MAX)]
+    prefix = bytes((_VERSION,)) + stored.timestamp.to_bytes(8, "big") + bytes((len(chunks),))
+    return [prefix + fragment[:HEAD_BYTES_MAX], *chunks]
+
+
+def head(value: bytes) -> EntityHead:
+    """Read a head record. Raises CorruptRecord."""
+    if len(value) < _PREFIX_BYTES or value[0] != _VERSION:
+        raise CorruptRecord(f"an entity's record begins with {value[:1]!r}")
+    timestamp = int.from_bytes(value[1:9], "big")
+    return EntityHead(timestamp, value[9], value[_PREFIX_BYTES:])
+
+
+def whole(found: EntityHead, chunks: Sequence[bytes]) -> Stored:
+    """The entity of a head and all its chunks in order. Raises CorruptRecord when some are
+    missing."""
+    if len(chunks) != found.chunks:
+        raise CorruptRecord(f"an entity has {len(chunks)} of {found.chunks} chunks")
+    return Stored(found.timestamp, b"".join((found.fragment, *chunks)))

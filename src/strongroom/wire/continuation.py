@@ -1,0 +1,68 @@
+"""Continuation tokens: where the next page of entities or tables begins, as opaque text.
+
+    1!<characters that follow>!<base64>        with - for =, _ for / and * for +
+
+Must not live here: what lies at a position. Source: "Query timeout and pagination". A client hands
+the text back as it got it, so any other text is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Final
+
+from strongroom import errors
+from strongroom.errors import StorageError
+
+NEXT_PARTITION_KEY: Final = "NextPartitionKey"
+NEXT_ROW_KEY: Final = "NextRowKey"
+NEXT_TABLE_NAME: Final = "NextTableName"
+_TOKEN: Final = re.compile(r"1!([0-9]{1,4})!([0-9A-Za-z*_-]*)")
+_POSITION_BYTES_MAX: Final = 2048
+_STANDARD: Final = str.maketrans("*_-", "+/=")
+_ON_THE_WIRE: Final = str.maketrans("+/=", "*_-")
+
+
+def encode(position: bytes) -> str:
+    """The token of a position: a key, a table's name, or what lies between two of them."""
+    text = base64.b64encode(position).decode("ascii").translate(_ON_THE_WIRE)
+    return f"1!{len(text)}!{text}"
+
+
+def decode(name: str, token: str) -> bytes:
+    """The position of a token that `encode` made.
+
+    Arguments:
+        name: the parameter's, for the refusal.
+
+    Raises: StorageError InvalidInput for any other text.
+    """
+    found = _TOKEN.fullmatch(token)
+    if found is None or int(found[1]) != len(found[2]):
+        raise _invalid(name)
+    try:
+        position = base64.b64decode(found[2].translate(_STANDARD), validate=True)
+    except ValueError:
+        raise _invalid(name) from None
+    if len(position) > _POSITION_BYTES_MAX or encode(position) != token:
+        raise _invalid(name)
+    return position
+
+
+def decode_keys(partition: str | None, row: str | None) -> tuple[bytes, bytes] | None:
+    """The position of NextPartitionKey and NextRowKey, None when neither was sent.
+
+    Raises: StorageError InvalidInput; also for a row key without a partition key.
+    """
+    if partition is None:
+        if row is not None:
+            raise _invalid(NEXT_ROW_KEY)
+        return None
+    name = decode(NEXT_PARTITION_KEY, partition)
+    return name, b"" if row is None else decode(NEXT_ROW_KEY, row)
+
+
+def _invalid(name: str) -> StorageError:
+    message = f"{errors.INVALID_INPUT.message} {name} is not a token that a query has returned."
+    return StorageError(errors.INVALID_INPUT, message)

@@ -1,0 +1,228 @@
+"""Batches: a multipart/mixed body as the requests in it, and their answers as one again.
+
+    batch     = part | changeset
+    changeset = a multipart/mixed part whose parts are the changes
+    part      = an application/http part: request line, header fields, empty line, body
+
+Lives here: boundaries, the fields of a part, the HTTP message inside. Must not live here: what the
+requests mean, how many there may be. Sources: RFC 2046 section 5.1; "Performing entity group
+transactions"; OData 3.0, batch processing. Lines end with CRLF or LF; what stands before the first
+boundary and behind the last is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.errors import StorageError
+
+Fields = tuple[tuple[str, str], ...]
+
+_BOUNDARY_CHARS_MAX: Final = 70
+_FIELDS_MAX: Final = 64
+_LINE_BYTES_MAX: Final = 32 * 1024
+_BOUNDARY: Final = re.compile(r'boundary\s*=\s*(?:"([^"]+)"|([^\s;",]+))\s*(?:;|$)', re.IGNORECASE)
+_BOUNDARY_TEXT: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]*[0-9A-Za-z'()+_,./:=?-]")
+_FIELD: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
+_REQUEST_LINE: Final = re.compile(r"([A-Z]+) +([^\x00-\x20\x7f]+)(?: +HTTP/1\.[01])?[ \t]*")
+_BLANK_LINES: Final = re.compile(rb"(?:\r?\n)*")
+
+
+class PartRequest(msgspec.Struct, frozen=True):
+    """One request of a batch, as it was sent: `url` absolute or relative, header values as latin-1.
+
+    `content_id` is what its answer repeats.
+    """
+
+    method: str
+    url: str
+    headers: Fields
+    body: bytes = b""
+    content_id: str | None = None
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What a batch holds: changes that belong together, or one request by itself."""
+
+    requests: tuple[PartRequest, ...]
+    is_changeset: bool
+
+
+class PartResponse(msgspec.Struct, frozen=True):
+    """The answer to one request of a batch."""
+
+    status: int
+    headers: Fields = ()
+    body: bytes = b""
+    content_id: str | None = None
+
+
+def parse(content_type: str, body: bytes, requests_max: int) -> Batch:
+    """The requests of a batch.
+
+    Arguments:
+        content_type: of the request, with its boundary.
+        requests_max: reading ends with the first request beyond that many: one more is returned.
+
+    Raises: StorageError InvalidInput for whatever is not a batch, or more than one changeset.
+    """
+    parts = list(_limited(_parts(body, _boundary(content_type)), 2))
+    if not parts:
+        raise _invalid("The batch is empty.")
+    if len(parts) > 1:
+        raise _invalid("A batch holds one changeset, or one query and nothing else.")
+    fields, content = _headed(parts[0])
+    kind = _first(fields, "content-type") or ""
+    if _is(kind, "multipart/mixed"):
+        changes = _limited(_parts(content, _boundary(kind)), requests_max + 1)
+        requests = tuple(_request(part) for part in changes)
+        if not requests:
+            raise _invalid("The changeset is empty.")
+        return Batch(requests, True)
+    return Batch((_request(parts[0]),), False)
+
+
+def _limited(parts: Iterator[bytes], most: int) -> Iterator[bytes]:
+    for _, part in zip(range(most), parts, strict=False):
+        yield part
+
+
+def _boundary(content_type: str) -> str:
+    """The boundary parameter of a multipart/mixed type."""
+    if not _is(content_type, "multipart/mixed"):
+        raise _invalid("The Content-Type of a batch must be multipart/mixed.")
+    found = _BOUNDARY.search(content_type)
+    text = (found[1] or found[2]) if found else ""
+    if len(text) > _BOUNDARY_CHARS_MAX or _BOUNDARY_TEXT.fullmatch(text) is None:
+        raise _invalid("The Content-Type multipart/mixed needs a boundary of 1 to 70 characters.")
+    return text
+
+
+def _is(content_type: str, kind: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() == kind
+
+
+def _parts(body: bytes, boundary: str) -> Iterator[bytes]:
+    """What lies between the boundary's lines; the line end before a boundary belongs to it."""
+    delimiter = re.compile(
+        rb"(?:\A|\r?\n)--" + re.escape(boundary.encode("latin-1")) + rb"(--)?[ \t]*(?=\r?\n|\Z)"
+    )
+    begin = None
+    for found in delimiter.finditer(body):
+        if begin is not None:
+            yield body[begin : found.start()]
+        begin = found.end()
+        if found[1] is not None:
+            return
+    raise _invalid(f"The end of the parts, --{boundary}--, is missing.")
+
+
+def _headed(part: bytes) -> tuple[Fields, bytes]:
+    """A part's own fields, and what follows the empty line behind them."""
+    begin = part.find(b"\n") + 1
+    if part[:begin] not in (b"\n", b"\r\n"):
+        raise _invalid("A part of the batch is empty.")
+    return _read_fields(part, begin)
+
+
+def _read_fields(text: bytes, at: int) -> tuple[Fields, bytes]:
+    fields: list[tuple[str, str]] = []
+    while at < len(text):
+        line, at = _line(text, at)
+        if not line:
+            return tuple(fields), text[at:]
+        found = _FIELD.fullmatch(line)
+        if found is None or len(fields) == _FIELDS_MAX:
+            what = f"'{_shown(line)}' is no header field" if found is None else "too many fields"
+            raise _invalid(f"In a part of the batch: {what}.")
+        fields.append((found[1], found[2].rstrip()))
+    return tuple(fields), b""
+
+
+def _line(text: bytes, at: int) -> tuple[str, int]:
+    """The line at `at`, without its end, and where the next begins."""
+    end = text.find(b"\n", at)
+    following = len(text) if end < 0 else end + 1
+    if following - at > _LINE_BYTES_MAX:
+        raise _invalid("A line in a part of the batch is too long.")
+    line = text[at:following].decode("latin-1")
+    return line.removesuffix("\n").removesuffix("\r"), following
+
+
+def _request(part: bytes) -> PartRequest:
+    """The HTTP request inside an application/http part."""
+    outer, content = _headed(part)
+    if not _is(_first(outer, "content-type") or "", "application/http"):
+        raise _invalid("A part of a batch must have Content-Type: application/http.")
+    encoding = _first(outer, "content-transfer-encoding") or "binary"
+    if encoding.lower() not in ("binary", "8bit", "7bit"):
+        raise _invalid(f"The Content-Transfer-Encoding '{encoding[:64]}' is not supported.")
+    blank = _BLANK_LINES.match(content)
+    assert blank is not None
+    line, at = _line(content, blank.end())
+    found = _REQUEST_LINE.fullmatch(line)
+    if found is None:
+        raise _invalid(f"'{_shown(line)}' is no request line.")
+    headers, body = _read_fields(content, at)
+    content_id = _first(outer, "content-id") or _first(headers, "content-id")
+    return PartRequest(found[1], found[2], headers, _sized(headers, body), content_id)
+
+
+def _sized(headers: Fields, body: bytes) -> bytes:
+    """As many bytes as Content-Length says; without it all, but for line ends at the end."""
+    text = _first(headers, "content-length")
+    if text is None:
+        return body.rstrip(b"\r\n")
+    if not (text.isascii() and text.isdigit() and len(text) <= 9) or int(text) > len(body):
+        raise _invalid(f"The Content-Length '{text[:32]}' of a part is not that of its body.")
+    return body[: int(text)]
+
+
+def _first(fields: Fields, name: str) -> str | None:
+    return next((value for known, value in fields if known.lower() == name), None)
+
+
+def _shown(text: str) -> str:
+    return text[:64].encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _invalid(reason: str) -> StorageError:
+    return StorageError(errors.INVALID_INPUT, f"{errors.INVALID_INPUT.message} {reason}")
+
+
+def write(
+    responses: Sequence[PartResponse], is_changeset: bool, batch_id: str, changeset_id: str
+) -> tuple[str, bytes]:
+    """The (Content-Type, body) that answers a batch.
+
+    Arguments:
+        is_changeset: whether the requests came in one.
+        batch_id, changeset_id: GUIDs for the two boundaries; nothing in the answers may have them.
+    """
+    boundary, inner = f"batchresponse_{batch_id}", f"changesetresponse_{changeset_id}"
+    parts = b"".join(map(_written, responses))
+    if is_changeset:
+        parts = _enclosed([_written(response) for response in responses], inner)
+        parts = f"Content-Type: multipart/mixed; boundary={inner}\r\n\r\n".encode() + parts
+    return f"multipart/mixed; boundary={boundary}", _enclosed([parts], boundary)
+
+
+def _enclosed(parts: Sequence[bytes], boundary: str) -> bytes:
+    line = f"--{boundary}".encode()
+    pieces = [line + b"\r\n" + part + b"\r\n" for part in parts]
+    return b"".join(pieces) + line + b"--\r\n"
+
+
+def _written(response: PartResponse) -> bytes:
+    lines = ["Content-Type: application/http", "Content-Transfer-Encoding: binary", ""]
+    lines.append(f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}")
+    if response.content_id is not None:
+        lines.append(f"Content-ID: {response.content_id}")
+    lines += [f"{name}: {value}" for name, value in response.headers]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + response.body

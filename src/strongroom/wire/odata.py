@@ -1,0 +1,127 @@
+"""How the Table service speaks OData 3.0 in JSON: formats, entity tags, refusals.
+
+Lives here: negotiation of the level of metadata, the text of an entity tag, the document of a
+refusal. Must not live here: entities in (odata_entities.py) and documents out
+(odata_documents.py). Source: "Payload format for Table service operations", "Table service error
+codes", "Specifying conditional headers"; reference sections 2 and 8.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from strongroom import errors, table_errors
+from strongroom.errors import StorageError
+from strongroom.times import parse_iso8601
+from strongroom.values import iso7
+
+ANY: Final = "*"
+_JSON: Final = "application/json"
+_ATOM: Final = ("application/atom+xml", "application/xml", "text/xml")
+_TAG: Final = re.compile(r"W/\"datetime'([^']{1,64})'\"")
+
+
+class Metadata(enum.Enum):
+    """How much an answer says about its data; the value is the word in Content-Type."""
+
+    NONE = "nometadata"
+    MINIMAL = "minimalmetadata"
+    FULL = "fullmetadata"
+
+    @property
+    def content_type(self) -> str:
+        """Content-Type of an answer."""
+        return f"{_JSON};odata={self.value};streaming=true;charset=utf-8"
+
+
+_WORDS: Final = {level.value: level for level in Metadata}
+
+
+def negotiate(accept: str | None, asked_format: str | None) -> Metadata:
+    """The level of metadata that a request asks for.
+
+    Arguments:
+        accept: the Accept header; without one, or with `*/*`, metadata is minimal.
+        asked_format: `$format`, which goes before Accept.
+
+    Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
+        MediaTypeNotSupported.
+    """
+    given = accept if asked_format is None else asked_format
+    if given is None or not given.strip():
+        return Metadata.MINIMAL
+    refusal: StorageError | None = None
+    for one in given.split(","):
+        try:
+            return _level(one)
+        except StorageError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def _level(media_range: str) -> Metadata:
+    media_type, *parameters = (part.strip().lower() for part in media_range.split(";"))
+    if media_type in ("*/*", "application/*"):
+        return Metadata.MINIMAL
+    if media_type in _ATOM or media_type == "atom":
+        raise StorageError(table_errors.ATOM_FORMAT_NOT_SUPPORTED)
+    if media_type not in (_JSON, "json"):
+        raise StorageError(table_errors.MEDIA_TYPE_NOT_SUPPORTED)
+    for parameter in parameters:
+        name, _, word = parameter.partition("=")
+        if name.strip() == "odata":
+            word = word.strip().strip('"')
+            if word == "verbose":
+                raise StorageError(table_errors.JSON_VERBOSE_FORMAT_NOT_SUPPORTED)
+            if word not in _WORDS:
+                raise StorageError(table_errors.MEDIA_TYPE_NOT_SUPPORTED)
+            return _WORDS[word]
+    return Metadata.MINIMAL
+
+
+def check_content_type(content_type: str | None) -> None:
+    """A document that is sent must be JSON.
+
+    Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
+        MediaTypeNotSupported.
+    """
+    if content_type is not None and content_type.strip():
+        _level(content_type)
+
+
+def etag_text(timestamp: int) -> str:
+    """The entity tag of a Timestamp in ticks: `W/"datetime'2013-08-09T18%3A55%3A48.3402073Z'"`."""
+    return f"W/\"datetime'{quote(iso7(timestamp))}'\""
+
+
+def read_match(text: str) -> int | None:
+    """The Timestamp of If-Match; None for `*`.
+
+    Raises: StorageError InvalidInput for what no entity can have as its tag.
+    """
+    if text.strip() == ANY:
+        return None
+    found = _TAG.fullmatch(text.strip())
+    ticks = None if found is None else parse_iso8601(unquote(found[1]))
+    if ticks is None:
+        message = f"{errors.INVALID_INPUT.message} The entity tag in If-Match is malformed."
+        raise StorageError(errors.INVALID_INPUT, message)
+    return ticks
+
+
+def error_body(error: StorageError, request_id: str, now: int) -> bytes:
+    """The JSON of a refusal.
+
+    Arguments:
+        request_id: x-ms-request-id of the response.
+        now: wall time in ticks.
+    """
+    text = f"{error.message}\nRequestId:{request_id}\nTime:{iso7(now)}"
+    message = {"lang": "en-US", "value": text.encode("utf-8", "replace").decode()}
+    return msgspec.json.encode({"odata.error": {"code": error.row.code, "message": message}})

@@ -1,0 +1,90 @@
+"""The JSON documents that clients of the Table service send: an entity, the name of a table.
+
+Lives here: a body -> its properties in order, each with the type that stands beside it. Must not
+live here: what the values mean (semantics/edm.py), limits of entities (semantics/entities.py).
+Source: "Inserting and updating entities", "Create Table"; OData 3.0 JSON format, annotations.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import msgspec
+
+from strongroom import errors, table_errors
+from strongroom.errors import StorageError
+
+_ANNOTATION: Final = "@odata.type"
+_OWN: Final = "odata."
+Scalar = str | bool | int | float
+
+
+class RawProperty(msgspec.Struct, frozen=True):
+    """A property as it was sent: its JSON value (None = null) and the text of its type."""
+
+    name: str
+    value: Scalar | None
+    type_name: str | None = None
+
+
+def read_entity(body: bytes) -> list[RawProperty]:
+    """The properties of an entity. Members of OData itself are left out, and so are the types of
+    properties that are not there.
+
+    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
+    """
+    values: dict[str, Scalar | None] = {}
+    types: dict[str, str] = {}
+    for name, value in _members(body):
+        if name.endswith(_ANNOTATION):
+            if not isinstance(value, str):
+                raise _invalid(f"{name[:300]} must be a string.")
+            types[name.removesuffix(_ANNOTATION)] = value
+        elif "@" in name or name.startswith(_OWN):
+            continue
+        elif name in values:
+            raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
+        elif isinstance(value, (_Object, list)):
+            raise _invalid(f"The value of {name[:300]} is an object or array.")
+        else:
+            assert value is None or isinstance(value, (str, bool, int, float))
+            values[name] = value
+    return [RawProperty(name, value, types.get(name)) for name, value in values.items()]
+
+
+def read_table_name(body: bytes) -> str:
+    """The name of the table that is to be created.
+
+    Raises: StorageError InvalidInput, PropertiesNeedValue.
+    """
+    for name, value in _members(body):
+        if name == "TableName":
+            if isinstance(value, str) and value:
+                return value
+            break
+    raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+
+
+class _Object(list[tuple[str, object]]):
+    """A JSON object as its members, so that those that come twice are seen."""
+
+
+def _members(body: bytes) -> _Object:
+    try:
+        found = json.loads(
+            body.decode("utf-8-sig"), object_pairs_hook=_Object, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError):
+        raise _invalid("The body is not a JSON document.") from None
+    if not isinstance(found, _Object):
+        raise _invalid("The body is not a JSON object.")
+    return found
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+def _invalid(reason: str) -> StorageError:
+    return StorageError(errors.INVALID_INPUT, f"{errors.INVALID_INPUT.message} {reason}")

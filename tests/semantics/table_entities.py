@@ -1,0 +1,160 @@
+"""Entities and filters at random, and what a filter means, spelled out value by value.
+
+The evaluator here knows nothing of how entities are stored or filters compiled: it is what the
+fast one is held against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from hypothesis import strategies as st
+
+from strongroom.semantics import edm
+from strongroom.semantics.edm import EdmType, Typed
+from strongroom.semantics.table_filter import (
+    Both,
+    Comparison,
+    Either,
+    Expression,
+    Family,
+    Flag,
+    Literal,
+    Not,
+    Operator,
+)
+from strongroom.semantics.table_predicate import Candidate
+
+FAMILIES = {
+    EdmType.STRING: Family.STRING,
+    EdmType.BOOLEAN: Family.BOOLEAN,
+    EdmType.INT32: Family.NUMBER,
+    EdmType.INT64: Family.NUMBER,
+    EdmType.DOUBLE: Family.NUMBER,
+    EdmType.DATE_TIME: Family.DATETIME,
+    EdmType.GUID: Family.GUID,
+    EdmType.BINARY: Family.BINARY,
+}
+Comparable = str | bool | int | float | bytes
+
+
+@dataclass(frozen=True)
+class Entity:
+    """An entity with typed values."""
+
+    partition_key: str
+    row_key: str
+    timestamp: int
+    properties: tuple[tuple[str, Typed], ...] = ()
+
+    def stored(self) -> Candidate:
+        fragment = b",".join(edm.pair(name, typed) for name, typed in self.properties)
+        partition, row = self.partition_key.encode(), self.row_key.encode()
+        return Candidate(partition, row, self.timestamp, fragment)
+
+    def value(self, name: str) -> tuple[Family, Comparable] | None:
+        """The value of a property, in the form in which it compares."""
+        if name == "PartitionKey":
+            return Family.STRING, self.partition_key.encode()
+        if name == "RowKey":
+            return Family.STRING, self.row_key.encode()
+        if name == "Timestamp":
+            return Family.DATETIME, self.timestamp
+        found = dict(self.properties).get(name)
+        return None if found is None else (FAMILIES[found.type], _comparable(found.value))
+
+
+def _comparable(value: Comparable | UUID) -> Comparable:
+    if isinstance(value, UUID):
+        return value.bytes
+    return value.encode() if isinstance(value, str) else value
+
+
+def holds(expression: Expression, entity: Entity) -> bool:
+    """Whether an entity matches."""
+    if isinstance(expression, Not):
+        return not holds(expression.part, entity)
+    if isinstance(expression, Both):
+        return all(holds(part, entity) for part in expression.parts)
+    if isinstance(expression, Either):
+        return any(holds(part, entity) for part in expression.parts)
+    if isinstance(expression, Flag):
+        return entity.value(expression.name) == (Family.BOOLEAN, True)
+    found = entity.value(expression.name)
+    if found is None or found[0] is not expression.literal.family:
+        return False
+    literal = _of(expression.literal)
+    left, right = found[1], literal
+    outcomes = {
+        Operator.EQ: left == right,
+        Operator.NE: left != right,
+        Operator.GT: left > right,  # type: ignore[operator]
+        Operator.GE: left >= right,  # type: ignore[operator]
+        Operator.LT: left < right,  # type: ignore[operator]
+        Operator.LE: left <= right,  # type: ignore[operator]
+    }
+    return outcomes[expression.operator]
+
+
+def _of(literal: Literal) -> Comparable:
+    if literal.family is Family.GUID:
+        return UUID(str(literal.value)).bytes
+    return _comparable(literal.value)
+
+
+MOMENTS = (630_000_000_000_000_000, 637_000_000_000_000_000, 637_000_000_000_000_001)
+UUIDS = (
+    UUID("00000000-0000-0000-0000-000000000001"),
+    UUID("ff000000-0000-0000-0000-000000000000"),
+    UUID("00000000-0000-0000-ff00-000000000000"),
+)
+TEXTS = ("", "a", "b", "ab", "a'b", "A", "é", "￿", "\U0001f600", "10", "9", "true")
+NUMBERS = (0, 1, -1, 2**31 - 1, -(2**31))
+LONGS = (*NUMBERS, 2**53 + 1, 2**63 - 1, -(2**63))
+DOUBLES = (0.0, -0.0, 1.0, 1.5, -1e300, 1e16, 2.0**53, float("nan"), float("inf"), float("-inf"))
+
+typed = st.one_of(
+    st.sampled_from(TEXTS).map(lambda value: Typed(EdmType.STRING, value)),
+    st.booleans().map(lambda value: Typed(EdmType.BOOLEAN, value)),
+    st.sampled_from(NUMBERS).map(lambda value: Typed(EdmType.INT32, value)),
+    st.sampled_from(LONGS).map(lambda value: Typed(EdmType.INT64, value)),
+    st.sampled_from(DOUBLES).map(lambda value: Typed(EdmType.DOUBLE, value)),
+    st.sampled_from(MOMENTS).map(lambda value: Typed(EdmType.DATE_TIME, value)),
+    st.sampled_from(UUIDS).map(lambda value: Typed(EdmType.GUID, value)),
+    st.binary(max_size=2).map(lambda value: Typed(EdmType.BINARY, value)),
+)
+PROPERTIES = ("P", "Q", "R")
+key_text = st.sampled_from(("", "a", "aa", "ab", "b", "ba", "é", "￿", "\U0001f600"))
+entities = st.builds(
+    Entity,
+    key_text,
+    key_text,
+    st.sampled_from(MOMENTS),
+    st.dictionaries(st.sampled_from(PROPERTIES), typed, max_size=3).map(lambda d: tuple(d.items())),
+)
+
+literals = typed.map(
+    lambda one: Literal(
+        FAMILIES[one.type], str(one.value) if isinstance(one.value, UUID) else one.value
+    )
+)
+key_literals = st.one_of(key_text, st.sampled_from(("a\0b", "c" * 3000, "a\x01"))).map(
+    lambda text: Literal(Family.STRING, text)
+)
+operators = st.sampled_from(Operator)
+comparisons = st.one_of(
+    st.builds(
+        Comparison, st.sampled_from((*PROPERTIES, "Timestamp", "RowKey")), operators, literals
+    ),
+    st.builds(Comparison, st.sampled_from(("PartitionKey", "RowKey")), operators, key_literals),
+    st.builds(Flag, st.sampled_from((*PROPERTIES, "PartitionKey"))),
+)
+
+
+def _joined(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    several = st.lists(inner, min_size=2, max_size=3).map(tuple)
+    return st.one_of(st.builds(Not, inner), st.builds(Both, several), st.builds(Either, several))
+
+
+expressions: st.SearchStrategy[Expression] = st.recursive(comparisons, _joined, max_leaves=8)

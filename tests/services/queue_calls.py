@@ -1,0 +1,141 @@
+"""Calls on queues and messages, as requests would make them, on a store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from strongroom.auth.request import Service
+from strongroom.engines.base import Record, Ref
+from strongroom.engines.memory import MemoryStore
+from strongroom.services import messages, queues, retrievals
+from strongroom.services.calls import Call
+from strongroom.services.messages import DeleteMessage, MessageView, PutMessage, UpdateMessage
+from strongroom.services.queues import CreateQueue
+from strongroom.services.retrievals import GetMessages, PeekMessages
+from strongroom.services.runner import Services
+from strongroom.services.sweeper import Sweeper
+from strongroom.store import keys
+from strongroom.store.integrity import Integrity
+from tests.services import container_calls as given
+
+QUEUE = "tasks"
+
+
+def services(store: Any = None) -> Services:
+    return given.services(store)
+
+
+def call(wanted: Any = None, *, queue: str = QUEUE, message: str = "", **more: Any) -> Call[Any]:
+    made = given.call(wanted, container=queue, blob=message, **more)
+    made.service = Service.QUEUE
+    return made
+
+
+async def placed(on: Services, wanted: Any = None, **more: Any) -> Call[Any]:
+    """A call on a queue that is there, authorized as it is now."""
+    place = await on.place(Service.QUEUE, given.ACCOUNT, more.get("queue", QUEUE))
+    return call(wanted, place=place, **more)
+
+
+async def create(on: Services, queue: str = QUEUE, **metadata: str) -> bool:
+    wanted = CreateQueue(tuple(metadata.items()))
+    return await queues.create_queue(on, await placed(on, wanted, queue=queue))
+
+
+async def put(on: Services, text: str = "text", queue: str = QUEUE, **more: int) -> MessageView:
+    return await messages.put_message(on, await placed(on, PutMessage(text, **more), queue=queue))
+
+
+async def get(
+    on: Services, count: int = 1, visibility_s: int = 30, wait_s: int = 0, **more: Any
+) -> tuple[MessageView, ...]:
+    wanted = GetMessages(count, visibility_s)
+    return await retrievals.get_messages(on, await placed(on, wanted, wait_s=wait_s, **more))
+
+
+async def peek(on: Services, count: int = 32) -> tuple[MessageView, ...]:
+    return await retrievals.peek_messages(on, await placed(on, PeekMessages(count)))
+
+
+async def update(
+    on: Services, view: MessageView, visibility_s: int = 0, text: str | None = None
+) -> MessageView:
+    assert view.receipt is not None
+    wanted = UpdateMessage(view.receipt, visibility_s, text)
+    return await messages.update_message(on, await placed(on, wanted, message=view.message.id))
+
+
+async def delete(on: Services, view: MessageView, queue: str = QUEUE) -> None:
+    assert view.receipt is not None
+    wanted = DeleteMessage(view.receipt)
+    made = await placed(on, wanted, message=view.message.id, queue=queue)
+    await messages.delete_message(on, made)
+
+
+async def clear(on: Services) -> None:
+    await queues.clear_messages(on, await placed(on))
+
+
+async def drop(on: Services, queue: str = QUEUE) -> None:
+    await queues.delete_queue(on, await placed(on, queue=queue))
+
+
+async def count(on: Services) -> int:
+    return (await queues.count_queue(on, await placed(on))).count
+
+
+def texts(views: Sequence[MessageView]) -> list[str | None]:
+    return [view.text for view in views]
+
+
+def pass_time(on: Services, seconds: float) -> None:
+    """Let time pass, and a little more: the clock stands still while stamps rise."""
+    on.store.advance(seconds + 0.01)
+
+
+async def sweep(on: Services) -> int:
+    """Do all jobs that are due. Returns how many were finished. The clock stands still while
+    stamps rise: it is moved on."""
+    on.store.advance(1)
+    return await Sweeper(on).run_once()
+
+
+def problems(on: Services) -> list[str]:
+    """What the doctor finds in a store in memory."""
+    store = on.store
+    assert isinstance(store, MemoryStore)
+    return [f"{one.place}: {one.problem}" for one in Integrity(Inspected(store)).findings()]
+
+
+class Inspected:
+    """A store in memory as the doctor inspects it."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def records(self) -> Iterator[tuple[Ref, Record]]:
+        return iter(sorted(self._store.records(), key=lambda item: (item[0].key.hidden, item[0])))
+
+    def content_ids(self) -> Iterator[int]:
+        return self._store.content_ids()
+
+    def read_content(self, content_id: int) -> Iterator[bytes]:
+        raise AssertionError("queues have no contents")
+
+
+def stored(on: Services) -> dict[Ref, Record]:
+    """Everything in a store in memory."""
+    store = on.store
+    assert isinstance(store, MemoryStore)
+    return dict(store.records())
+
+
+def message_records(on: Services) -> int:
+    """How many records queues' messages have, all keyspaces together."""
+    return sum(ref.partition.keyspace[:1] == b"m" for ref in stored(on))
+
+
+def jobs(on: Services) -> int:
+    """How many jobs are ordered."""
+    return sum(ref.partition.keyspace == keys.JOBS for ref in stored(on))

@@ -1,0 +1,413 @@
+"""Messages put, got, peeked at, updated and deleted; order, time, crowds, waiting, cost."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from strongroom import queue_errors
+from strongroom.clock import ManualClock
+from strongroom.engines.base import Commit, Decide, Item, Partition, Record, Ref
+from strongroom.engines.memory import MemoryStore
+from strongroom.services import messages, queues, retrievals
+from strongroom.services.messages import MessageView
+from strongroom.services.retrievals import GetMessages
+from strongroom.services.runner import Services
+from strongroom.values import TICKS_PER_S
+from tests.services import queue_calls as given
+from tests.services.container_calls import refused, run, settle
+
+
+async def fresh(store: Any = None) -> Services:
+    on = given.services(store)
+    await given.create(on)
+    return on
+
+
+def test_what_was_put_is_got_hidden_and_got_again() -> None:
+    """Q-PUT-01, Q-GET-01, Q-GET-02."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        made = await given.put(on, " text\n")
+        (got,) = await given.get(on, 32, 10)
+        assert (got.text, got.message.id, got.message.dequeued) == (" text\n", made.message.id, 1)
+        assert got.receipt != made.receipt
+        assert await given.get(on) == ()
+        given.pass_time(on, 9.5)
+        assert await given.get(on) == ()
+        given.pass_time(on, 0.5)
+        (again,) = await given.get(on)
+        assert (again.message.id, again.message.dequeued) == (made.message.id, 2)
+        assert again.message.inserted == made.message.inserted
+
+    run(scenario)
+
+
+def test_first_in_first_out_and_back_behind_the_others() -> None:
+    """Q-GET-05."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        for number in range(70):
+            await given.put(on, str(number))
+        assert given.texts(await given.get(on, 32, 60)) == [str(n) for n in range(32)]
+        assert given.texts(await given.get(on, 3, 5)) == ["32", "33", "34"]
+        given.pass_time(on, 5)
+        assert given.texts(await given.get(on, 1)) == ["35"]
+        await given.get(on, 32)
+        assert given.texts(await given.get(on, 5)) == ["68", "69", "32", "33", "34"]
+
+    run(scenario)
+
+
+def test_a_delayed_message_comes_when_it_is_due() -> None:
+    """Q-PUT-03."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        await given.put(on, "later", visibility_s=10)
+        await given.put(on, "now")
+        assert given.texts(await given.get(on, 2, 60)) == ["now"]
+        given.pass_time(on, 10)
+        assert given.texts(await given.get(on, 2)) == ["later"]
+
+    run(scenario)
+
+
+def test_peeking_changes_nothing() -> None:
+    """Q-PEK-01."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        await given.put(on, "one")
+        await given.put(on, "x" * 50_000)
+        before = given.stored(on)
+        for _ in range(2):
+            seen = await given.peek(on)
+            assert given.texts(seen) == ["one", "x" * 50_000]
+            assert [(view.receipt, view.message.dequeued) for view in seen] == [(None, 0)] * 2
+        assert given.stored(on) == before
+        await given.get(on)
+        assert given.texts(await given.peek(on)) == ["x" * 50_000]
+
+    run(scenario)
+
+
+def test_a_receipt_ends_with_the_next_retrieval_update_or_deletion() -> None:
+    """Q-PUT-02, Q-POP-02, Q-UPD-01, Q-DEL-01."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        put = await given.put(on)
+        updated = await given.update(on, put, 0, "changed")
+        assert await refused(given.update(on, put)) == (404, "MessageNotFound")
+        (got,) = await given.get(on, 1, 5)
+        assert (got.text, got.message.dequeued) == ("changed", 1)
+        assert await refused(given.delete(on, updated)) == (404, "MessageNotFound")
+        given.pass_time(on, 60)
+        # Visible again, but nobody has got it: the receipt still holds.
+        late = await given.update(on, got, 0)
+        await given.delete(on, late)
+        for receipt in (put, updated, got, late):
+            assert await refused(given.delete(on, receipt)) == (404, "MessageNotFound")
+        assert await given.count(on) == 0
+        assert given.message_records(on) == 1 and given.problems(on) == []
+
+    run(scenario)
+
+
+def test_a_receipt_is_for_one_message_of_one_queue() -> None:
+    """Q-POP-01, Q-POP-03."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        await given.create(on, "other")
+        one, two = await given.put(on), await given.put(on)
+        elsewhere = await given.put(on, queue="other")
+        for receipt in (two.receipt, elsewhere.receipt):
+            wanted = messages.DeleteMessage(receipt or "")
+            attempt = messages.delete_message(
+                on, await given.placed(on, wanted, message=one.message.id)
+            )
+            assert await refused(attempt) == (404, "MessageNotFound")
+        wanted = messages.DeleteMessage("invalid")
+        attempt = messages.delete_message(on, await given.placed(on, wanted, message="x"))
+        assert await refused(attempt) == (400, "InvalidQueryParameterValue")
+        assert await given.count(on) == 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("sizes", [(10, 60_000), (60_000, 10), (60_000, 65_536), (65_536, 50_000)])
+def test_a_text_may_grow_and_shrink(sizes: tuple[int, int]) -> None:
+    """Q-UPD-02."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        first, second = ("a" * sizes[0], "é" * (sizes[1] // 2))
+        await given.put(on, first)
+        (got,) = await given.get(on)
+        assert got.text == first
+        updated = await given.update(on, got, 0, second)
+        assert given.problems(on) == []
+        (again,) = await given.get(on)
+        assert again.text == second
+        assert await refused(given.delete(on, updated)) == (404, "MessageNotFound")
+        await given.delete(on, again)
+        assert given.message_records(on) == 1 and given.problems(on) == []
+
+    run(scenario)
+
+
+def test_an_expired_message_is_gone_for_every_verb() -> None:
+    """Q-GET-06, Q-POP-02, Q-UPD-04."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        put = await given.put(on, ttl_s=10)
+        (got,) = await given.get(on, 1, 5)
+        attempt = given.update(on, got, 11)
+        assert await refused(attempt) == (400, "OutOfRangeQueryParameterValue")
+        given.pass_time(on, 10)
+        assert await given.get(on) == () and await given.peek(on) == ()
+        for receipt in (put, got):
+            assert await refused(given.update(on, receipt)) == (404, "MessageNotFound")
+            assert await refused(given.delete(on, receipt)) == (404, "MessageNotFound")
+
+    run(scenario)
+
+
+def test_what_stands_before_the_living_is_removed_in_passing() -> None:
+    """Q-GET-06: also when it is more than one retrieval takes away."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        for _ in range(300):
+            await given.put(on, ttl_s=10)
+        await given.put(on, "alive")
+        given.pass_time(on, 10)
+        assert given.texts(await given.peek(on)) == ["alive"]
+        assert given.texts(await given.get(on, 32)) == ["alive"]
+        assert await given.count(on) == 301 - 64
+        for _ in range(5):
+            await given.get(on, 32)
+        assert await given.count(on) == 1
+        assert given.message_records(on) == 3 and given.problems(on) == []
+
+    run(scenario)
+
+
+def test_of_many_consumers_each_message_has_one() -> None:
+    """Q-GET-07: 64 at once, over several visibilities, some of whom fail; counts are exact."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        held: dict[str, list[tuple[int, int]]] = {}
+        done: set[str] = set()
+
+        async def consume(number: int) -> None:
+            for turn in range(12):
+                for view in await given.get(on, 1 + number % 4, 5):
+                    message = view.message
+                    held.setdefault(message.id, []).append((message.dequeued, message.visible))
+                    if (number + turn) % 3 and await deleted(on, view):
+                        done.add(message.id)
+                if number == turn:
+                    given.pass_time(on, 5)
+                await asyncio.sleep(0)
+
+        made = {(await given.put(on, str(number))).message.id for number in range(200)}
+        await asyncio.gather(*(consume(number) for number in range(64)))
+        given.pass_time(on, 5)
+        left: set[str] = set()
+        while views := await given.get(on, 32):
+            left |= {view.message.id for view in views}
+        assert done | left == made
+        assert not done & left
+        assert given.problems(on) == []
+        for retrievals_of_one in held.values():
+            in_order = sorted(retrievals_of_one)
+            assert [count for count, _ in in_order] == list(range(1, len(in_order) + 1))
+            for (_, until), (_, next_until) in itertools.pairwise(in_order):
+                assert next_until - 5 * TICKS_PER_S >= until, "two held one message"
+
+    run(scenario)
+
+
+async def deleted(on: Services, view: MessageView) -> bool:
+    """Whether it could be deleted; False when time has passed, and another has got it."""
+    found = await asyncio.gather(given.delete(on, view), return_exceptions=True)
+    assert found[0] is None or getattr(found[0], "row", None) is queue_errors.MESSAGE_NOT_FOUND
+    return found[0] is None
+
+
+def test_a_claim_that_is_not_used_is_free_again() -> None:
+    async def scenario() -> None:
+        on = await fresh()
+        await given.put(on)
+        call = await given.placed(on, GetMessages(1, 30))
+        waiting = asyncio.ensure_future(retrievals.get_messages(on, call))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert on.claims.count(next(iter(_partitions(on)))) == 0
+        assert len(await given.get(on)) == 1
+
+    run(scenario)
+
+
+def _partitions(on: Services) -> set[Partition]:
+    return {ref.partition for ref in given.stored(on) if ref.partition.keyspace[:1] == b"m"}
+
+
+def test_who_waits_gets_the_message_that_comes() -> None:
+    """Q-GET-08: one that is put, one whose visibility ends, one that is updated."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        waiting = asyncio.ensure_future(given.get(on, 32, 30, wait_s=20))
+        await settle()
+        assert not waiting.done()
+        await given.put(on, "put")
+        (got,) = await asyncio.wait_for(waiting, 5)
+        assert got.text == "put"
+        waiting = asyncio.ensure_future(given.get(on, 32, 30, wait_s=20))
+        await settle()
+        given.pass_time(on, 30)
+        (got,) = await asyncio.wait_for(waiting, 5)
+        assert got.message.dequeued == 2
+        waiting = asyncio.ensure_future(given.get(on, 32, 30, wait_s=20))
+        await settle()
+        await given.update(on, got, 0)
+        (got,) = await asyncio.wait_for(waiting, 5)
+        assert got.message.dequeued == 3
+
+    run(scenario)
+
+
+def test_who_waited_first_is_served_first() -> None:
+    """Q-GET-08."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        waiting = []
+        for _ in range(16):
+            waiting.append(asyncio.ensure_future(given.get(on, 1, 30, wait_s=20)))
+            await settle()
+        for number in range(16):
+            await given.put(on, str(number))
+        found = await asyncio.wait_for(asyncio.gather(*waiting), 20)
+        assert [view.text for (view,) in found] == [str(number) for number in range(16)]
+
+    run(scenario)
+
+
+def test_waiting_ends_empty_or_with_the_queue() -> None:
+    """Q-GET-08."""
+
+    async def scenario() -> None:
+        on = await fresh()
+        assert await given.get(on, wait_s=1) == ()
+        waiting = asyncio.ensure_future(given.get(on, wait_s=20))
+        await settle()
+        await given.drop(on)
+        assert await refused(asyncio.wait_for(waiting, 5)) == (404, "QueueNotFound")
+        await given.create(on)
+        waiting = asyncio.ensure_future(given.get(on, wait_s=20))
+        await settle()
+        await given.clear(on)
+        await given.put(on, "after the clearing")
+        assert given.texts(await asyncio.wait_for(waiting, 5)) == ["after the clearing"]
+
+    run(scenario)
+
+
+class Counting:
+    """A store that counts what it is asked for."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.calls = 0
+        self.records = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        self._add(len(reads))
+        return await self._store.read(reads)
+
+    async def read_range(
+        self,
+        partition: Partition,
+        hidden: bool,
+        first: bytes,
+        until: bytes | None,
+        max_records: int,
+    ) -> list[Item]:
+        found = await self._store.read_range(partition, hidden, first, until, max_records)
+        self._add(max_records)
+        return found
+
+    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[Any]) -> Any:
+        def counted(found: Sequence[Record | None], stamp: int) -> Commit[Any]:
+            commit = decide(found, stamp)
+            self._add(len(reads) + sum(len(step.writes) for step in commit.steps))
+            return commit
+
+        return await self._store.update(partition, reads, counted)
+
+    def _add(self, records: int) -> None:
+        self.calls += 1
+        self.records += records
+
+    def taken(self) -> tuple[int, int]:
+        found = self.calls, self.records
+        self.calls = self.records = 0
+        return found
+
+
+async def costs(size: int) -> list[tuple[int, int]]:
+    """(calls of the engine, records) of each operation on a queue of `size` messages."""
+    store = Counting(MemoryStore(ManualClock()))
+    on = await fresh(store)
+    for number in range(size):
+        await given.put(on, str(number))
+    store.taken()
+    found = []
+    for _ in range(2):
+        made = await given.put(on, "last")
+        found.append(store.taken())
+        got = await given.get(on, 32)
+        found.append(store.taken())
+        await given.peek(on)
+        found.append(store.taken())
+        await given.update(on, got[0], 5)
+        found.append(store.taken())
+        await given.delete(on, got[1])
+        found.append(store.taken())
+        await given.count(on)
+        found.append(store.taken())
+        await given.delete(on, made)
+        store.taken()
+    await given.clear(on)
+    found.append(store.taken())
+    await queues.delete_queue(on, await given.placed(on))
+    found.append(store.taken())
+    return found
+
+
+def test_the_size_of_a_queue_costs_nothing() -> None:
+    """Q-GET-09: 100,000 messages against 1,000, in calls of the engine and records touched."""
+
+    async def scenario() -> None:
+        small, large = await costs(1_000), await costs(100_000)
+        assert large == small
+        assert all(calls <= 4 and records < 200 for calls, records in large)
+
+    run(scenario)

@@ -1,0 +1,97 @@
+"""Whoever has looked and is about to wait misses nothing that wakes everyone meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from strongroom import errors
+from strongroom.clock import ManualClock
+from strongroom.engines.base import Key, Partition, Ref
+from strongroom.engines.memory import MemoryStore
+from strongroom.errors import StorageError
+from strongroom.services.waiting import NotYet, Waiting
+from tests.services.container_calls import run
+
+RECORD = Ref(Partition(b"x", b"y"), Key(False, b"z"))
+LONG_S = 60
+SOON_S = 5
+
+
+async def looked_again(waiting: Waiting, between: Callable[[], object], looks: int = 2) -> int:
+    """How often a waiter looks until it is answered; `between` happens in the turn between its
+    first decision and its sleep."""
+    seen: list[None] = []
+
+    async def attempt() -> int:
+        seen.append(None)
+        if len(seen) == looks:
+            return len(seen)
+        # Before the sleepers, which are started after the decision, have their first turn.
+        asyncio.get_running_loop().call_soon(between)
+        raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
+
+    async with asyncio.timeout(SOON_S):
+        return await waiting.until_answered(LONG_S, attempt)
+
+
+def test_a_clock_that_is_moved_in_between_is_noticed() -> None:
+    async def test() -> None:
+        store = MemoryStore(ManualClock())
+        assert await looked_again(Waiting(store), lambda: store.advance(30)) == 2
+
+    run(test)
+
+
+def test_one_that_is_moved_within_the_look_is_noticed_too() -> None:
+    async def test() -> None:
+        store = MemoryStore(ManualClock())
+        looks: list[None] = []
+
+        async def attempt() -> int:
+            looks.append(None)
+            if len(looks) == 1:
+                store.advance(30)
+                raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
+            return len(looks)
+
+        async with asyncio.timeout(SOON_S):
+            assert await Waiting(store).until_answered(LONG_S, attempt) == 2
+
+    run(test)
+
+
+def test_a_stop_in_between_sends_the_waiter_home() -> None:
+    async def test() -> None:
+        store = MemoryStore(ManualClock())
+        waiting = Waiting(store)
+
+        def stop() -> None:
+            waiting.stop()
+            store.watchers.wake_all()
+
+        with pytest.raises(StorageError) as refused:
+            await looked_again(waiting, stop, looks=3)
+        assert refused.value.row is errors.NOT_MODIFIED
+
+    run(test)
+
+
+def test_nothing_else_makes_it_look_again() -> None:
+    async def test() -> None:
+        store = MemoryStore(ManualClock())
+        looks: list[None] = []
+
+        async def attempt() -> None:
+            looks.append(None)
+            raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
+
+        sleeping = asyncio.create_task(Waiting(store).until_answered(LONG_S, attempt))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(looks) == 1 and not sleeping.done()
+        sleeping.cancel()
+
+    run(test)
