@@ -30,8 +30,10 @@ from benchmarks.servers import (
     install_azurite,
     strongroom_command,
 )
+from benchmarks.table_workloads import QUEUES, TABLES
+from benchmarks.workloads import WORKLOADS
 
-PARTS: Final = ("throughput", "listing", "restart", "scale", "memory")
+PARTS: Final = ("tables", "queues", "throughput", "listing", "restart", "scale", "memory")
 _RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -100,6 +102,7 @@ class Run:
 
     def rows(self) -> Iterator[Row]:
         """Everything that was asked for, row by row."""
+        yield from self._entities_and_messages()
         yield from self._comparison()
         yield from self._growth()
 
@@ -112,7 +115,7 @@ class Run:
             server.pause()
         if "throughput" in self.parts:
             yield from throughput(
-                servers, self.folder, scope.slice_s, scope.turns, self.connections
+                servers, WORKLOADS, self.folder, scope.slice_s, scope.turns, self.connections
             )
         blobs = scope.listed if "listing" in self.parts else 0
         for server in servers:
@@ -124,6 +127,20 @@ class Run:
             yield from growth.restarts(servers, blobs)
         for server in servers:
             server.discard()
+
+    def _entities_and_messages(self) -> Iterator[Row]:
+        """Tables and queues, each on servers that hold nothing else."""
+        scope = self.scope
+        for part, workloads in (("tables", TABLES), ("queues", QUEUES)):
+            if part in self.parts:
+                servers = [self.server(name, f"{part}-{name.lower()}") for name in self.names]
+                for server in servers:
+                    server.pause()
+                yield from throughput(
+                    servers, workloads, self.folder, scope.slice_s, scope.turns, self.connections
+                )
+                for server in servers:
+                    server.discard()
 
     def _growth(self) -> Iterator[Row]:
         """The parts about one server alone: ours, unless there is only the other."""

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import disk
+from benchmarks.endpoint import Endpoint
 from benchmarks.engine import Load, Report
 from benchmarks.results import UPLOAD_SHARE_OF_DISK, Row, row
 from benchmarks.sampling import cpu_s
 from benchmarks.servers import AZURITE, STRONGROOM, Server
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,12 @@ class Slice:
     bad: int
 
 
-def measure(server: Server, load: Load, rate: Callable[[Report], float]) -> Slice:
+def measure(
+    server: Server, endpoint: Endpoint, load: Load, rate: Callable[[Report], float]
+) -> Slice:
     """One turn of a server that is awake."""
     cpu_before = cpu_s(server.pid)
-    report = server.endpoint.load(load)
+    report = endpoint.load(load)
     cpu_ms = (cpu_s(server.pid) - cpu_before) * 1000 / max(report.requests, 1)
     return Slice(
         rate=rate(report) / report.window_s,
@@ -51,14 +54,19 @@ def over(a: float | None, b: float | None) -> float | None:
 
 
 def throughput(
-    servers: Sequence[Server], folder: Path, slice_s: float, turns: int, connections: Sequence[int]
+    servers: Sequence[Server],
+    workloads: Sequence[Workload],
+    folder: Path,
+    slice_s: float,
+    turns: int,
+    connections: Sequence[int],
 ) -> Iterator[Row]:
-    """The rows of all workloads; the uploads are also compared with the disk itself."""
+    """The rows of workloads; the uploads are also compared with the disk itself."""
     turn = 0
-    for workload in WORKLOADS:
+    for workload in workloads:
         for server in servers:
             with server.awake():
-                workload.prepare(server.endpoint)
+                workload.prepare(server.endpoint_of(workload.service))
         for count in connections:
             raw: list[float] = []
             found: dict[str, list[Slice]] = {}
@@ -68,8 +76,9 @@ def throughput(
                     raw.append(disk.append_and_sync_mb_s(folder, slice_s / 2))
                 for server in servers:
                     with server.awake():
-                        load = workload.load(server.endpoint, turn, count, slice_s)
-                        one = measure(server, load, workload.rate)
+                        endpoint = server.endpoint_of(workload.service)
+                        load = workload.load(endpoint, turn, count, slice_s)
+                        one = measure(server, endpoint, load, workload.rate)
                     found.setdefault(server.name, []).append(one)
             yield _throughput_row(workload, count, found, raw)
 

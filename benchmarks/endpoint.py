@@ -1,4 +1,4 @@
-"""One blob endpoint as the benchmarks address it: an account SAS on every request.
+"""One service as the benchmarks address it: an account SAS on every request.
 
 The SAS is computed once, so the client signs nothing per request; the server checks one signature
 per request, as it would with SharedKey. Source: Microsoft's "Create an account SAS".
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.engine import Load, Report, Step, run, sent_length
+from benchmarks.engine import Found, Load, Report, Step, run, sent_length
 
 ACCOUNT: Final = "devstoreaccount1"
 # The development key, which is public.
@@ -34,10 +34,10 @@ class UnexpectedAnswer(Exception):
 
 
 def account_sas() -> str:
-    """A query string that permits everything on blobs for two days."""
+    """A query string that permits everything on all three services for two days."""
     now = datetime.datetime.now(datetime.UTC)
     expiry = (now + datetime.timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    permissions, services, kinds, version = "rwdlacup", "b", "sco", "2020-08-04"
+    permissions, services, kinds, version = "rwdlacup", "bqt", "sco", "2020-08-04"
     to_sign = "\n".join(
         (ACCOUNT, permissions, services, kinds, "", expiry, "", "https,http", version, "")
     )
@@ -52,7 +52,7 @@ def account_sas() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A blob service on loopback."""
+    """A service on loopback."""
 
     port: int
     sas: str
@@ -70,6 +70,7 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
         captured_header: str = "",
+        found: tuple[Found, ...] = (),
     ) -> Step:
         """A request for the load engine; path and body may hold its marks."""
         fields = {"Host": f"{HOST}:{self.port}", "x-ms-version": API_VERSION}
@@ -77,7 +78,7 @@ class Endpoint:
             fields["Content-Length"] = str(sent_length(body))
         lines = [f"{key}: {value}\r\n" for key, value in {**fields, **(headers or {})}.items()]
         head = f"{method} {self.target(path)} HTTP/1.1\r\n{''.join(lines)}\r\n"
-        return Step(name, head.encode(), body, accepted, captured_header)
+        return Step(name, head.encode(), body, accepted, captured_header, found)
 
     def load(self, load: Load) -> Report:
         """Runs a load on this endpoint."""
@@ -114,12 +115,18 @@ class Endpoint:
         finally:
             connection.close()
 
-    def make(self, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> None:
-        """A PUT that must create something, or find it there.
+    def make(
+        self,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        method: str = "PUT",
+    ) -> None:
+        """A request that must create something, or find it there.
 
         Raises:
             UnexpectedAnswer: neither.
         """
-        status, answer = self.call("PUT", path, headers, body)
-        if status not in (201, 409):
-            raise UnexpectedAnswer(f"PUT {path}: {status} {answer[:200]!r}")
+        status, answer = self.call(method, path, headers, body)
+        if status not in (201, 204, 409):
+            raise UnexpectedAnswer(f"{method} {path}: {status} {answer[:200]!r}")

@@ -20,6 +20,8 @@ CYCLE: Final = "\x01I"  # number of the cycle, 10 digits
 CONNECTION: Final = "\x01C"  # number of the connection, 4 digits
 SCATTERED: Final = "\x01M"  # the cycle scattered over `modulo` values, 6 digits
 CAPTURED: Final = "\x01a"  # what the first capture of this cycle found
+ESCAPED: Final = "\x01b"  # a piece of a body, see Found
+FURTHER: Final = "\x01c"  # another one
 
 _WIDTHS: Final = {b"I": 10, b"C": 4, b"M": 6}
 _SOURCES: Final = ("engine.c", "engine_plan.c")
@@ -28,6 +30,26 @@ _GRACE_S: Final = 60
 
 class EngineFailed(Exception):
     """The engine could not be compiled or did not finish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A piece of an answer's body that later requests use as `mark`, percent-encoded.
+
+    Arguments:
+        mark: ESCAPED or FURTHER.
+        before, after: what stands around it.
+    """
+
+    mark: str
+    before: str
+    after: str
+
+    def encode(self) -> bytes:
+        """The capture as the engine reads it."""
+        variable = ord(self.mark[1]) - ord("a")
+        line = f"b {variable} 1 {len(self.before)} {len(self.after)}\n"
+        return f"{line}{self.before}{self.after}".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +62,7 @@ class Step:
         body: a template too if it is short.
         accepted: statuses that let the cycle go on; any other ends it and counts as bad.
         captured_header: its value in the answer becomes CAPTURED.
+        found: pieces of the answer's body that become marks.
     """
 
     name: str
@@ -47,6 +70,7 @@ class Step:
     body: bytes = b""
     accepted: tuple[int, ...] = (200,)
     captured_header: str = ""
+    found: tuple[Found, ...] = ()
 
     @property
     def is_template(self) -> bool:
@@ -59,12 +83,12 @@ class Step:
         accepted = " ".join(map(str, self.accepted))
         line = (
             f"{self.name} {len(self.head)} {len(self.body)} {int(self.is_template)} {is_head} "
-            f"{len(self.accepted)} {accepted} {int(bool(self.captured_header))}\n"
+            f"{len(self.accepted)} {accepted} {bool(self.captured_header) + len(self.found)}\n"
         )
         capture = f"h 0 0 {len(self.captured_header)} 0\n{self.captured_header}"
-        return b"".join(
-            (line.encode(), self.head, self.body, capture.encode() * bool(self.captured_header))
-        )
+        captures = [capture.encode()] if self.captured_header else []
+        captures += [one.encode() for one in self.found]
+        return b"".join((line.encode(), self.head, self.body, *captures))
 
 
 @dataclass(frozen=True, slots=True)

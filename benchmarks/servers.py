@@ -26,6 +26,7 @@ AZURITE: Final = "Azurite"
 _FOLDER: Final = Path(__file__).parent
 _AZURITE: Final = _FOLDER / "azurite" / "node_modules" / "azurite"
 _PORTS: Final = range(21000, 32000)
+_SERVICES: Final = ("blob", "queue", "table")
 _READY_S: Final = 60.0
 _STOP_S: Final = 30.0
 
@@ -41,14 +42,14 @@ class ServerFailed(Exception):
 def strongroom_command(data: Path, ports: list[int]) -> list[str]:
     """Strongroom from this environment, with its defaults: durable, on disk."""
     program = Path(sys.executable).with_name("strongroom")
-    named = zip(("blob", "queue", "table"), ports, strict=True)
+    named = zip(_SERVICES, ports, strict=True)
     flags = [text for name, port in named for text in (f"--{name}-port", str(port))]
     return [str(program), "serve", "--data", str(data), *flags]
 
 
 def azurite_command(data: Path, ports: list[int]) -> list[str]:
     """Azurite from the pinned package, with its defaults: on disk, all three services."""
-    named = zip(("blob", "queue", "table"), ports, strict=True)
+    named = zip(_SERVICES, ports, strict=True)
     flags = [text for name, port in named for text in (f"--{name}Port", str(port))]
     script = _AZURITE / "dist" / "src" / "azurite.js"
     quiet = ["--skipApiVersionCheck", "--silent", "--disableTelemetry"]
@@ -119,7 +120,11 @@ class Server:
     @property
     def endpoint(self) -> Endpoint:
         """Its blob service."""
-        return Endpoint(self.ports[0], account_sas())
+        return self.endpoint_of("blob")
+
+    def endpoint_of(self, service: str) -> Endpoint:
+        """One of its services: blob, queue, table."""
+        return Endpoint(self.ports[_SERVICES.index(service)], account_sas())
 
     @property
     def pid(self) -> int:
@@ -157,7 +162,9 @@ class Server:
         while time.monotonic() - began < _READY_S:
             try:
                 if endpoint.call("GET", "/?comp=list")[0] == 200:
-                    return time.monotonic() - began
+                    ready_s = time.monotonic() - began
+                    self._await_others()
+                    return ready_s
             except OSError:
                 pass  # not listening yet
             if self._process.poll() is not None:
@@ -165,6 +172,19 @@ class Server:
             time.sleep(0.005)
         self.stop()
         raise ServerFailed(f"{self.name} did not start: {self.log.read_text()[-2000:]}")
+
+    def _await_others(self) -> None:
+        """The other services may open their ports a little later."""
+        for service, path in (("queue", "/?comp=list"), ("table", "/Tables")):
+            ends = time.monotonic() + _READY_S
+            while time.monotonic() < ends:
+                try:
+                    headers = {"Accept": "application/json"}
+                    if self.endpoint_of(service).call("GET", path, headers)[0] == 200:
+                        break
+                except OSError:
+                    pass
+                time.sleep(0.005)
 
     def stop(self, *, kill: bool = False) -> None:
         """Stops it and waits: asks first, or kills at once."""

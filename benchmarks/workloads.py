@@ -31,6 +31,7 @@ class Workload:
         steps: the requests of a cycle, from the endpoint and the number of the turn.
         rate: the count that matters, of the measured time; it is divided by that time.
         prologue: how many of the steps each connection does once only.
+        service: which of the server's services it is about.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Workload:
     steps: Callable[[Endpoint, int], tuple[Step, ...]]
     rate: Callable[[Report], float]
     prologue: int = 0
+    service: str = "blob"
 
     def load(self, endpoint: Endpoint, turn: int, connections: int, slice_s: float) -> Load:
         """The load of one turn; a quarter of the slice comes before it to warm up."""

@@ -1,0 +1,114 @@
+"""The workloads of tables and queues; see workloads.py.
+
+An entity has five properties besides its keys; a message is 100 bytes long.
+"""
+
+import json
+from typing import Final
+
+from benchmarks.endpoint import Endpoint
+from benchmarks.engine import CONNECTION, CYCLE, ESCAPED, FURTHER, SCATTERED, Found, Report, Step
+from benchmarks.workloads import Workload
+
+_JSON: Final = {
+    "Accept": "application/json;odata=minimalmetadata",
+    "Content-Type": "application/json",
+    "DataServiceVersion": "3.0",
+    "Prefer": "return-no-content",
+}
+_XML: Final = {"Content-Type": "application/xml"}
+_STORED: Final = 1000
+_PARTITIONS: Final = 5
+_TEXT: Final = f"<QueueMessage><MessageText>{'x' * 100}</MessageText></QueueMessage>".encode()
+
+
+def entity(partition_key: str, row_key: str, **more: int) -> bytes:
+    """The JSON of an entity; keys may hold marks."""
+    values = {
+        "PartitionKey": partition_key, "RowKey": row_key, "Name": "x" * 40, "Kind": "order",
+        "Total": 12.5, "Open": True, "Count": 7, **more,
+    }  # fmt: skip
+    return json.dumps(values).replace("\\u0001", "\x01").encode()
+
+
+def _make_table(endpoint: Endpoint, name: str) -> None:
+    body = json.dumps({"TableName": name}).encode()
+    endpoint.make("/Tables", _JSON, body, "POST")
+
+
+def _insert(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    body = entity(f"p{turn}-{CONNECTION}", CYCLE)
+    return (endpoint.step("insert", "POST", "/inserted", 204, headers=_JSON, body=body),)
+
+
+def _prepare_stored(endpoint: Endpoint) -> None:
+    _make_table(endpoint, "stored")
+    path = f"/stored(PartitionKey='p',RowKey='{SCATTERED}')"
+    body = entity("p", SCATTERED)
+    endpoint.fill(endpoint.step("put", "PUT", path, 204, headers=_JSON, body=body), 2 * _STORED)
+
+
+def _point(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    path = f"/stored(PartitionKey='p',RowKey='{SCATTERED}')"
+    return (endpoint.step("get", "GET", path, 200, headers=_JSON),)
+
+
+def _merge(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    path = f"/stored(PartitionKey='p',RowKey='{SCATTERED}')"
+    body = json.dumps({"Count": turn}).encode()
+    fields = {**_JSON, "If-Match": "*"}
+    return (endpoint.step("merge", "MERGE", path, 204, headers=fields, body=body),)
+
+
+def _prepare_filtered(endpoint: Endpoint) -> None:
+    _make_table(endpoint, "filtered")
+    for number in range(_PARTITIONS * _STORED):
+        partition, place = divmod(number, _STORED)
+        body = entity(f"p{partition}", f"{place:06}", Number=place)
+        endpoint.make("/filtered", _JSON, body, "POST")
+
+
+def _filter(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    # One partition of five; of its thousand entities a hundred match.
+    path = "/filtered()?$filter=PartitionKey%20eq%20'p1'%20and%20Number%20lt%20100"
+    return (endpoint.step("query", "GET", path, 200, headers=_JSON),)
+
+
+def _prepare_queue(endpoint: Endpoint) -> None:
+    endpoint.make("/bench")
+
+
+def _cycle(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    found = (
+        Found(ESCAPED, "<MessageId>", "</MessageId>"),
+        Found(FURTHER, "<PopReceipt>", "</PopReceipt>"),
+    )
+    path = f"/bench/messages/{ESCAPED}?popreceipt={FURTHER}"
+    return (
+        endpoint.step("put", "POST", "/bench/messages", 201, headers=_XML, body=_TEXT),
+        endpoint.step("get", "GET", "/bench/messages", 200, found=found),
+        endpoint.step("delete", "DELETE", path, 204),
+    )
+
+
+def _requests(report: Report) -> float:
+    return sum(step.count for step in report.steps)
+
+
+TABLES: Final = (
+    Workload("point query", "req/s", _prepare_stored, _point, _requests, service="table"),
+    Workload("merge entity", "req/s", _prepare_stored, _merge, _requests, service="table"),
+    Workload(
+        "filter 1,000 entities", "req/s", _prepare_filtered, _filter, _requests, service="table"
+    ),
+    Workload(
+        "insert entity", "req/s", lambda endpoint: _make_table(endpoint, "inserted"), _insert,
+        _requests, service="table",
+    ),
+)  # fmt: skip
+QUEUES: Final = (
+    Workload(
+        "queue cycle", "cycles/s", _prepare_queue, _cycle,
+        lambda report: report.step("delete").count, service="queue",
+    ),
+)  # fmt: skip
