@@ -22,7 +22,7 @@ check: .venv/.dev ## Format, lint, types, layers, style by the numbers
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo && $(PYTEST) tests/tidy
 
-interop: .venv/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDK, rclone
+interop: .venv/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, Celery
 	$(PYTEST) tests/interop $(ARGS)
 
 proof: .venv/.dev ## Run the long proofs (kill -9 loops, power cuts, histories)

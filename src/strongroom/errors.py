@@ -87,6 +87,11 @@ def out_of_range_query(name: str, value: str, minimum: int, maximum: int) -> Sto
     )
 
 
+def body_too_large(max_bytes: int) -> StorageError:
+    """413 RequestBodyTooLarge that tells the bound."""
+    return StorageError(REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(max_bytes)),))
+
+
 _TABLE: Final[list[ErrorCode]] = []
 
 

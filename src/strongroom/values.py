@@ -7,11 +7,12 @@ of whole headers (wire/), IO. Source: the Azure Storage REST reference; ETags an
 
 from __future__ import annotations
 
+import base64
 import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Literal
 
 import msgspec
 
@@ -73,6 +74,17 @@ def etag_text(stamp: int) -> str:
     return f'"0x{stamp:X}"'
 
 
+def md5_text(digest: bytes) -> str:
+    """A digest as Content-MD5 carries it: base64."""
+    return base64.b64encode(digest).decode("ascii")
+
+
+def crc64_text(checksum: int) -> str:
+    """A checksum as x-ms-content-crc64 carries it: base64 of eight bytes, least significant
+    first."""
+    return base64.b64encode(checksum.to_bytes(8, "little")).decode("ascii")
+
+
 class PublicAccess(enum.Enum):
     """Anonymous access to a container (Set Container ACL)."""
 
@@ -87,6 +99,21 @@ class BlobKind(enum.IntEnum):
     BLOCK = 1
     PAGE = 2
     APPEND = 3
+
+    @property
+    def type_text(self) -> str:
+        """x-ms-blob-type: `BlockBlob`, `PageBlob` or `AppendBlob`."""
+        return _BLOB_TYPES[self]
+
+
+_BLOB_TYPES: Final = {
+    BlobKind.BLOCK: "BlockBlob",
+    BlobKind.PAGE: "PageBlob",
+    BlobKind.APPEND: "AppendBlob",
+}
+
+BlockListKind = Literal["Committed", "Uncommitted", "Latest"]
+"""Where an entry of a block list looks: the name of its XML element."""
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True):
@@ -146,3 +173,7 @@ class FileSlice:
     file: BinaryIO
     offset: int
     length: int
+
+
+Piece = bytes | FileSlice
+"""A part of a body: bytes in memory, or bytes that lie in a file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from functools import cmp_to_key
 from typing import Any
@@ -11,16 +12,19 @@ from azure.storage.blob._shared import authentication
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongroom.auth import canonical
 from strongroom.auth.canonical import (
     LIKELY,
     Form,
     Scheme,
+    StringsToSign,
     collation_key,
     other_forms,
-    string_to_sign,
 )
 from strongroom.auth.request import Service
-from tests.auth.signing import DATE, NAME, request
+from strongroom.auth.shared_key import Credential, verify
+from strongroom.errors import AUTHENTICATION_FAILED, StorageError
+from tests.auth.signing import ACCOUNT, DATE, NAME, NOW, request
 
 Fields = list[tuple[str, str]]
 VERSION = ("x-ms-version", "2021-12-02")
@@ -35,7 +39,8 @@ def _text(
     scheme: Scheme = Scheme.SHARED_KEY,
     service: Service = Service.BLOB,
 ) -> str:
-    return string_to_sign(scheme, service, request("GET", target, fields), "acct", form).decode()
+    sent = request("GET", target, fields)
+    return StringsToSign(scheme, service, sent, "acct").of(form).decode()
 
 
 def _lines(fields: Fields) -> list[str]:
@@ -75,10 +80,8 @@ def test_a_length_of_zero_by_version(version: str, line: str) -> None:
 
 def test_without_a_version_both_rules_are_tried() -> None:
     sent = request("PUT", "/a", [("Content-Length", "0"), ("x-ms-meta-a", "")])
-    texts = {
-        string_to_sign(Scheme.SHARED_KEY, Service.BLOB, sent, NAME, form)
-        for form in (LIKELY, *other_forms(sent, NAME))
-    }
+    made = StringsToSign(Scheme.SHARED_KEY, Service.BLOB, sent, NAME)
+    texts = {made.of(form) for form in (LIKELY, *other_forms(sent, NAME))}
     tail = b"/devstoreaccount1/a"
     assert texts == {
         b"PUT\n\n\n0\n\n\n\n\n\n\n\n\n" + tail,
@@ -185,8 +188,8 @@ def test_the_secondary_signs_as_itself_or_as_the_primary(path: str, signed: str)
 
 def test_letters_beyond_ascii_as_sent_or_as_utf8() -> None:
     sent = request("GET", "/c?p=%C3%A9", [("x-ms-meta-a", "\xe9"), VERSION])
-    as_sent = string_to_sign(Scheme.SHARED_KEY, Service.BLOB, sent, "acct")
-    as_utf8 = string_to_sign(Scheme.SHARED_KEY, Service.BLOB, sent, "acct", Form(utf8=True))
+    made = StringsToSign(Scheme.SHARED_KEY, Service.BLOB, sent, "acct")
+    as_sent, as_utf8 = made.of(), made.of(Form(utf8=True))
     assert b"x-ms-meta-a:\xe9\n" in as_sent
     assert b"x-ms-meta-a:\xc3\xa9\n" in as_utf8
     assert as_sent.endswith(b"p:\xc3\xa9")
@@ -242,3 +245,43 @@ def test_lite_signs_no_other_parameter_than_comp() -> None:
 def test_there_is_nothing_else_to_try_for_a_plain_request() -> None:
     fields = [("x-ms-blob-type", "BlockBlob"), ("x-ms-blob-content-type", "t"), WHEN, VERSION]
     assert list(other_forms(request("PUT", "/acct/c/b?timeout=3", fields), "acct")) == []
+
+
+def _everything_differs(size_bytes: int) -> Any:
+    """A request that every kind of client would have signed in another form."""
+    fields = [WHEN, ("Date", DATE), ("Content-Length", "0"), ("x-ms-a-b", ""), ("x-ms-ab", "")]
+    fields += [("x-ms-meta-a", "\xe9" * size_bytes), ("x-ms-meta-a-a", "1")]
+    return request("PUT", f"/{NAME}-secondary/c/b?a=1+1", fields)
+
+
+def test_everything_that_clients_do_otherwise_is_tried_together() -> None:
+    forms = list(other_forms(_everything_differs(8 * 1024), NAME))
+    assert len(set(forms)) == 2 ** len(dataclasses.fields(Form)) - 1
+
+
+def test_a_long_request_is_tried_in_one_other_way_at_a_time() -> None:
+    forms = list(other_forms(_everything_differs(16 * 1024), NAME))
+    names = [field.name for field in dataclasses.fields(Form)]
+    assert forms == [Form(**{name: True}) for name in reversed(names)]
+
+
+def test_what_the_forms_share_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forged request makes nothing long more often than the choices that it depends on."""
+    made = {"_canonical_query": 0, "_canonical_headers": 0}
+
+    def count(name: str) -> None:
+        real = getattr(canonical, name)
+
+        def counted(*given: Any) -> Any:
+            made[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(canonical, name, counted)
+
+    for name in made:
+        count(name)
+    forged = Credential(Scheme.SHARED_KEY, NAME, "forged")
+    with pytest.raises(StorageError) as caught:
+        verify(forged, _everything_differs(1024), Service.BLOB, ACCOUNT, NOW)
+    assert caught.value.row is AUTHENTICATION_FAILED
+    assert made == {"_canonical_query": 2, "_canonical_headers": 4}

@@ -1,7 +1,8 @@
 """Fixtures of the conformance tests: one server for all, names of their own for each.
 
 `client` is a signed client of the development account; `container` the name of a new container;
-`account` a client of an account that only this test uses. See client.py.
+`account` a client of an account that only this test uses. `queues`, `queue`, `queue_account` are
+the same for queues, and `tables`, `table`, `table_account` for tables. See client.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 from tests.conformance.answer import expect
 from tests.conformance.client import Client
 from tests.conformance.running import Running
+from tests.conformance.table_client import TableClient
 
 _numbers = itertools.count(1)
 
@@ -53,4 +55,53 @@ def container(client: Client, new_name: Callable[[], str]) -> str:
     """The name of a new, private container."""
     name = new_name()
     expect(client.put(f"/{name}?restype=container"), 201)
+    return name
+
+
+@pytest.fixture(scope="session")
+def queues(server: Running) -> Iterator[Client]:
+    """A client of the development account's queues, one connection for all tests."""
+    found = server.queues()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def queue_account(server: Running) -> Iterator[Client]:
+    """A client of the queues of an account that this test has for itself."""
+    found = server.queue_account()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def queue(queues: Client) -> str:
+    """The name of a new queue."""
+    name = f"queue-{next(_numbers)}"
+    expect(queues.put(f"/{name}"), 201)
+    return name
+
+
+@pytest.fixture(scope="session")
+def tables(server: Running) -> Iterator[TableClient]:
+    """A client of the development account's tables, one connection for all tests."""
+    found = server.tables()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def table_account(server: Running) -> Iterator[TableClient]:
+    """A client of the tables of an account that this test has for itself."""
+    found = server.table_account()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def table(tables: TableClient) -> str:
+    """The name of a new table."""
+    name = f"Table{next(_numbers)}"
+    made = tables.post("/Tables", {"TableName": name}, {"Prefer": "return-no-content"})
+    assert made.status == 204, made
     return name

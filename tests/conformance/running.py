@@ -21,6 +21,7 @@ from strongroom.servers.accounts_file import change_accounts
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from tests.conformance.client import Client, Credential
+from tests.conformance.table_client import TableClient
 
 
 class Running:
@@ -49,6 +50,8 @@ class Running:
         )
         self.server = InProcessServer(settings)
         self.port = self.server.port
+        self.queue_port = int(self.server.queue_url.rpartition(":")[2])
+        self.table_port = int(self.server.table_url.rpartition(":")[2])
 
     def client(self) -> Client:
         """A client of the development account."""
@@ -60,6 +63,22 @@ class Running:
         key = base64.b64encode(name.encode() * 4).decode()
         self.set_keys(name, key)
         return Client(self.port, Credential(name, key))
+
+    def queues(self) -> Client:
+        """A client of the development account's queues."""
+        return Client(self.queue_port, self.credential)
+
+    def queue_account(self) -> Client:
+        """A client of the queues of a new account of its own."""
+        return Client(self.queue_port, self.account().credential)
+
+    def tables(self) -> TableClient:
+        """A client of the development account's tables."""
+        return TableClient(self.table_port, self.credential)
+
+    def table_account(self) -> TableClient:
+        """A client of the tables of a new account of its own."""
+        return TableClient(self.table_port, self.account().credential)
 
     def set_keys(self, name: str, *keys: str) -> None:
         """Let the account `name` have these keys (base64) only."""

@@ -13,18 +13,58 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.testing.ports import free_port, port_flags
 from tests.conformance.client import HOST, Client, Credential
+from tests.durability.queue_workload import QueueWorker
 from tests.durability.workload import Worker
 
 WORKERS = 8
 CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 START_ATTEMPTS = 600
+
+
+class AnyWorker(Protocol):
+    """One client of a workload."""
+
+    seed: int
+    acknowledged: int
+    failure: str
+
+    def run(self, client: Client, stop: threading.Event) -> None: ...
+
+    def verify(self, client: Client) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is done to one service.
+
+    Arguments:
+        flag: of `strongroom serve`, for the service's port.
+        places: what must be created first.
+        worker: (number, seed) -> a client.
+    """
+
+    flag: str
+    places: tuple[str, ...]
+    worker: Callable[[int, int], AnyWorker]
+
+
+BLOBS = Workload(
+    "--blob-port",
+    ("/durable?restype=container",),
+    lambda number, seed: Worker(number, seed, "durable"),
+)
+QUEUES = Workload(
+    "--queue-port", tuple(f"/durable-{number}" for number in range(WORKERS)), QueueWorker
+)
 
 
 @contextmanager
@@ -59,23 +99,27 @@ def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:
     raise AssertionError("the server did not become ready")
 
 
-def kill_rounds(data: Path, rounds: int, seed: int) -> tuple[int, list[str]]:
+def kill_rounds(
+    data: Path, rounds: int, seed: int, workload: Workload = BLOBS
+) -> tuple[int, list[str]]:
     """Run `rounds` kills; returns how many writes were acknowledged, and what was lost.
 
     Prints the seed and the progress: `SEED=` replays the workload (not the timing of the kill).
     """
     print(f"SEED={seed}", flush=True)
     rng = random.Random(seed)
-    container = "durable"
-    workers = [Worker(number, rng.getrandbits(32), container) for number in range(WORKERS)]
+    workers = [workload.worker(number, rng.getrandbits(32)) for number in range(WORKERS)]
     lost: list[str] = []
     port = free_port()
-    with serving(data, port):
+    # The service under test listens here, whichever it is; the others where there is room.
+    flags = () if workload is BLOBS else ("--blob-port", str(free_port()), workload.flag, str(port))
+    with serving(data, port, *flags):
         client = Client(port, CREDENTIAL)
-        assert client.put(f"/{container}?restype=container").status == 201
+        for place in workload.places:
+            assert client.put(place).status == 201
         client.close()
     for number in range(rounds):
-        with serving(data, port) as process:
+        with serving(data, port, *flags) as process:
             lost += _verify(workers, port)
             _write_and_kill(workers, process, port, rng)
         print(
@@ -83,13 +127,13 @@ def kill_rounds(data: Path, rounds: int, seed: int) -> tuple[int, list[str]]:
             f"{len(lost)} lost",
             flush=True,
         )
-    with serving(data, port):
+    with serving(data, port, *flags):
         lost += _verify(workers, port)
     lost += [worker.failure for worker in workers if worker.failure]
     return sum(worker.acknowledged for worker in workers), lost
 
 
-def _verify(workers: list[Worker], port: int) -> list[str]:
+def _verify(workers: Sequence[AnyWorker], port: int) -> list[str]:
     client = Client(port, CREDENTIAL)
     try:
         return [problem for worker in workers for problem in worker.verify(client)]
@@ -98,7 +142,7 @@ def _verify(workers: list[Worker], port: int) -> list[str]:
 
 
 def _write_and_kill(
-    workers: list[Worker], process: subprocess.Popen[bytes], port: int, rng: random.Random
+    workers: Sequence[AnyWorker], process: subprocess.Popen[bytes], port: int, rng: random.Random
 ) -> None:
     stop = threading.Event()
     threads = []

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.durability.rounds import kill_rounds
+from tests.durability.rounds import QUEUES, kill_rounds
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=1)
+    assert lost == []
+    assert acknowledged > 0
+
+
+def test_no_message_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+    """Q-GET-07, Q-POP-05: put ones are there, deleted ones are not, got ones come back."""
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=2, workload=QUEUES)
     assert lost == []
     assert acknowledged > 0

@@ -15,6 +15,7 @@ import pytest
 from strongroom.testing.server import Server
 from tests.interop import javascript_steps as right
 from tests.interop.javascript_steps import Outcome, Refusal, Steps
+from tests.interop.javascript_tables_queues import QUEUES, TABLES
 from tests.interop.tools import require_node_package, require_tool
 
 _TIMEOUT_S = 60
@@ -22,7 +23,8 @@ _TIMEOUT_S = 60
 
 def run_script(server: Server, name: str) -> Steps:
     """What came of each step, in their order."""
-    folder = require_node_package("@azure/storage-blob")
+    for package in ("storage-blob", "storage-queue", "data-tables"):
+        folder = require_node_package(f"@azure/{package}")
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
     done = subprocess.run(
         [require_tool("node"), str(folder / f"{name}.mjs"), server.connection_string],
@@ -57,6 +59,8 @@ SCRIPTS = (
     Script("listing", right.LISTING),
     Script("signatures", right.SIGNATURES),
     Script("account", right.ACCOUNT),
+    Script("tables", TABLES),
+    Script("queues", QUEUES),
 )
 
 

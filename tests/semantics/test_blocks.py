@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics import blocks
-from strongroom.semantics.blocks import Block, Kind
+from strongroom.semantics.blocks import Block
+from strongroom.values import BlockListKind
 from tests.refusals import outcome
 
 
@@ -20,7 +21,7 @@ def text(decoded: bytes) -> str:
 COMMITTED = [Block(b"a", 1, "a old"), Block(b"b", 2, "b old"), Block(b"a", 3, "a twice")]
 STAGED = {b"b": Block(b"b", 4, "b new"), b"c": Block(b"c", 5, "c new")}
 
-LISTS: list[tuple[list[tuple[Kind, str]], list[str] | str]] = [
+LISTS: list[tuple[list[tuple[BlockListKind, str]], list[str] | str]] = [
     ([], []),
     ([("Committed", "a")], ["a old"]),
     ([("Uncommitted", "b")], ["b new"]),
@@ -34,7 +35,7 @@ LISTS: list[tuple[list[tuple[Kind, str]], list[str] | str]] = [
 
 
 @pytest.mark.parametrize(("requested", "expected"), LISTS)
-def test_lists(requested: list[tuple[Kind, str]], expected: list[str] | str) -> None:
+def test_lists(requested: list[tuple[BlockListKind, str]], expected: list[str] | str) -> None:
     entries = [(kind, text(name.encode())) for kind, name in requested]
     if isinstance(expected, str):
         assert outcome(lambda: blocks.commit_list(entries, COMMITTED, STAGED)) == expected
@@ -51,7 +52,7 @@ def test_an_entry_that_is_no_id_names_no_block(bad: str) -> None:
 
 
 def test_the_longest_list() -> None:
-    entry: tuple[Kind, str] = ("Latest", text(b"c"))
+    entry: tuple[BlockListKind, str] = ("Latest", text(b"c"))
     assert len(blocks.commit_list([entry] * 50_000, (), STAGED)) == 50_000
     seen = outcome(lambda: blocks.commit_list([entry] * 50_001, (), STAGED))
     assert seen == "400 BlockListTooLong"

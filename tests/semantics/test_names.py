@@ -54,16 +54,6 @@ def test_blobs_of_the_root_container_have_no_slash() -> None:
     assert outcome(lambda: names.check_blob("a/b", "$web")) == "ok"
 
 
-@pytest.mark.parametrize("name", ["devstoreaccount1", "abc", "a" * 24])
-def test_accounts(name: str) -> None:
-    assert names.is_account_name(name)
-
-
-@pytest.mark.parametrize("name", ["", "ab", "a" * 25, "Abc", "a-b", "abc\n", "..."])
-def test_what_is_no_account(name: str) -> None:
-    assert not names.is_account_name(name)
-
-
 METADATA = [
     ([], "ok"),
     ([("a", "1"), ("B_2", "x y\t~"), ("_", "")], "ok"),

@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 
+from strongroom.engines.base import Ref
 from strongroom.operations import blob, container, lease, listings
 from strongroom.services import leasing, list_blobs, list_containers
 from strongroom.services.calls import Call
 from strongroom.services.list_blobs import ListBlobs
 from strongroom.services.list_containers import ListContainers
+from strongroom.services.places import generation_of
 from strongroom.services.runner import Services
+from strongroom.store import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import call, placed, run
 from tests.services.sweeps import fresh
 
 ID = "11111111-1111-1111-1111-111111111111"
+LEASE = {operation.id: operation for operation in lease.OPERATIONS}
 
 
 async def leased(container_too: bool = False) -> Services:
@@ -28,7 +32,7 @@ async def leased(container_too: bool = False) -> Services:
     if container_too:
         await leasing.lease_container(on, await placed(on, leasing.AcquireLease(15, ID)))
     else:
-        await do.run(on, lease.ACQUIRE_BLOB_LEASE, "b", leasing.AcquireLease(15, ID))
+        await do.run(on, LEASE["blob_acquire_lease"], "b", leasing.AcquireLease(15, ID))
     on.store.advance(14.9)
     return on
 
@@ -47,7 +51,7 @@ def slow_time(on: Services, renew: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def renew_blob(on: Services) -> None:
-    await do.run(on, lease.RENEW_BLOB_LEASE, "b", leasing.RenewLease(), lease_id=ID)
+    await do.run(on, LEASE["blob_renew_lease"], "b", leasing.RenewLease(), lease_id=ID)
 
 
 async def renew_container(on: Services) -> None:
@@ -128,5 +132,18 @@ def test_rows_are_judged_no_later_than_they_were_read() -> None:
         assert isinstance(row, list_blobs.BlobRow)
         item = listings._blob(row, max(page.now, row.version), False, False, False)
         assert (item.lease_status, item.lease_state) == ("locked", "leased")
+
+    run(test)
+
+
+def test_a_holder_that_renewed_in_time_is_the_holder() -> None:
+    """One that prolongs its lease must not queue behind those who wait for its end."""
+
+    async def test() -> None:
+        on = await leased()
+        asked: Call[Any] = await placed(on, leasing.AcquireLease(15, ID), blob="b", wait_s=5)
+        slow_time(on, lambda: renew_blob(on))
+        head = Ref(keys.blob(generation_of(asked), "b"), keys.HEAD_KEY)
+        assert await leasing._holds(on, asked.input, head, leasing._blob_lease)
 
     run(test)

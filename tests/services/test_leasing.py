@@ -221,19 +221,6 @@ def test_an_id_is_needed(kind: str, action: Any) -> None:
 
 
 @KINDS
-@pytest.mark.parametrize("duration_s", [-2, 0, 14, 61])
-def test_a_duration_out_of_bounds_is_refused(kind: str, duration_s: int) -> None:
-    """B-LSE-15."""
-
-    async def scenario() -> None:
-        target = await Target(kind).make()
-        attempt = target.act(AcquireLease(duration_s))
-        assert await given.refused(attempt) == (400, "InvalidHeaderValue")
-
-    given.run(scenario)
-
-
-@KINDS
 def test_of_many_acquisitions_one_wins(kind: str) -> None:
     """B-LSE-22."""
 

@@ -19,6 +19,7 @@ from itertools import product
 from typing import Final
 from urllib.parse import unquote
 
+from strongroom import limits
 from strongroom.auth.request import HeaderFields, RequestParts, Service
 
 _SIGNED_BEFORE_DATE: Final = (
@@ -93,7 +94,8 @@ def collation_key(name: str) -> tuple[str, str]:
 
 
 def other_forms(parts: RequestParts, account: str) -> Iterator[Form]:
-    """Every form except LIKELY that makes a difference for this request."""
+    """The forms other than LIKELY that make a difference for this request: all of them, or, for a
+    request with much to sign, those that differ from LIKELY in one thing."""
     headers = parts.headers
     names = sorted(name for name, _ in headers.lowered() if name.startswith("x-ms-"))
     signed = "".join(value for _, value in headers.lowered())
@@ -106,7 +108,13 @@ def other_forms(parts: RequestParts, account: str) -> Iterator[Form]:
         headers.get("x-ms-version") is None and _has_empty(headers),
     )
     forms = product(*((False, True) if differs else (False,) for differs in choices))
-    return (Form(*flags) for flags in forms if any(flags))
+    most = len(choices) if _signed_chars(parts) <= limits.SIGNED_CHARS_COMBINED_MAX else 1
+    return (Form(*flags) for flags in forms if 0 < sum(flags) <= most)
+
+
+def _signed_chars(parts: RequestParts) -> int:
+    fields = sum(len(name) + len(value) for name, value in parts.headers.lowered())
+    return fields + len(parts.path) + len(parts.query or "")
 
 
 def _has_empty(headers: HeaderFields) -> bool:
@@ -115,32 +123,58 @@ def _has_empty(headers: HeaderFields) -> bool:
     return empty or headers.get("content-length") == "0"
 
 
-def string_to_sign(
-    scheme: Scheme, service: Service, parts: RequestParts, account: str, form: Form = LIKELY
-) -> bytes:
-    """The bytes that the client signed, if it signed in `form`.
+class StringsToSign:
+    """What a client may have signed, by form. What several forms have in common is made once, so
+    that a forged request costs little more than a good one.
 
     Arguments:
         account: the name of the account, without `-secondary`.
-
-    Raises: UnicodeEncodeError when the parts hold characters beyond latin-1.
     """
-    table = service is Service.TABLE
-    if scheme is Scheme.SHARED_KEY_LITE:
-        head = _table_lite_head(parts) if table else _lite_head(parts, form)
-    else:
-        head = _table_head(parts) if table else _head(parts, form)
-    if form.utf8:
-        head = head.encode("utf-8").decode("latin-1")
-    path = _primary_path(parts.path, account) if form.primary else parts.path
-    if table or scheme is Scheme.SHARED_KEY_LITE:
-        query = _comp(parts.query, form.plus_is_space)
-    else:
-        query = _canonical_query(parts.query, form.plus_is_space)
-    return f"{head}/{account}{path or '/'}{query}".encode("latin-1")
+
+    def __init__(self, scheme: Scheme, service: Service, parts: RequestParts, account: str) -> None:
+        self._lite = scheme is Scheme.SHARED_KEY_LITE
+        self._table = service is Service.TABLE
+        self._parts = parts
+        self._account = account
+        self._fields: dict[tuple[bool, bool], str] = {}
+        self._queries: dict[bool, str] = {}
+
+    def of(self, form: Form = LIKELY) -> bytes:
+        """The bytes that the client signed, if it signed in `form`.
+
+        Raises: UnicodeEncodeError when the parts hold characters beyond latin-1.
+        """
+        head = self._head(form)
+        if form.utf8:
+            head = head.encode("utf-8").decode("latin-1")
+        path = self._parts.path
+        if form.primary:
+            path = _primary_path(path, self._account)
+        query = self._query(form.plus_is_space)
+        return f"{head}/{self._account}{path or '/'}{query}".encode("latin-1")
+
+    def _head(self, form: Form) -> str:
+        parts = self._parts
+        if self._table:
+            return _table_lite_head(parts) if self._lite else _table_head(parts)
+        first = _lite_head(parts, form) if self._lite else _full_head(parts, form)
+        return f"{first}\n{self._x_ms_fields(form)}"
+
+    def _x_ms_fields(self, form: Form) -> str:
+        empty_too = _version(self._parts, form) >= _EMPTY_HEADERS_SINCE
+        choice = form.collated, empty_too
+        if choice not in self._fields:
+            self._fields[choice] = _canonical_headers(self._parts, *choice)
+        return self._fields[choice]
+
+    def _query(self, plus_is_space: bool) -> str:
+        if plus_is_space not in self._queries:
+            canonical = _comp if self._table or self._lite else _canonical_query
+            self._queries[plus_is_space] = canonical(self._parts.query, plus_is_space)
+        return self._queries[plus_is_space]
 
 
-def _head(parts: RequestParts, form: Form) -> str:
+def _full_head(parts: RequestParts, form: Form) -> str:
     get = parts.headers.get
     encoding, language, length, md5, kind = [get(name) or "" for name in _SIGNED_BEFORE_DATE]
     if length == "0" and _version(parts, form) >= _EMPTY_LENGTH_SINCE:
@@ -148,7 +182,7 @@ def _head(parts: RequestParts, form: Form) -> str:
     conditions = "\n".join([get(name) or "" for name in _SIGNED_AFTER_DATE])
     return (
         f"{parts.method}\n{encoding}\n{language}\n{length}\n{md5}\n{kind}\n"
-        f"{_date_line(parts, form)}\n{conditions}\n{_canonical_headers(parts, form)}"
+        f"{_date_line(parts, form)}\n{conditions}"
     )
 
 
@@ -156,7 +190,7 @@ def _lite_head(parts: RequestParts, form: Form) -> str:
     get = parts.headers.get
     return (
         f"{parts.method}\n{get('content-md5') or ''}\n{get('content-type') or ''}\n"
-        f"{_date_line(parts, form)}\n{_canonical_headers(parts, form)}"
+        f"{_date_line(parts, form)}"
     )
 
 
@@ -188,13 +222,12 @@ def _version(parts: RequestParts, form: Form) -> str:
     return version
 
 
-def _canonical_headers(parts: RequestParts, form: Form) -> str:
+def _canonical_headers(parts: RequestParts, collated: bool, empty_too: bool) -> str:
     fields = [field for field in parts.headers.lowered() if field[0].startswith("x-ms-")]
-    if form.collated:
+    if collated:
         fields.sort(key=lambda field: collation_key(field[0]))
     else:
         fields.sort()
-    empty_too = _version(parts, form) >= _EMPTY_HEADERS_SINCE
     return "".join(
         [f"{name}:{_on_one_line(value)}\n" for name, value in fields if value or empty_too]
     )
@@ -240,11 +273,10 @@ def _comp(query: str | None, plus_is_space: bool) -> str:
 def _parameters(query: str, plus_is_space: bool) -> Iterator[tuple[str, str]]:
     """(lower-case name, value) pairs, percent-decoded to bytes in latin-1."""
     text = query.replace("+", " ") if plus_is_space else query
-    encoded = "%" in text
     for piece in text.split("&"):
         if piece:
             name, _, value = piece.partition("=")
-            if encoded:
+            if "%" in piece:
                 name, value = unquote(name, "latin-1"), unquote(value, "latin-1")
             # Beyond ASCII these are bytes of UTF-8, which lower() would turn into other bytes.
             yield name.lower() if name.isascii() else name, value

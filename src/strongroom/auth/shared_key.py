@@ -17,8 +17,8 @@ from strongroom.auth.accounts import Account
 from strongroom.auth.canonical import (
     SIGNED_HEADERS,
     Scheme,
+    StringsToSign,
     other_forms,
-    string_to_sign,
 )
 from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
 from strongroom.auth.request import HeaderFields, RequestParts, Service
@@ -86,14 +86,12 @@ def verify(
     _refuse_repeated(parts.headers)
     _judge_date(parts.headers, wall_ticks)
     given = credential.signature.encode("latin-1")
+    texts = StringsToSign(credential.scheme, service, parts, account.name)
     try:
-        likely = string_to_sign(credential.scheme, service, parts, account.name)
+        likely = texts.of()
         if _is_signed(account, (likely,), given):
             return
-        others = (
-            string_to_sign(credential.scheme, service, parts, account.name, form)
-            for form in other_forms(parts, account.name)
-        )
+        others = map(texts.of, other_forms(parts, account.name))
         if _is_signed(account, others, given):
             return
     except UnicodeEncodeError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import errors, limits
-from strongroom.operations import documents, fields, permissions
+from strongroom.operations import block_fields, documents, fields, permissions
 from strongroom.operations import returned as give
 from strongroom.operations.container_returned import XML
 from strongroom.operations.spec import STREAM, Body, Operation, Resource
@@ -27,7 +27,7 @@ PUT_BLOCK: Final = Operation(
     permission=permissions.WRITE,
     rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES),
     input=blocks.PutBlock,
-    accepts=(fields.BLOCK_ID, fields.DIGESTS),
+    accepts=(block_fields.BLOCK_ID, fields.DIGESTS),
     body=STREAM,
     success=201,
     returns=(give.BODY_MD5, give.BLOCK_CRC64, give.ENCRYPTED),
@@ -79,7 +79,7 @@ GET_BLOCK_LIST: Final = Operation(
     rule=Rule(LeaseUse.READ, ConditionUse.TAGS, Existence.ANY),
     snapshots=True,
     input=blocks.GetBlockList,
-    accepts=(fields.BLOCK_LIST_COMMITTED, fields.BLOCK_LIST_UNCOMMITTED),
+    accepts=(block_fields.BLOCK_LIST_COMMITTED, block_fields.BLOCK_LIST_UNCOMMITTED),
     returns=(XML, give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),
     content=documents.block_list,
     run=blocks.get_block_list,

@@ -31,10 +31,8 @@ def _public_access(name: str, value: str) -> PublicAccess:
 
 
 def _duration_s(name: str, value: str) -> int:
-    return leases.require_duration(wire.integer(name, value, *_DURATIONS_S))
+    return leases.require_duration(wire.integer(name, value, -_ANY_INTEGER, _ANY_INTEGER))
 
-
-_DURATIONS_S: Final = (leases.INFINITE, limits.LEASE_DURATION_S[1])
 
 PUBLIC_ACCESS: Final = header(
     "public_access", "x-ms-blob-public-access", _public_access, default=PublicAccess.NONE

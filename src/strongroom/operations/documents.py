@@ -1,8 +1,7 @@
 """The bodies of answers: what the declarations' `content` functions are.
 
 Lives here: results -> documents or bytes, with the status where it depends on the result. Must not
-live
-here: the XML itself (wire/). Source: response bodies of the operations' pages.
+live here: the XML itself (wire/). Source: response bodies of the operations' pages.
 """
 
 from __future__ import annotations

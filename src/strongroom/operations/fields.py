@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from strongroom import errors, limits
-from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
+from strongroom.errors import StorageError, invalid_header, missing_header
 from strongroom.operations.spec import Field
 from strongroom.semantics import names, tags
-from strongroom.semantics.blocks import block_id
 from strongroom.semantics.conditions import NONE, Conditions
 from strongroom.semantics.snapshots import delete_option
 from strongroom.services.intake import NO_DIGESTS, Digests
@@ -256,30 +255,6 @@ def _some_properties(request: Request, query: Query) -> ContentProperties | None
 
 SOME_PROPERTIES: Final = Field("properties", _some_properties, headers=_OWN_NAMES)
 """Set Blob Properties: all six together, or None when none of them was sent."""
-BLOCK_ID: Final = parameter("block_id", "blockid", lambda _, value: block_id(value), required=True)
-_BLOCK_LIST_TYPES: Final = {
-    "committed": (True, False),
-    "uncommitted": (False, True),
-    "all": (True, True),
-}
-
-
-def _block_list_type(index: int) -> Parse:
-    def parse(name: str, value: str) -> bool:
-        found = _BLOCK_LIST_TYPES.get(value.lower())
-        if found is None:
-            raise invalid_query(name, value, "It must be committed, uncommitted or all.")
-        return found[index]
-
-    return parse
-
-
-BLOCK_LIST_COMMITTED: Final = parameter(
-    "committed", "blocklisttype", _block_list_type(0), default=True
-)
-BLOCK_LIST_UNCOMMITTED: Final = parameter(
-    "uncommitted", "blocklisttype", _block_list_type(1), default=False
-)
 DELETE_SNAPSHOTS: Final = header(
     "snapshots", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
 )

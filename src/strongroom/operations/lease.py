@@ -1,234 +1,140 @@
 """Declarations: the five actions of Lease Container and of Lease Blob.
 
-Lives here: data only. Must not live here: functions. Source: "Lease Container" and "Lease Blob" of
-the REST reference; docs/operations/blob.md, tables "Containers" and "Blobs".
+Lives here: data only, five rows for two kinds of resource. Must not live here: behaviour. Source:
+"Lease Container" and "Lease Blob" of the REST reference; docs/operations/blob.md, tables
+"Containers" and "Blobs".
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
 from strongroom import errors
+from strongroom.auth.authorize import Permission
+from strongroom.errors import ErrorCode
 from strongroom.operations import container_fields as fields
 from strongroom.operations import permissions
 from strongroom.operations import returned as give
 from strongroom.operations.container_returned import LEASED_ETAG, LEASED_LAST_MODIFIED
-from strongroom.operations.spec import Operation, Resource, When
+from strongroom.operations.spec import Field, Operation, Resource, Returned, When
 from strongroom.semantics.lease import LeaseUse
 from strongroom.services import leasing
 from strongroom.services.calls import ConditionUse, Existence, Rule
+from strongroom.services.leasing import LeaseAction
 
-CONTAINER: Final = Rule(LeaseUse.NONE, ConditionUse.DATES)
-BLOB: Final = Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY)
 HELD: Final = (errors.LEASE_ALREADY_PRESENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED)
 MISMATCH: Final = errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
 ABSENT: Final = errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
 
-ACQUIRE_CONTAINER_LEASE: Final = Operation(
-    name="Lease Container (acquire)",
-    id="container_acquire_lease",
-    methods=("PUT",),
-    resource=Resource.CONTAINER,
-    restype="container",
-    comp="lease",
-    when=(When("x-ms-lease-action", "acquire"),),
-    permission=permissions.CONTAINER_WRITE,
-    rule=CONTAINER,
-    waits=True,
-    input=leasing.AcquireLease,
-    accepts=(fields.DURATION, fields.PROPOSED_ID),
-    success=201,
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_ID),
-    fails=(*HELD,),
-    run=leasing.lease_container,
-)
 
-RENEW_CONTAINER_LEASE: Final = Operation(
-    name="Lease Container (renew)",
-    id="container_renew_lease",
-    methods=("PUT",),
-    resource=Resource.CONTAINER,
-    restype="container",
-    comp="lease",
-    when=(When("x-ms-lease-action", "renew"),),
-    permission=permissions.CONTAINER_WRITE,
-    rule=CONTAINER,
-    input=leasing.RenewLease,
-    accepts=(fields.HELD_ID,),
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_ID),
-    fails=(
-        MISMATCH,
-        errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED,
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """A value of x-ms-lease-action: what it takes, and answers for either kind of resource."""
+
+    word: str
+    input: type[LeaseAction]
+    accepts: tuple[Field, ...]
+    fails: tuple[ErrorCode, ...]
+    returns: tuple[Returned, ...] = ()
+    success: int = 200
+    waits: bool = False
+
+
+_ACTIONS: Final = (
+    _Action(
+        "acquire",
+        leasing.AcquireLease,
+        (fields.DURATION, fields.PROPOSED_ID),
+        HELD,
+        (give.LEASE_ID,),
+        success=201,
+        waits=True,
     ),
-    run=leasing.lease_container,
-)
-
-CHANGE_CONTAINER_LEASE: Final = Operation(
-    name="Lease Container (change)",
-    id="container_change_lease",
-    methods=("PUT",),
-    resource=Resource.CONTAINER,
-    restype="container",
-    comp="lease",
-    when=(When("x-ms-lease-action", "change"),),
-    permission=permissions.CONTAINER_WRITE,
-    rule=CONTAINER,
-    input=leasing.ChangeLease,
-    accepts=(fields.HELD_ID, fields.NEW_ID),
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_ID),
-    fails=(
-        MISMATCH,
-        ABSENT,
-        errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED,
+    _Action(
+        "renew",
+        leasing.RenewLease,
+        (fields.HELD_ID,),
+        (MISMATCH, errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED),
+        (give.LEASE_ID,),
     ),
-    run=leasing.lease_container,
-)
-
-RELEASE_CONTAINER_LEASE: Final = Operation(
-    name="Lease Container (release)",
-    id="container_release_lease",
-    methods=("PUT",),
-    resource=Resource.CONTAINER,
-    restype="container",
-    comp="lease",
-    when=(When("x-ms-lease-action", "release"),),
-    permission=permissions.CONTAINER_WRITE,
-    rule=CONTAINER,
-    input=leasing.ReleaseLease,
-    accepts=(fields.HELD_ID,),
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED),
-    fails=(MISMATCH,),
-    run=leasing.lease_container,
-)
-
-BREAK_CONTAINER_LEASE: Final = Operation(
-    name="Lease Container (break)",
-    id="container_break_lease",
-    methods=("PUT",),
-    resource=Resource.CONTAINER,
-    restype="container",
-    comp="lease",
-    when=(When("x-ms-lease-action", "break"),),
-    permission=permissions.CONTAINER_BREAK,
-    rule=CONTAINER,
-    input=leasing.BreakLease,
-    accepts=(fields.BREAK_PERIOD,),
-    success=202,
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_TIME),
-    fails=(ABSENT,),
-    run=leasing.lease_container,
-)
-
-ACQUIRE_BLOB_LEASE: Final = Operation(
-    name="Lease Blob (acquire)",
-    id="blob_acquire_lease",
-    methods=("PUT",),
-    resource=Resource.BLOB,
-    comp="lease",
-    when=(When("x-ms-lease-action", "acquire"),),
-    permission=permissions.WRITE,
-    rule=BLOB,
-    waits=True,
-    input=leasing.AcquireLease,
-    accepts=(fields.DURATION, fields.PROPOSED_ID),
-    success=201,
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_ID),
-    fails=(
-        *HELD,
-        errors.PENDING_COPY_OPERATION,
+    _Action(
+        "change",
+        leasing.ChangeLease,
+        (fields.HELD_ID, fields.NEW_ID),
+        (MISMATCH, ABSENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED),
+        (give.LEASE_ID,),
     ),
-    run=leasing.lease_blob,
-)
-
-RENEW_BLOB_LEASE: Final = Operation(
-    name="Lease Blob (renew)",
-    id="blob_renew_lease",
-    methods=("PUT",),
-    resource=Resource.BLOB,
-    comp="lease",
-    when=(When("x-ms-lease-action", "renew"),),
-    permission=permissions.WRITE,
-    rule=BLOB,
-    input=leasing.RenewLease,
-    accepts=(fields.HELD_ID,),
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_ID),
-    fails=(
-        MISMATCH,
-        errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED,
-        errors.PENDING_COPY_OPERATION,
+    _Action("release", leasing.ReleaseLease, (fields.HELD_ID,), (MISMATCH,)),
+    _Action(
+        "break",
+        leasing.BreakLease,
+        (fields.BREAK_PERIOD,),
+        (ABSENT,),
+        (give.LEASE_TIME,),
+        success=202,
     ),
-    run=leasing.lease_blob,
 )
 
-CHANGE_BLOB_LEASE: Final = Operation(
-    name="Lease Blob (change)",
-    id="blob_change_lease",
-    methods=("PUT",),
-    resource=Resource.BLOB,
-    comp="lease",
-    when=(When("x-ms-lease-action", "change"),),
-    permission=permissions.WRITE,
-    rule=BLOB,
-    input=leasing.ChangeLease,
-    accepts=(fields.HELD_ID, fields.NEW_ID),
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_ID),
-    fails=(
-        MISMATCH,
-        ABSENT,
-        errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED,
-        errors.PENDING_COPY_OPERATION,
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What can be leased. `breaks` is the permission that breaking needs instead of `permission`;
+    `fails` are the errors of every action."""
+
+    title: str
+    resource: Resource
+    restype: str | None
+    permission: Permission
+    breaks: Permission
+    rule: Rule
+    run: Callable[..., Awaitable[Any]]
+    fails: tuple[ErrorCode, ...] = ()
+
+
+_KINDS: Final = (
+    _Kind(
+        "Container",
+        Resource.CONTAINER,
+        "container",
+        permissions.CONTAINER_WRITE,
+        permissions.CONTAINER_BREAK,
+        Rule(LeaseUse.NONE, ConditionUse.DATES),
+        leasing.lease_container,
     ),
-    run=leasing.lease_blob,
-)
-
-RELEASE_BLOB_LEASE: Final = Operation(
-    name="Lease Blob (release)",
-    id="blob_release_lease",
-    methods=("PUT",),
-    resource=Resource.BLOB,
-    comp="lease",
-    when=(When("x-ms-lease-action", "release"),),
-    permission=permissions.WRITE,
-    rule=BLOB,
-    input=leasing.ReleaseLease,
-    accepts=(fields.HELD_ID,),
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED),
-    fails=(
-        MISMATCH,
-        errors.PENDING_COPY_OPERATION,
+    _Kind(
+        "Blob",
+        Resource.BLOB,
+        None,
+        permissions.WRITE,
+        permissions.BREAK_LEASE,
+        Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY),
+        leasing.lease_blob,
+        (errors.PENDING_COPY_OPERATION,),
     ),
-    run=leasing.lease_blob,
 )
 
-BREAK_BLOB_LEASE: Final = Operation(
-    name="Lease Blob (break)",
-    id="blob_break_lease",
-    methods=("PUT",),
-    resource=Resource.BLOB,
-    comp="lease",
-    when=(When("x-ms-lease-action", "break"),),
-    permission=permissions.BREAK_LEASE,
-    rule=BLOB,
-    input=leasing.BreakLease,
-    accepts=(fields.BREAK_PERIOD,),
-    success=202,
-    returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, give.LEASE_TIME),
-    fails=(
-        ABSENT,
-        errors.PENDING_COPY_OPERATION,
-    ),
-    run=leasing.lease_blob,
-)
 
-OPERATIONS: Final = (
-    ACQUIRE_CONTAINER_LEASE,
-    RENEW_CONTAINER_LEASE,
-    CHANGE_CONTAINER_LEASE,
-    RELEASE_CONTAINER_LEASE,
-    BREAK_CONTAINER_LEASE,
-    ACQUIRE_BLOB_LEASE,
-    RENEW_BLOB_LEASE,
-    CHANGE_BLOB_LEASE,
-    RELEASE_BLOB_LEASE,
-    BREAK_BLOB_LEASE,
-)
+def _declared(kind: _Kind, action: _Action) -> Operation:
+    return Operation(
+        name=f"Lease {kind.title} ({action.word})",
+        id=f"{kind.title.lower()}_{action.word}_lease",
+        methods=("PUT",),
+        resource=kind.resource,
+        restype=kind.restype,
+        comp="lease",
+        when=(When("x-ms-lease-action", action.word),),
+        permission=kind.breaks if action.word == "break" else kind.permission,
+        rule=kind.rule,
+        waits=action.waits,
+        input=action.input,
+        accepts=action.accepts,
+        success=action.success,
+        returns=(LEASED_ETAG, LEASED_LAST_MODIFIED, *action.returns),
+        fails=(*action.fails, *kind.fails),
+        run=kind.run,
+    )
+
+
+OPERATIONS: Final = tuple(_declared(kind, action) for kind in _KINDS for action in _ACTIONS)

@@ -7,7 +7,7 @@ Container ACL", "Get Blob Service Properties".
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from strongroom.operations.spec import Content, Origin
 from strongroom.semantics import copies, listing
@@ -19,7 +19,7 @@ from strongroom.services.calls import Call
 from strongroom.services.containers import ContainerView
 from strongroom.services.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.list_containers import ContainerPage, ContainerRow, ListContainers
-from strongroom.values import AccessPolicy, BlobKind, rfc1123
+from strongroom.values import AccessPolicy, rfc1123
 from strongroom.wire import list_blobs as blobs_xml
 from strongroom.wire import list_containers as containers_xml
 from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery
@@ -27,12 +27,6 @@ from strongroom.wire.list_containers import ContainerItem
 from strongroom.wire.query import Query
 from strongroom.wire.service_properties_xml import write_service_properties, write_service_stats
 from strongroom.wire.signed_identifiers import write_signed_identifiers
-
-_KINDS: Final = {
-    BlobKind.BLOCK: "BlockBlob",
-    BlobKind.PAGE: "PageBlob",
-    BlobKind.APPEND: "AppendBlob",
-}
 
 
 def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
@@ -70,7 +64,7 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
     if not blob.committed:
         return BlobItem(
             row.name,
-            blob_type=_KINDS[blob.kind],
+            blob_type=blob.kind.type_text,
             lease_status=status,
             lease_state=state,
             lease_duration=duration,
@@ -89,7 +83,7 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         md5=properties.md5,
         cache_control=properties.cache_control,
         disposition=properties.disposition,
-        blob_type=_KINDS[blob.kind],
+        blob_type=blob.kind.type_text,
         access_tier=blob.tier or "Hot",
         access_tier_inferred=blob.tier is None,
         lease_status=status,

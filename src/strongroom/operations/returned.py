@@ -14,18 +14,17 @@ from strongroom.semantics import copies
 from strongroom.semantics import lease as leases
 from strongroom.services.blobs import Download
 from strongroom.services.runner import BlobView
-from strongroom.values import BlobKind, etag_text, iso7, rfc1123
-from strongroom.wire import headers as wire
+from strongroom.values import crc64_text, etag_text, iso7, md5_text, rfc1123
 
 # Results of writes: `etag` and `modified` are stamps.
 ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
 LAST_MODIFIED: Final = Returned("Last-Modified", lambda result: rfc1123(result.modified))
 BODY_MD5: Final = Returned(
-    "Content-MD5", lambda result: None if result.md5 is None else wire.md5_text(result.md5)
+    "Content-MD5", lambda result: None if result.md5 is None else md5_text(result.md5)
 )
 BODY_CRC64: Final = Returned(
     "x-ms-content-crc64",
-    lambda result: None if result.crc64 is None else wire.crc64_text(result.crc64),
+    lambda result: None if result.crc64 is None else crc64_text(result.crc64),
 )
 ENCRYPTED: Final = Returned("x-ms-request-server-encrypted", lambda result: "true")
 LEASE_ID: Final = Returned("x-ms-lease-id", lambda result: result.lease_id)
@@ -38,7 +37,7 @@ COPY_STATUS: Final = Returned("x-ms-copy-status", lambda result: result.copy_sta
 
 BLOCK_CRC64: Final = Returned(
     "x-ms-content-crc64",
-    lambda block: wire.crc64_text(block.crc64) if block.md5 is None else None,
+    lambda block: crc64_text(block.crc64) if block.md5 is None else None,
 )
 PERMANENT: Final = Returned("x-ms-delete-type-permanent", lambda result: "true")
 COMMITTED_ETAG: Final = Returned(
@@ -53,12 +52,6 @@ BLOB_LENGTH: Final = Returned(
 )
 BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.etag))
 BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.blob.modified))
-
-_KINDS: Final = {
-    BlobKind.BLOCK: "BlockBlob",
-    BlobKind.PAGE: "PageBlob",
-    BlobKind.APPEND: "AppendBlob",
-}
 
 
 def blob_metadata(view: BlobView) -> tuple[tuple[str, str], ...]:
@@ -86,7 +79,7 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
         ("Last-Modified", rfc1123(blob.modified)),
         ("ETag", etag_text(blob.etag)),
         ("x-ms-creation-time", rfc1123(blob.created)),
-        ("x-ms-blob-type", _KINDS[blob.kind]),
+        ("x-ms-blob-type", blob.kind.type_text),
         ("Accept-Ranges", "bytes"),
         ("x-ms-server-encrypted", "true"),
     ]
@@ -118,14 +111,14 @@ def _add_properties(result: BlobView | Download, found: list[tuple[str, str]]) -
     stored = properties.md5
     if not isinstance(result, Download) or not result.partial:
         if stored is not None:
-            found.append(("Content-MD5", wire.md5_text(stored)))
+            found.append(("Content-MD5", md5_text(stored)))
         return
     if stored is not None:
-        found.append(("x-ms-blob-content-md5", wire.md5_text(stored)))
+        found.append(("x-ms-blob-content-md5", md5_text(stored)))
     if result.range_md5 is not None:
-        found.append(("Content-MD5", wire.md5_text(result.range_md5)))
+        found.append(("Content-MD5", md5_text(result.range_md5)))
     if result.range_crc64 is not None:
-        found.append(("x-ms-content-crc64", wire.crc64_text(result.range_crc64)))
+        found.append(("x-ms-content-crc64", crc64_text(result.range_crc64)))
     last = result.offset + result.length - 1
     found.append(("Content-Range", f"bytes {result.offset}-{last}/{result.view.blob.size_bytes}"))
 

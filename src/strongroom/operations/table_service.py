@@ -13,7 +13,7 @@ import msgspec
 from strongroom import table_errors
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
-from strongroom.operations import entity, entity_returned, properties, table
+from strongroom.operations import entity, entity_query, entity_returned, properties, table
 from strongroom.operations.endpoint import Addressed, Endpoint, Refusal, xml_refusal
 from strongroom.operations.routes import Routes
 from strongroom.operations.spec import Operation, Resource
@@ -34,6 +34,7 @@ ROUTES: Final = Routes(
         *properties.properties("Table", read_shared_properties),
         *table.OPERATIONS,
         *entity.OPERATIONS,
+        *entity_query.OPERATIONS,
     )
 )
 

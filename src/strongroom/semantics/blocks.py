@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError, invalid_query
+from strongroom.values import BlockListKind
 
 Content = TypeVar("Content")
-
-Kind = Literal["Committed", "Uncommitted", "Latest"]
-"""Where an entry of a block list looks: the name of its XML element."""
 
 
 class Block(msgspec.Struct, Generic[Content], frozen=True, array_like=True):
@@ -75,7 +73,7 @@ def check_staged_count(count: int) -> None:
 
 
 def commit_list(
-    requested: Sequence[tuple[Kind, str]],
+    requested: Sequence[tuple[BlockListKind, str]],
     committed: Iterable[Block[Content]],
     uncommitted: Mapping[bytes, Block[Content]],
 ) -> tuple[Block[Content], ...]:
@@ -92,7 +90,7 @@ def commit_list(
     present: dict[bytes, Block[Content]] = {}
     for block in committed:
         present.setdefault(block.id, block)
-    sources: dict[Kind, Mapping[bytes, Block[Content]]] = {
+    sources: dict[BlockListKind, Mapping[bytes, Block[Content]]] = {
         "Committed": present,
         "Uncommitted": uncommitted,
         "Latest": {**present, **uncommitted},

@@ -55,7 +55,8 @@ class Page(Generic[T]):
     Arguments:
         prefix: only names that begin with it are listed.
         delimiter: names that have it behind the prefix are listed as one `Prefix`; empty = none
-        are. max_results: how many items the page may hold, at least 1.
+            are.
+        max_results: how many items the page may hold, at least 1.
         start: where the page begins (`START`, or a decoded marker).
     """
 

@@ -17,7 +17,6 @@ from strongroom.values import Metadata
 ROOT: Final = "$root"
 SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs", "$blobchangefeed"))
 _CONTAINER_CHARS: Final = (3, 63)
-_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
 _CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Control characters, halves of surrogate pairs, and the private use area.
 _BLOB_ILLEGAL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ue000-\uf8ff]")
@@ -25,11 +24,6 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
 RESERVED_TABLE: Final = "tables"
 _METADATA_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
-
-
-def is_account_name(name: str) -> bool:
-    """3 to 24 lower-case letters and digits."""
-    return _ACCOUNT.fullmatch(name) is not None
 
 
 def is_container_name(name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.errors import StorageError, invalid_header, invalid_query
-from strongroom.values import iso7, ticks_of
+from strongroom.values import ticks_of
 
 DELETE_HEADER: Final = "x-ms-delete-snapshots"
 _TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{7})Z")
@@ -34,11 +34,6 @@ class Deletion:
     snapshots: bool
 
 
-def snapshot_text(ticks: int) -> str:
-    """x-ms-snapshot: `2011-03-09T01:42:34.9360000Z`."""
-    return iso7(ticks)
-
-
 def snapshot_time(text: str, name: str = "snapshot") -> int:
     """The ticks of a snapshot's time as it was given out.
 
@@ -55,11 +50,6 @@ def snapshot_time(text: str, name: str = "snapshot") -> int:
     except ValueError:
         raise invalid_query(name, text, "The value is not the time of a snapshot.") from None
     return ticks_of(moment) + int(found[2])
-
-
-def next_snapshot_time(now: int, last: int | None) -> int:
-    """The time of a new snapshot: `now`, or just after the blob's last one."""
-    return now if last is None else max(now, last + 1)
 
 
 def delete_option(value: str | None) -> DeleteSnapshots | None:
@@ -88,9 +78,3 @@ def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:
     return Deletion(
         base=option is not DeleteSnapshots.ONLY, snapshots=option is not None and has_snapshots
     )
-
-
-def refuse_snapshot(snapshot: str | None) -> None:
-    """Refuse a write to a snapshot. Raises InvalidQueryParameterValue."""
-    if snapshot is not None:
-        raise invalid_query("snapshot", snapshot, "The operation is not allowed on a snapshot.")

@@ -21,8 +21,7 @@ def from_header(value: str) -> Metadata:
     """The tags of `k=v&k2=v2`, percent-encoded, sorted by key.
 
     Raises: StorageError InvalidHeaderValue for more than 10, a key of other than 1..128 characters,
-    a
-        value over 256, a character outside `[A-Za-z0-9 +-./:=_]`, or a key given twice.
+        a value over 256, a character outside `[A-Za-z0-9 +-./:=_]`, or a key given twice.
     """
     found: dict[str, str] = {}
     for pair in value.split("&") if value else ():

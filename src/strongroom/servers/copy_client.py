@@ -28,7 +28,6 @@ from strongroom.semantics.conditions import Conditions
 from strongroom.servers.copy_addresses import SourceHosts, bare
 from strongroom.servers.copy_exchange import BYTES_MAX, Exchange
 from strongroom.services.copy_sources import OpenSource, SourceBroken, cannot_read, check_url
-from strongroom.services.intake import too_large
 from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
 from strongroom.wire import headers as wire
@@ -161,7 +160,7 @@ def _source(exchange: Exchange, conditions: Conditions) -> OpenSource:
         text = "The copy source does not say how long it is."
         raise cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
     if size_bytes is not None and size_bytes > BYTES_MAX:
-        raise too_large(BYTES_MAX)
+        raise errors.body_too_large(BYTES_MAX)
     return OpenSource(
         size_bytes,
         exchange.body(),

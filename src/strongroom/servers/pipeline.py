@@ -17,7 +17,8 @@ from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations import codec
-from strongroom.operations.spec import Operation, Origin
+from strongroom.operations.spec import Operation, Origin, Resource
+from strongroom.servers import batches
 from strongroom.servers.admission import (
     DEFAULT_VERSION,
     Asked,
@@ -27,6 +28,7 @@ from strongroom.servers.admission import (
     is_version,
     read,
 )
+from strongroom.servers.batches import Whole
 from strongroom.services import account
 from strongroom.services.calls import Call
 from strongroom.services.outcomes import BROKEN, refusal_of
@@ -46,7 +48,7 @@ async def respond(context: Context, request: Request) -> Response:
     asked: Asked | None = None
     try:
         asked = read(context, request)
-        response = await _answer(context, asked)
+        response = await _answer(context, asked, request_id)
     except StorageError as error:
         response = _refusal(context, error, request, request_id, asked)
     except BROKEN as error:
@@ -64,9 +66,12 @@ async def respond(context: Context, request: Request) -> Response:
     return response
 
 
-async def _answer(context: Context, asked: Asked) -> Response:
+async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
     claim = identify(context, asked)
     operation, call = await admit(context, asked, claim)
+    if operation.resource is Resource.BATCH:
+        whole = Whole(context, asked, claim, operation, call, _origin(asked), request_id)
+        return await batches.answer(whole, _run)
     result = await _run(context, operation, call, asked.query)
     return codec.encode(operation, result, call, _origin(asked))
 

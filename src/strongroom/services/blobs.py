@@ -16,6 +16,7 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.engines.base import ContentMissing, Partition, Ref
+from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.services import intake
 from strongroom.services.calls import Call, Piece
@@ -248,5 +249,5 @@ async def _with_digests(given: GetBlob, download: Download) -> Download:
         data,
         None,
         hashlib.md5(data, usedforsecurity=False).digest() if given.range_md5 else None,
-        bodies.crc64(data) if given.range_crc64 else None,
+        crc64(data) if given.range_crc64 else None,
     )

@@ -38,7 +38,7 @@ from strongroom.store.records import (
     StagedBlock,
     Upload,
 )
-from strongroom.values import BlobKind, ContentProperties, Metadata
+from strongroom.values import BlobKind, BlockListKind, ContentProperties, Metadata
 
 _PAGE_RECORDS = 1000
 # How many earlier stagings of an id one more replaces; more than one only when some came at once.
@@ -144,7 +144,7 @@ class PutBlockList:
     `digests` and `received` are of the XML: what the client said of it and what arrived.
     """
 
-    blocks: Sequence[tuple[rules.Kind, str]]
+    blocks: Sequence[tuple[BlockListKind, str]]
     properties: ContentProperties = NO_PROPERTIES
     metadata: Metadata = ()
     tier: str | None = None

@@ -15,7 +15,6 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.engines.base import Store
-from strongroom.errors import StorageError
 from strongroom.services.changes import BlobChange
 from strongroom.services.copy_sources import OpenSource, SourceBroken
 from strongroom.store import bodies, records
@@ -176,5 +175,5 @@ class _Feed:
 
 def _too_long(longest: int, is_limit: bool) -> Exception:
     if is_limit:
-        return StorageError(errors.REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(longest)),))
+        return errors.body_too_large(longest)
     return SourceBroken("The copy source sent more than it announced.")

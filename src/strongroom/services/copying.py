@@ -13,7 +13,6 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.clock import guid
-from strongroom.errors import StorageError
 from strongroom.semantics import conditions as conditional
 from strongroom.semantics import copies
 from strongroom.semantics.conditions import Conditions
@@ -93,8 +92,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
     try:
         bytes_max = limits.COPY_FROM_URL_BYTES_MAX
         if (source.size_bytes or 0) > bytes_max:
-            limit = (("MaxLimit", str(bytes_max)),)
-            raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, limit)
+            raise errors.body_too_large(bytes_max)
         wants_md5 = given.source_md5 is not None
         moved = await transfer(services.store, source, md5=wants_md5, bytes_max=bytes_max)
         return await _complete(services, call, source, moved, require_infinite_lease=False)

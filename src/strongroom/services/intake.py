@@ -2,14 +2,12 @@
 committed.
 
 Lives here: what Put Blob, Put Block, Put Block List and the copies share about bodies. Must not
-live
-here: decisions. Source: "Put Blob" and "Put Block", request headers Content-MD5,
+live here: decisions. Source: "Put Blob" and "Put Block", request headers Content-MD5,
 x-ms-content-crc64.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +18,7 @@ from strongroom.services.calls import BodySource, Call
 from strongroom.services.runner import Services
 from strongroom.store import bodies
 from strongroom.store.bodies import Received
+from strongroom.values import crc64_text, md5_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,7 @@ def check_size(body: BodySource, max_bytes: int) -> None:
     Raises: StorageError RequestBodyTooLarge with MaxLimit.
     """
     if body.size_bytes is not None and body.size_bytes > max_bytes:
-        raise too_large(max_bytes)
-
-
-def too_large(max_bytes: int) -> StorageError:
-    """413 RequestBodyTooLarge that tells the bound."""
-    return StorageError(errors.REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(max_bytes)),))
+        raise errors.body_too_large(max_bytes)
 
 
 class Bounded:
@@ -64,7 +58,7 @@ class Bounded:
         async for chunk in self._body:
             count += len(chunk)
             if count > self._max_bytes:
-                raise too_large(self._max_bytes)
+                raise errors.body_too_large(self._max_bytes)
             yield chunk
 
 
@@ -117,8 +111,8 @@ def verify(said: Digests, received: Received) -> None:
             errors.MD5_MISMATCH,
             None,
             (
-                ("UserSpecifiedMd5", base64.b64encode(said.md5).decode()),
-                ("ServerCalculatedMd5", base64.b64encode(received.md5).decode()),
+                ("UserSpecifiedMd5", md5_text(said.md5)),
+                ("ServerCalculatedMd5", md5_text(received.md5)),
             ),
         )
     if said.crc64 is not None and said.crc64 != received.crc64:
@@ -130,8 +124,3 @@ def verify(said: Digests, received: Received) -> None:
                 ("ServerCalculatedCrc64", crc64_text(received.crc64)),
             ),
         )
-
-
-def crc64_text(value: int) -> str:
-    """base64 of the eight bytes, little-endian, as x-ms-content-crc64 has it."""
-    return base64.b64encode(value.to_bytes(8, "little")).decode()

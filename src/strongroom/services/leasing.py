@@ -99,8 +99,9 @@ def after(
     if isinstance(action, BreakLease):
         return leases.break_(lease, action.period_s, now, kind)
     if isinstance(action, AcquireLease):
-        duration_s = leases.require_duration(action.duration_s)
-        return leases.acquire(lease, duration_s, action.proposed_id, fresh_id, now, kind), None
+        return leases.acquire(
+            lease, action.duration_s, action.proposed_id, fresh_id, now, kind
+        ), None
     if given_id is None:
         raise errors.missing_header("x-ms-lease-id")
     if isinstance(action, RenewLease):

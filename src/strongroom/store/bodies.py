@@ -2,7 +2,7 @@
 
 Lives here: receiving a body, turning it into what a commit writes, and reading any body back piece
 by piece. Must not live here: Azure's rules, HTTP. No body is ever held whole, except inline ones.
-Source: CRC-64/NVME as the wire uses it (reference of x-ms-content-crc64).
+Source: "Put Blob", what it says of digests.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
-from awscrt import checksums
 
 from strongroom.engines.base import Contents, Partition, Written
+from strongroom.engines.checksum import crc64
 from strongroom.limits import INLINE_BODY_BYTES_MAX
 from strongroom.store.records import ListedBlock
-from strongroom.values import FileSlice
-
-Piece = bytes | FileSlice
+from strongroom.values import FileSlice, Piece
 
 
 class Source(Protocol):
@@ -50,12 +48,6 @@ class Span:
     content: int
     offset: int
     length: int
-
-
-def crc64(data: bytes, previous: int = 0) -> int:
-    """CRC-64/NVME of `data`, continuing from `previous`."""
-    value: int = checksums.crc64nvme(data, previous)
-    return value
 
 
 def inline_body(data: bytes, md5: bool = True) -> Received:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, Literal, cast
+from typing import Final, cast, get_args
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError
+from strongroom.values import BlockListKind
 from strongroom.wire import xml
 
-Kind = Literal["Committed", "Uncommitted", "Latest"]
 # In a long document, one long tag or text is an attack: a million attributes of one element, or a
 # text that is put together from a thousand pieces, would take a second.
 _LONG_PIECE: Final = re.compile(rb"<[^<]{4096}")
-_KINDS: Final = frozenset(("Committed", "Uncommitted", "Latest"))
+_KINDS: Final = frozenset(get_args(BlockListKind))
 
 
-def read_block_list(body: bytes) -> list[tuple[Kind, str]]:
+def read_block_list(body: bytes) -> list[tuple[BlockListKind, str]]:
     """Kind and base64 id of every entry, in order; the ids are not decoded yet.
 
     Raises: InvalidXmlDocument, BlockListTooLong, RequestBodyTooLarge.
@@ -29,7 +29,7 @@ def read_block_list(body: bytes) -> list[tuple[Kind, str]]:
     is_long = limits.XML_BODY_BYTES_MAX < len(body) <= limits.BLOCK_LIST_BODY_BYTES_MAX
     if is_long and _LONG_PIECE.search(body):
         raise xml.invalid_document("A tag or a text is too long.")
-    entries: list[tuple[Kind, str]] = []
+    entries: list[tuple[BlockListKind, str]] = []
     reader = _Reader(entries)
     xml.parse(body, limits.BLOCK_LIST_BODY_BYTES_MAX, reader.start, reader.end, reader.text)
     return entries
@@ -40,7 +40,7 @@ class _Reader:
 
     __slots__ = ("_depth", "_entries", "_pieces")
 
-    def __init__(self, entries: list[tuple[Kind, str]]) -> None:
+    def __init__(self, entries: list[tuple[BlockListKind, str]]) -> None:
         self._entries = entries
         self._depth = 0
         self._pieces = ""
@@ -56,7 +56,7 @@ class _Reader:
         if self._depth == 2:
             if len(self._entries) == limits.COMMITTED_BLOCKS_MAX:
                 raise StorageError(errors.BLOCK_LIST_TOO_LONG)
-            self._entries.append((cast(Kind, name), self._pieces.strip()))
+            self._entries.append((cast(BlockListKind, name), self._pieces.strip()))
         self._depth -= 1
 
     def text(self, data: str) -> None:

@@ -6,13 +6,9 @@ Code, Message and, behind them, what the code adds.
 
 from __future__ import annotations
 
-from typing import Final
-
 from strongroom.errors import StorageError
 from strongroom.values import iso7
 from strongroom.wire.xml import DECLARATION, escape
-
-CONTENT_TYPE: Final = "application/xml"
 
 
 def error_body(error: StorageError, request_id: str, now: int) -> bytes:

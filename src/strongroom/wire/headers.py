@@ -59,22 +59,12 @@ def md5(value: str) -> bytes:
     return digest
 
 
-def md5_text(digest: bytes) -> str:
-    """A digest as Content-MD5 carries it."""
-    return base64.b64encode(digest).decode("ascii")
-
-
 def crc64(value: str) -> int:
     """The checksum of base64 of eight bytes, least significant first. Raises InvalidCrc64."""
     checksum = _base64(value)
     if checksum is None or len(checksum) != 8:
         raise StorageError(errors.INVALID_CRC64)
     return int.from_bytes(checksum, "little")
-
-
-def crc64_text(checksum: int) -> str:
-    """A checksum as x-ms-content-crc64 carries it."""
-    return base64.b64encode(checksum.to_bytes(8, "little")).decode("ascii")
 
 
 def byte_range(value: str | None) -> ByteRange | None:
@@ -90,14 +80,6 @@ def byte_range(value: str | None) -> ByteRange | None:
 def requested_range(range_: str | None, x_ms_range: str | None) -> ByteRange | None:
     """The range that a read asks for: x-ms-range wins over Range."""
     return byte_range(range_ if x_ms_range is None else x_ms_range)
-
-
-def required_range(name: str, value: str) -> ByteRange:
-    """As `byte_range`, where the range cannot be ignored. Raises InvalidHeaderValue."""
-    found = byte_range(value)
-    if found is None:
-        raise invalid_header(name, value)
-    return found
 
 
 def etags(name: str, value: str) -> tuple[str, ...]:

@@ -126,8 +126,7 @@ def parse(
     Raises: InvalidXmlDocument, RequestBodyTooLarge, and what else the handlers raise.
     """
     if len(body) > max_bytes:
-        extras = (("MaxLimit", str(max_bytes)),)
-        raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, extras)
+        raise errors.body_too_large(max_bytes)
     parser = expat.ParserCreate("UTF-8")
     parser.buffer_text = True
     parser.StartElementHandler = start

@@ -1,0 +1,54 @@
+"""Query Entities' own field and answer: where a page begins, its document, where the next begins.
+
+Lives here: parameters -> positions, pages -> headers and documents. Must not live here: JSON itself
+(wire/odata_documents.py), which entities are in a page (services/query_entities.py). Source: "Query
+Entities", "Query timeout and pagination".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.operations import entity_returned as give
+from strongroom.operations.entity_fields import selected
+from strongroom.operations.spec import Content, Field, Origin
+from strongroom.semantics import table_intervals
+from strongroom.services.calls import Call
+from strongroom.services.query_entities import EntityPage
+from strongroom.wire import continuation, odata_documents
+from strongroom.wire.http import Request
+from strongroom.wire.odata_documents import Place
+from strongroom.wire.query import Query
+
+_PARTITION: Final = continuation.NEXT_PARTITION_KEY
+_ROW: Final = continuation.NEXT_ROW_KEY
+
+
+def _start(request: Request, query: Query) -> table_intervals.Position:
+    found = continuation.decode_keys(query.get(_PARTITION.lower()), query.get(_ROW.lower()))
+    return table_intervals.START if found is None else found
+
+
+START: Final = Field("start", _start, query=(_PARTITION.lower(), _ROW.lower()))
+
+
+def next_page(page: EntityPage) -> give.Headers:
+    """The continuation headers of a page that has a next one."""
+    if page.next is None:
+        return ()
+    partition, row = map(continuation.encode, page.next)
+    return (
+        (f"x-ms-continuation-{_PARTITION}", partition),
+        (f"x-ms-continuation-{_ROW}", row),
+    )
+
+
+def document(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
+    """The document of a page, with the properties that `$select` names."""
+    body = odata_documents.entities(
+        map(give.item_of, page.rows),
+        give.metadata_of(origin),
+        Place(origin.endpoint, call.account, call.container),
+        selected(origin.query),
+    )
+    return Content(body, len(body))

@@ -1,0 +1,229 @@
+"""Query Entities: one page of a table's entities, in the order of their keys.
+
+Lives here: which ranges of keys are read, how far, and where the next page begins. Must not live
+here: the grammar and the meaning of $filter (semantics/), $select and JSON (wire/). Source: "Query
+Entities", "Query timeout and pagination".
+
+What a page tells of one partition was true at one moment: a partition is read at once, as far as
+one read goes, and where that is not far enough, the page ends in it. Where a partition can hold
+only a few matches, by their keys, these entities are read and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from strongroom import limits
+from strongroom.engines.base import Key, Page, Partition, Position, Ref
+from strongroom.semantics import table_intervals
+from strongroom.semantics.entities import Stored
+from strongroom.semantics.table_filter import Expression
+from strongroom.semantics.table_intervals import Interval
+from strongroom.semantics.table_predicate import Candidate, Predicate
+from strongroom.services.calls import Call
+from strongroom.services.entities import EntityRow
+from strongroom.services.places import generation_of
+from strongroom.services.runner import Services
+from strongroom.store import entity_records, keys
+from strongroom.store.records import CorruptRecord
+
+_PAGE_BYTES_MAX: Final = 4 * limits.MIB
+_READ_MOST: Final = 5000
+_READ_LEAST: Final = 500
+# Of what a filter looks at, this much is read for each entity that is wanted.
+_READ_FOR_ONE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEntities:
+    """Input of Query Entities; `start` is the position of the continuation tokens."""
+
+    filter: Expression | None = None
+    top: int = limits.TABLE_RESULTS_MAX
+    start: table_intervals.Position = table_intervals.START
+
+
+class EntityPage(msgspec.Struct, frozen=True):
+    """Result: entities in the order of their keys, and where the next page begins (None = nothing
+    is left). It may be short, or empty, and have a next one."""
+
+    rows: list[EntityRow]
+    next: table_intervals.Position | None
+
+
+async def query_entities(services: Services, call: Call[QueryEntities]) -> EntityPage:
+    """Query Entities: those that match the filter and that the caller's SAS reaches.
+
+    Raises: StorageError TableNotFound, also when it is deleted meanwhile; what authorizing raises.
+    """
+    query = _Query(services, keys.entities(generation_of(call)), call.input)
+    reach = _reach(call)
+    if all(map(Interval.is_point, reach)):
+        await query.read(reach)
+    else:
+        # A crowd of large pages must not be in memory together.
+        async with services.listings:
+            await query.read(reach)
+    # Last: a table that is there now was there all the time, and nothing of it was swept.
+    await services.check_place(call)
+    return EntityPage(query.rows, query.next)
+
+
+def _reach(call: Call[QueryEntities]) -> tuple[Interval, ...]:
+    """The intervals that can hold matches, cut to the SAS and to what earlier pages left."""
+    first, until, bounds = call.input.start, None, call.key_range
+    if bounds is not None and bounds.first is not None:
+        first = max(first, table_intervals.from_key(*bounds.first))
+    if bounds is not None and bounds.last is not None:
+        until = table_intervals.through_key(*bounds.last)
+    return table_intervals.cut(table_intervals.intervals(call.input.filter), first, until)
+
+
+class _Query:
+    """A page under construction.
+
+    Attributes:
+        rows, next: see EntityPage.
+    """
+
+    def __init__(self, services: Services, keyspace: bytes, given: QueryEntities) -> None:
+        self._store = services.store
+        self._keyspace = keyspace
+        self._top = given.top
+        self._predicate = None if given.filter is None else Predicate(given.filter)
+        self._size_bytes = self._scanned = self._scanned_bytes = 0
+        self.rows: list[EntityRow] = []
+        self.next: table_intervals.Position | None = None
+
+    async def read(self, reach: Sequence[Interval]) -> None:
+        """Read intervals until the page is complete, or has read as much as one page may."""
+        for group in table_intervals.by_partition(reach):
+            if self._is_enough():
+                self.next = group[0].first
+            elif all(map(Interval.is_point, group)):
+                await self._read_points(group)
+            else:
+                await self._read_range(Position(*group[0].first), group[-1].until)
+            if self.next is not None:
+                return
+
+    async def _read_points(self, points: Sequence[Interval]) -> None:
+        """Entities of one partition, all as they were at one moment."""
+        found = await self._read_whole([point.first for point in points])
+        self._scanned += len(found)
+        stored = zip(points, found, strict=True)
+        self._take([
+            Candidate(*point.first, one.timestamp, one.fragment)
+            for point, one in stored
+            if one is not None
+        ])  # fmt: skip
+
+    async def _read_whole(self, wanted: list[table_intervals.Position]) -> list[Stored | None]:
+        chunks = [0] * len(wanted)
+        while True:
+            refs = [self._ref(first, Key(False, row)) for first, row in wanted]
+            for (first, row), count in zip(wanted, chunks, strict=True):
+                chunk_keys = (keys.entity_chunk(row, index) for index in range(count))
+                refs.extend(self._ref(first, key) for key in chunk_keys)
+            found = [None if one is None else one.value for one in await self._store.read(refs)]
+            heads = [
+                None if value is None else entity_records.head(value)
+                for value in found[: len(wanted)]
+            ]
+            needed = [0 if head is None else head.chunks for head in heads]
+            if needed != chunks:
+                chunks = needed
+                continue
+            rest = iter([value for value in found[len(wanted) :] if value is not None])
+            return [
+                head and entity_records.whole(head, [next(rest) for _ in range(head.chunks)])
+                for head in heads
+            ]
+
+    def _ref(self, partition: bytes, key: Key) -> Ref:
+        return Ref(Partition(self._keyspace, partition), key)
+
+    async def _read_range(self, first: Position, until: table_intervals.Position | None) -> None:
+        bound = None if until is None else Position(*until)
+        want = self._want()
+        while True:
+            page = await self._store.scan(self._keyspace, first, bound, want)
+            candidates, resume = _whole_entities(page)
+            self._scanned += len(page.faces)
+            self._scanned_bytes += sum(len(face.value) for face in page.faces)
+            taken = self._take(candidates)
+            if self.next is not None or resume is None:
+                return
+            inside = not candidates or candidates[-1].partition_key == resume.partition
+            if inside and not taken and want < _READ_MOST:
+                # The same again, and more of it: what is told of a partition is from one read.
+                want = _READ_MOST
+            elif inside or self._is_enough():
+                if not candidates:
+                    raise CorruptRecord("an entity is larger than what is read at once")
+                self.next = resume
+                return
+            else:
+                first, want = resume, self._want()
+
+    def _want(self) -> int:
+        """How many records to read: one more than is missing, since that tells where the next page
+        begins."""
+        missing = self._top - len(self.rows) + 1
+        if self._predicate is not None:
+            missing = max(missing * _READ_FOR_ONE, _READ_LEAST)
+        return min(missing, _READ_MOST)
+
+    def _is_enough(self) -> bool:
+        return (
+            len(self.rows) >= self._top
+            or self._size_bytes >= _PAGE_BYTES_MAX
+            or self._scanned >= limits.LIST_SCANNED_RECORDS_MAX
+            or self._scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX
+        )
+
+    def _take(self, candidates: list[Candidate]) -> bool:
+        """Add those that match, until the page is full. Returns: whether there were any."""
+        matches = self._matches(candidates)
+        any_taken = False
+        for partition, row, timestamp, fragment in matches:
+            size_bytes = self._size_bytes + len(fragment)
+            full = len(self.rows) >= self._top or size_bytes > _PAGE_BYTES_MAX
+            if full and self.rows:
+                self.next = (partition, row)
+                break
+            self._size_bytes = size_bytes
+            stored = Stored(timestamp, fragment)
+            self.rows.append(EntityRow(partition.decode(), row.decode(), stored))
+            any_taken = True
+        return any_taken
+
+    def _matches(self, candidates: list[Candidate]) -> Iterator[Candidate]:
+        if self._predicate is None:
+            return iter(candidates)
+        selected = self._predicate.select(candidates)
+        return (one for one, match in zip(candidates, selected, strict=True) if match)
+
+
+def _whole_entities(page: Page) -> tuple[list[Candidate], Position | None]:
+    """The entities of a page with all their chunks, and where to go on: at an entity of which only
+    the beginning was in the page."""
+    found: list[Candidate] = []
+    faces = page.faces
+    for at, (partition, key, value, _) in enumerate(faces):
+        # A reader who begins inside of an entity does not see it.
+        if keys.is_entity_chunk(key):
+            continue
+        head = entity_records.head(value)
+        timestamp, chunks, fragment = head
+        if chunks:
+            rest = [face.value for face in faces[at + 1 : at + 1 + chunks]]
+            if len(rest) < chunks and page.resume is not None:
+                return found, Position(partition, key)
+            fragment = entity_records.whole(head, rest).fragment
+        found.append(Candidate(partition, key, timestamp, fragment))
+    return found, page.resume

@@ -1,0 +1,170 @@
+"""A model of one message for the history checker, and a recorder of what clients do with a queue.
+
+Every message of a queue is judged for itself: put once, held by at most one consumer at a time,
+counted exactly, gone for good. A retrieval of several messages is one operation on each of them.
+Receipts are opaque: the model learns them from the answers, and holds a server to it that one is
+never given twice. Source of the rules: Microsoft's "Get Messages", "Update Message", "Delete
+Message". Which message a retrieval picks, and in which order, is not modelled.
+"""
+
+import threading
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from strongroom.testing.linearizability import UNKNOWN, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class PutMessage:
+    """Put it, visible at once: the result is its receipt."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetMessage:
+    """Get it, hidden from then on: the result is `Got`."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMessage:
+    """Make it visible again with `receipt`: the result is the new receipt, or None if refused."""
+
+    receipt: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMessage:
+    """Delete it with `receipt`: the result is whether it was."""
+
+    receipt: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimePasses:
+    """Time passes, more than any retrieval hides a message for; the result is None."""
+
+
+class Got(NamedTuple):
+    """What a retrieval says of a message: its receipt, and how often it has been got."""
+
+    receipt: str
+    dequeued: int
+
+
+class MessageState(NamedTuple):
+    """A message: the receipt that holds (None: no client has seen it), how often it was got,
+    whether it is hidden."""
+
+    receipt: str | None
+    dequeued: int
+    hidden: bool
+
+
+ABSENT: Final = MessageState(None, -1, True)
+"""Not put yet."""
+GONE: Final = MessageState(None, -2, True)
+"""Deleted; nothing brings it back."""
+
+
+class MessageModel:
+    """One message, from its Put to its deletion."""
+
+    def initial(self, object_key: str) -> MessageState:
+        """It is not there at first."""
+        return ABSENT
+
+    def step(self, state: MessageState, call: Hashable, result: Hashable) -> Iterable[MessageState]:
+        """The states after one call; see the calls for what each may answer."""
+        there = state not in (ABSENT, GONE)
+        match call:
+            case TimePasses():
+                # What was got while time was passing may still be hidden after it.
+                return [state, state._replace(hidden=False)] if there else [state]
+            case PutMessage():
+                return [] if state != ABSENT else [MessageState(_receipt(result), 0, False)]
+            case GetMessage():
+                return self._get(state, result) if there and not state.hidden else []
+            case UpdateMessage(receipt):
+                after = MessageState(_receipt(result), state.dequeued, False)
+                return self._use(state, receipt, after, result, result is not None)
+            case DeleteMessage(receipt):
+                return self._use(state, receipt, GONE, result, result is True)
+        raise TypeError(f"not a call on a message: {call!r}")
+
+    def _get(self, state: MessageState, result: Hashable) -> Iterable[MessageState]:
+        if result is UNKNOWN:
+            return [MessageState(None, state.dequeued + 1, True)]
+        if not isinstance(result, Got):
+            raise TypeError(f"not an answer about a message: {result!r}")
+        fits = result.dequeued == state.dequeued + 1 and result.receipt != state.receipt
+        return [MessageState(result.receipt, result.dequeued, True)] if fits else []
+
+    def _use(
+        self,
+        state: MessageState,
+        receipt: str,
+        after: MessageState,
+        result: Hashable,
+        accepted: bool,
+    ) -> Iterable[MessageState]:
+        holds = state not in (ABSENT, GONE) and state.receipt == receipt
+        if result is UNKNOWN:
+            return [after if holds else state]
+        if accepted:
+            return [after] if holds else []
+        return [] if holds else [state]
+
+
+def _receipt(result: Hashable) -> str | None:
+    return result if isinstance(result, str) else None
+
+
+class QueueHistory:
+    """What the clients of a queue saw, recorded by threads as it happens.
+
+    begun = history.begin()
+    ... the request ...
+    history.end("client 7", begun, {message.id: (GetMessage(), Got(receipt, 1))})
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._position = 0
+        self._operations: list[Operation] = []
+        self._keys: set[str] = set()
+
+    def begin(self) -> int:
+        """A request is about to be sent. Returns its position in time."""
+        with self._lock:
+            self._position += 1
+            return self._position
+
+    def end(self, client: str, begun: int, seen: dict[str, tuple[Hashable, Hashable]]) -> None:
+        """Its answer came.
+
+        Arguments:
+            client: who called, for people.
+            begun: what `begin` gave.
+            seen: (call, result) for each message, by its id.
+        """
+        with self._lock:
+            self._position += 1
+            for key, (call, result) in seen.items():
+                self._add(client, key, call, result, begun)
+
+    def time_passed(self, client: str, begun: int) -> None:
+        """Time has passed, for every message that was seen so far."""
+        with self._lock:
+            self._position += 1
+            for key in tuple(self._keys):
+                self._add(client, key, TimePasses(), None, begun)
+
+    def operations(self) -> Sequence[Operation]:
+        """Everything recorded so far."""
+        with self._lock:
+            return tuple(self._operations)
+
+    def _add(self, client: str, key: str, call: Hashable, result: Hashable, begun: int) -> None:
+        number = len(self._operations)
+        self._keys.add(key)
+        self._operations.append(Operation(number, client, key, call, result, begun, self._position))

@@ -1,0 +1,156 @@
+"""Histories of 32 concurrent clients of one queue, checked message by message: put once, held by
+one at a time, counted exactly, gone for good; on both engines."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Hashable, Iterator
+
+import pytest
+
+from strongroom.testing.history import check
+from strongroom.testing.queue_model import (
+    DeleteMessage,
+    GetMessage,
+    Got,
+    MessageModel,
+    PutMessage,
+    QueueHistory,
+    UpdateMessage,
+)
+from tests.conformance.answer import expect
+from tests.conformance.client import Client
+from tests.conformance.crowd import Crowd
+from tests.conformance.messages import Message, delete, get, put, update
+from tests.conformance.running import Running
+
+OPERATIONS = 30
+HIDDEN_S = 600
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def running(
+    request: pytest.FixtureRequest, server: Running, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """A server of each engine."""
+    if request.param == "memory":
+        yield server
+        return
+    own = Running(tmp_path_factory.mktemp("queue-histories") / "data")
+    yield own
+    own.stop()
+
+
+class Actor:
+    """One client: what it holds, and what it does next."""
+
+    def __init__(self, history: QueueHistory, queue: str, client: Client, number: int) -> None:
+        self._history = history
+        self._queue = queue
+        self._client = client
+        self._name = f"client {number}"
+        self._chance = random.Random(number)
+        self._held: list[Message] = []
+
+    def act(self) -> None:
+        """One random operation, recorded."""
+        verbs = [self.put, self.get, self.get]
+        if self._held:
+            verbs += [self.delete, self.update]
+        self._chance.choice(verbs)()
+
+    def put(self) -> None:
+        begun = self._history.begin()
+        made = put(self._client, self._queue)
+        self._end(begun, {made.id: (PutMessage(), made.receipt)})
+        if not self._chance.randrange(3):
+            # Its first receipt holds too, until somebody gets the message.
+            self._held.append(made)
+
+    def get(self) -> None:
+        begun = self._history.begin()
+        wanted = self._chance.randrange(1, 5)
+        found = get(self._client, self._queue, numofmessages=wanted, visibilitytimeout=HIDDEN_S)
+        self._end(
+            begun,
+            {one.id: (GetMessage(), Got(one.receipt or "", one.count or 0)) for one in found},
+        )
+        self._held += found
+
+    def delete(self) -> None:
+        message = self._pick()
+        begun = self._history.begin()
+        answer = delete(self._client, self._queue, message)
+        assert answer.status in (204, 404), answer
+        call = DeleteMessage(message.receipt or "")
+        self._end(begun, {message.id: (call, answer.status == 204)})
+
+    def update(self) -> None:
+        message = self._pick()
+        begun = self._history.begin()
+        answer = update(self._client, self._queue, message, seconds=0)
+        assert answer.status in (204, 404), answer
+        call = UpdateMessage(message.receipt or "")
+        self._end(begun, {message.id: (call, answer.get("x-ms-popreceipt"))})
+
+    def _pick(self) -> Message:
+        # One that is used up may be used again: it must be refused then.
+        chosen = self._chance.randrange(len(self._held))
+        return self._held[chosen] if not self._chance.randrange(4) else self._held.pop(chosen)
+
+    def _end(self, begun: int, seen: dict[str, tuple[Hashable, Hashable]]) -> None:
+        self._history.end(self._name, begun, seen)
+
+
+def test_messages_are_received_once_within_their_visibility(running: Running) -> None:
+    """Q-GET-07, Q-POP-02: one order explains every answer of 32 clients, message by message."""
+    client = running.queues()
+    queue = f"histories-{next(_numbers)}"
+    expect(client.put(f"/{queue}"), 201)
+    history = QueueHistory()
+
+    def act(one: Client, number: int) -> None:
+        actor = Actor(history, queue, one, number)
+        for index in range(OPERATIONS):
+            actor.act()
+            if number == 0 and index % 10 == 9:
+                begun = history.begin()
+                running.advance(HIDDEN_S + 1)
+                history.time_passed("clock", begun)
+
+    with Crowd(client) as crowd:
+        crowd.go(act)
+    operations = history.operations()
+    calls = [operation.call for operation in operations]
+    for kind, least in ((PutMessage, 100), (GetMessage, 100), (DeleteMessage, 30)):
+        assert sum(isinstance(call, kind) for call in calls) > least, kind
+    verdict = check(operations, MessageModel())
+    assert verdict.linearizable, verdict.explain()
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        # Two hold it at once.
+        [(GetMessage(), Got("a", 1)), (GetMessage(), Got("b", 2))],
+        # The count stands still.
+        [(GetMessage(), Got("a", 1)), (UpdateMessage("a"), "b"), (GetMessage(), Got("c", 1))],
+        # A receipt outlives the next one.
+        [(GetMessage(), Got("a", 1)), (UpdateMessage("a"), "b"), (DeleteMessage("a"), True)],
+        # A receipt that holds is refused.
+        [(GetMessage(), Got("a", 1)), (DeleteMessage("a"), False)],
+        # It comes back.
+        [(DeleteMessage("put"), True), (GetMessage(), Got("a", 1))],
+        # The same receipt twice.
+        [(GetMessage(), Got("put", 1))],
+    ],
+)
+def test_a_history_that_is_wrong_is_refused(wrong: list[tuple[Hashable, Hashable]]) -> None:
+    """The check itself."""
+    history = QueueHistory()
+    for call, result in [(PutMessage(), "put"), *wrong]:
+        history.end("client", history.begin(), {"m": (call, result)})
+    assert not check(history.operations(), MessageModel()).linearizable

@@ -1,0 +1,19 @@
+"""What the Celery worker runs; it is told of its broker and where to write by its environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from celery import Celery  # type: ignore[import-untyped]
+
+app = Celery("tasks", broker=os.environ["BROKER"])
+app.conf.task_ignore_result = True
+app.conf.worker_enable_remote_control = False
+
+
+@app.task  # type: ignore[untyped-decorator]
+def note(text: str) -> None:
+    """Append a line."""
+    with Path(os.environ["NOTES"]).open("a", encoding="utf-8") as notes:
+        notes.write(f"{text}\n")
