@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -167,5 +169,85 @@ def test_a_block_in_the_blob_outlives_its_id_staged_anew() -> None:
         await do.stage(on, "b", "1", b"new")
         await swept(on, sweeper)
         assert await do.read(on, "b") == b"old" and await uncommitted(on) == [3]
+
+    run(test)
+
+
+def as_pages_are_read(on: Services, act: Callable[[int], Awaitable[None]]) -> None:
+    """Something happens after each page of staged blocks that a list reads; `act` is given how many
+    pages there were before."""
+    real = on.store.read_range
+    pages = itertools.count()
+
+    async def read_range(
+        partition: Partition, hidden: bool, first: bytes, until: bytes | None, max_records: int
+    ) -> list[Item]:
+        found = await real(partition, hidden, first, until, max_records)
+        if max_records == blocks._PAGE_RECORDS:
+            await act(next(pages))
+        return found
+
+    on.store.read_range = read_range  # type: ignore[method-assign]
+
+
+def test_a_long_list_shows_what_was_staged_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is acknowledged while its pages are read is shown only with all that came before."""
+    monkeypatch.setattr(blocks, "_PAGE_RECORDS", 3)
+
+    async def test() -> None:
+        on, _ = await fresh()
+        for number in range(2, 7):
+            await do.stage(on, "b", str(number), b"x" * number)
+
+        async def stage_two(page: int) -> None:
+            if page == 0:
+                await do.stage(on, "b", "1", b"x")
+                await do.stage(on, "b", "7", b"x" * 7)
+
+        as_pages_are_read(on, stage_two)
+        assert await uncommitted(on) == [1, 2, 3, 4, 5, 6, 7]
+        assert not on.block_lists._taken
+
+    run(test)
+
+
+def test_a_long_list_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_PAGE_RECORDS", 3)
+
+    async def test() -> None:
+        on, _ = await fresh()
+        for number in range(5):
+            await do.stage(on, "b", f"{number:03}", b"x")
+        staging: list[asyncio.Task[None]] = []
+
+        async def stage_one(page: int) -> None:
+            assert page < 100, "the list was not read in all that time"
+            staging.append(asyncio.create_task(do.stage(on, "b", f"{100 + page}", b"y")))
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+        as_pages_are_read(on, stage_one)
+        async with asyncio.timeout(30):
+            assert len(await uncommitted(on)) >= 5
+            await asyncio.gather(*staging)
+        assert not on.block_lists._taken
+
+    run(test)
+
+
+def test_a_short_list_holds_nobody_up() -> None:
+    """One page is of one moment: a block that is staged after it does not matter."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.stage(on, "b", "1", b"x")
+        looks: list[int] = []
+
+        async def stage_one(page: int) -> None:
+            looks.append(page)
+            await do.stage(on, "b", f"{2 + page}", b"xy")
+
+        as_pages_are_read(on, stage_one)
+        assert await uncommitted(on) == [1] and looks == [0]
 
     run(test)

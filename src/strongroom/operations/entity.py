@@ -90,7 +90,7 @@ UPDATE_ENTITY: Final = Operation(
 
 INSERT_OR_REPLACE_ENTITY: Final = Operation(
     name="Insert Or Replace Entity",
-    id="table_update_entity",
+    id="table_insert_or_replace_entity",
     methods=("PUT",),
     resource=Resource.ENTITY,
     permission=permissions.ENTITY_UPSERT,
@@ -123,7 +123,7 @@ MERGE_ENTITY: Final = Operation(
 
 INSERT_OR_MERGE_ENTITY: Final = Operation(
     name="Insert Or Merge Entity",
-    id="table_merge_entity",
+    id="table_insert_or_merge_entity",
     methods=("MERGE", "PATCH"),
     resource=Resource.ENTITY,
     permission=permissions.ENTITY_UPSERT,

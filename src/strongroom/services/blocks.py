@@ -8,6 +8,7 @@ is out of date. Must not live here: which blocks a list names (semantics/blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -200,23 +201,29 @@ async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basi
     committed: tuple[ListedBlock, ...] = ()
     if isinstance(body, Listed):
         committed = await read_list(services, partition, body)
-    return _Basis(body, upload, committed, await _staged(services, partition, upload))
+    staged = await _staged(services, partition, upload)
+    return _Basis(body, upload, committed, staged.blocks)
 
 
-async def _staged(
-    services: Services, partition: Partition, upload: Upload | None
-) -> dict[bytes, StagedBlock]:
-    """The staged blocks of an upload, the latest of each id."""
+class _Staged(NamedTuple):
+    """The staged blocks of an upload, the latest of each id; `at_once` when they were read in one
+    page, and so are what was staged at one moment."""
+
+    blocks: dict[bytes, StagedBlock]
+    at_once: bool
+
+
+async def _staged(services: Services, partition: Partition, upload: Upload | None) -> _Staged:
     found: dict[bytes, StagedBlock] = {}
     if upload is None:
-        return found
-    first, until = keys.staged_range(upload.number)
+        return _Staged(found, True)
+    first, until = begin, _ = keys.staged_range(upload.number)
     while True:
         page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
         for item in page:
             found[keys.staged_id(item.name)] = records.STAGED.decode(item.value)
         if len(page) < _PAGE_RECORDS:
-            return found
+            return _Staged(found, first == begin)
         first = page[-1].name + b"\0"
 
 
@@ -316,21 +323,32 @@ class BlockList:
     uncommitted: tuple[BlockItem, ...] | None
 
 
+class _Overtaken(Stale):
+    """Blocks were staged while several pages of them were read."""
+
+
 async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockList:
     """Get Block List of a blob, also of one that has uncommitted blocks only, or of a snapshot.
+    The uncommitted blocks are those of one moment, however many they are.
 
     Raises: StorageError InternalError (the list is damaged), and what guard_blob raises.
     """
     partition = keys.blob(generation_of(call), call.blob)
     looks = rereading(services, call)
-    while True:
-        view = await services.view_blob(call, (keys.UPLOAD_KEY,), wait=False)
-        looks.saw(view.blob.body)
-        try:
-            return await _lists(services, call, partition, view)
-        except (Stale, ContentMissing) as reason:
-            # Committed or swept while it was read: the present state decides.
-            await looks.again(reason)
+    with ExitStack() as precedence:
+        takes = False
+        while True:
+            view = await services.view_blob(call, (keys.UPLOAD_KEY,), wait=False)
+            looks.saw(view.blob.body)
+            try:
+                return await _lists(services, call, partition, view)
+            except (Stale, ContentMissing) as reason:
+                # Committed or swept while it was read: the present state decides.
+                await looks.again(reason)
+                if isinstance(reason, _Overtaken) and not takes:
+                    # Or it might find for ever that something was staged since.
+                    precedence.enter_context(services.block_lists.take(partition))
+                    takes = True
 
 
 async def _lists(
@@ -360,8 +378,10 @@ async def _uncommitted_items(
     now = records.UPLOAD.of(again)
     if (now and now.number) != (upload and upload.number):
         raise Stale
+    if now != upload and not staged.at_once:
+        raise _Overtaken
     items = (
         BlockItem(rules.block_id_text(block_id), block.size_bytes)
-        for block_id, block in staged.items()
+        for block_id, block in staged.blocks.items()
     )
     return tuple(sorted(items))
