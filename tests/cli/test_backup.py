@@ -10,6 +10,7 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.cli.exits import Exit
+from strongroom.engines.records_sqlite import PAGE_BYTES
 from strongroom.testing import Server
 from strongroom.testing.ports import port_flags
 from tests.cli.command import strongroom
@@ -127,3 +128,43 @@ def test_the_doctor_finds_a_flipped_bit(tmp_path: Path) -> None:
     report = json.loads(strongroom("doctor", data, "--json").out)
     assert not report["whole"]
     assert [finding["problem"] for finding in report["findings"]] == ["its checksum differs"]
+
+
+def broken(data: Path) -> Path:
+    """A data directory whose records are no database any more; their file."""
+    with Server.start(data=data, test_clock=False):
+        """Only that it is there."""
+    records = data / "records.sqlite"
+    records.write_bytes(b"no database " * 1000)
+    return records
+
+
+@pytest.mark.parametrize("command", ["backup", "doctor"])
+def test_records_that_cannot_be_read_are_named(tmp_path: Path, command: str) -> None:
+    records = broken(tmp_path / "data")
+    target = [] if command == "doctor" else [tmp_path / "target"]
+    ran = strongroom(command, tmp_path / "data", *target)
+    assert ran.code == Exit.DATA
+    assert f"{records} cannot be read: file is not a database" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_the_doctor_tells_what_it_found_before_it_could_read_no_further(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Server.start(data=data, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        container = client.create_container("box")
+        for number in range(60):
+            container.upload_blob(f"small{number}", b"x" * 6000)
+    records = data / "records.sqlite"
+    text = bytearray(records.read_bytes())
+    # Beyond the pages that say what the tables are.
+    kept_bytes = 8 * PAGE_BYTES
+    text[kept_bytes:] = b"\xff" * (len(text) - kept_bytes)
+    records.write_bytes(text)
+    ran = strongroom("doctor", data, "--json")
+    assert ran.code == Exit.REFUSED
+    findings = json.loads(ran.out)["findings"]
+    assert {finding["place"] for finding in findings} == {"records.sqlite"}
+    assert len(findings) > 1
+    assert "cannot be read any further" in findings[-1]["problem"]

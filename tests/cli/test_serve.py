@@ -223,6 +223,22 @@ def test_settings_that_cannot_be_used_end_with_3(flags: list[str], words: str) -
     assert "not base64 " not in ran.err
 
 
+def test_in_memory_does_not_go_with_a_data_directory(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    ran = strongroom("serve", "--in-memory", "--data", data, *port_flags())
+    assert ran.code == Exit.USAGE
+    assert "--in-memory keeps nothing; it does not go with --data" in ran.err
+    assert not data.exists()
+
+
+def test_in_memory_overrules_the_data_directory_of_the_environment(tmp_path: Path) -> None:
+    flags = ("--account", "a:a2V5")  # no such account can be, which is looked at later
+    data = tmp_path / "data"
+    ran = strongroom("serve", "--in-memory", *port_flags(), *flags, STRONGROOM_DATA=str(data))
+    assert ran.code == Exit.SETTINGS
+    assert not data.exists()
+
+
 def test_sigterm_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
     body = b"x" * 1000
     with Server.start(data=tmp_path / "data") as server:

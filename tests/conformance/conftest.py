@@ -105,3 +105,16 @@ def table(tables: TableClient) -> str:
     made = tables.post("/Tables", {"TableName": name}, {"Prefer": "return-no-content"})
     assert made.status == 204, made
     return name
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def each_engine(
+    request: pytest.FixtureRequest, server: Running, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """A server of each engine in turn."""
+    if request.param == "memory":
+        yield server
+        return
+    own = Running(tmp_path_factory.mktemp("engine") / "data")
+    yield own
+    own.stop()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
-
-import pytest
 
 from tests.conformance.client import Client
 from tests.conformance.crowd import Crowd
@@ -17,21 +14,9 @@ PRODUCERS, CONSUMERS = 8, 64
 EACH = 25
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def running(
-    request: pytest.FixtureRequest, server: Running, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
-    """A server of each engine."""
-    if request.param == "memory":
-        yield server
-        return
-    own = Running(tmp_path_factory.mktemp("crowd") / "data")
-    yield own
-    own.stop()
-
-
-def test_each_message_has_one_consumer(running: Running) -> None:
+def test_each_message_has_one_consumer(each_engine: Running) -> None:
     """Q-GET-07: nobody gets what another holds; nothing is lost; counts are exact."""
+    running = each_engine
     client = running.queues()
     queue = "crowd"
     assert client.put(f"/{queue}").status == 201

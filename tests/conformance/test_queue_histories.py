@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 import pytest
 
@@ -28,19 +28,6 @@ from tests.conformance.running import Running
 OPERATIONS = 30
 HIDDEN_S = 600
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(params=["memory", "embedded"])
-def running(
-    request: pytest.FixtureRequest, server: Running, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
-    """A server of each engine."""
-    if request.param == "memory":
-        yield server
-        return
-    own = Running(tmp_path_factory.mktemp("queue-histories") / "data")
-    yield own
-    own.stop()
 
 
 class Actor:
@@ -104,8 +91,9 @@ class Actor:
         self._history.end(self._name, begun, seen)
 
 
-def test_messages_are_received_once_within_their_visibility(running: Running) -> None:
+def test_messages_are_received_once_within_their_visibility(each_engine: Running) -> None:
     """Q-GET-07, Q-POP-02: one order explains every answer of 32 clients, message by message."""
+    running = each_engine
     client = running.queues()
     queue = f"histories-{next(_numbers)}"
     expect(client.put(f"/{queue}"), 201)

@@ -164,6 +164,29 @@ def test_no_segment_goes_while_a_backup_holds_them(tmp_path: Path) -> None:
     asyncio.run(prove())
 
 
+def test_the_last_reader_of_a_dead_segment_has_it_removed_after_a_backup(tmp_path: Path) -> None:
+    """The segment is given up while a backup holds the files, and nothing else is left to do."""
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path), compact=True) as store:
+            ids = await _store_bodies(store, range(20))
+            names = set((tmp_path / "data" / "segments").iterdir())
+            pins = [await store.open(content_id) for content_id in ids.values()]
+            await _drop(store, ids, list(range(20)))
+            while await store.compact_once():
+                pass
+            held = FileLock(Layout(str(tmp_path / "data")).backup_lock)
+            while not held.acquire(shared=True):
+                await asyncio.sleep(0.01)
+            for opened in pins:
+                opened.close()
+            assert set((tmp_path / "data" / "segments").iterdir()) >= names
+            held.release()
+            await _until_small(tmp_path, SEGMENT_BYTES)
+
+    asyncio.run(prove())
+
+
 def _hide_oldest_segment(root: Path) -> Callable[[], None]:
     """Put a directory in the place of a segment: opening it works, reading it fails."""
     victim = min((root / "data" / "segments").iterdir(), key=lambda path: path.name)

@@ -7,8 +7,10 @@ import dataclasses
 import pytest
 
 from strongroom.errors import StorageError
+from strongroom.operations import blob_service, queue_service
 from strongroom.operations.blob import GET_BLOB
-from strongroom.operations.blob_service import ENDPOINT, ROUTES
+from strongroom.operations.blob_service import ROUTES
+from strongroom.operations.endpoint import Endpoint
 from strongroom.operations.routes import Ambiguous, Routes
 from strongroom.operations.spec import When
 from strongroom.wire import path, query
@@ -16,19 +18,28 @@ from strongroom.wire.http import Headers
 from tests.operations.transcript import Example, examples
 
 
-@pytest.mark.parametrize("example", examples("blob"), ids=lambda e: f"{e.method} {e.target}")
-def test_every_example_of_the_transcript_is_matched(example: Example) -> None:
+def matched(endpoint: Endpoint, example: Example) -> str:
+    """The operation of a request, or how it is refused."""
     raw_path, _, raw_query = example.target.partition("?")
     asked = query.parse(raw_query or None)
-    addressed = ENDPOINT.address(path.parse("/account" + raw_path, None), asked)
-    assert addressed.target.account == "account"
     try:
-        found = ROUTES.match(
-            example.method, addressed.resource, asked, Headers(example.headers)
-        ).name
+        addressed = endpoint.address(path.parse("/account" + raw_path, None), asked)
+        assert addressed.target.account == "account"
+        headers = Headers(example.headers)
+        return endpoint.routes.match(example.method, addressed.resource, asked, headers).name
     except StorageError as error:
-        found = f"{error.row.status} {error.row.code}"
-    assert found == example.outcome
+        return f"{error.row.status} {error.row.code}"
+
+
+@pytest.mark.parametrize("example", examples("blob"), ids=lambda e: f"{e.method} {e.target}")
+def test_every_example_of_the_transcript_is_matched(example: Example) -> None:
+    assert matched(blob_service.ENDPOINT, example) == example.outcome
+
+
+@pytest.mark.parametrize("example", examples("queue"), ids=lambda e: f"{e.method} {e.target}")
+def test_every_example_of_queues_is_matched(example: Example) -> None:
+    """Q-ADR-01, Q-ADR-05, Q-PEK-02."""
+    assert matched(queue_service.ENDPOINT, example) == example.outcome
 
 
 def test_a_hidden_declaration_is_refused() -> None:

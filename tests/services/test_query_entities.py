@@ -309,6 +309,26 @@ def test_an_entity_that_grows_while_it_is_read_comes_whole() -> None:
     run(test)
 
 
+def test_large_entities_named_by_their_keys_come_a_page_at_a_time() -> None:
+    """T-QRY-10."""
+
+    async def test() -> None:
+        on, store = counted()
+        await create(on)
+        texts = tuple((f"L{number}", LARGE) for number in range(30))
+        names = [f"{number:02}" for number in range(12)]
+        await put(on, [Entity("p", name, 1, texts) for name in names[1:]])
+        either = " or ".join(f"RowKey eq '{name}'" for name in names)
+        wanted = parse(f"PartitionKey eq 'p' and ({either}) and RowKey ne '05'")
+        pages = await all_of(on, QueryEntities(wanted))
+        assert [row for _, row in keys_in(pages)] == [
+            name for name in names if name not in ("00", "05")
+        ]
+        assert [len(page.rows) for page in pages] == [2] * 5 and store.scans == 0
+
+    run(test)
+
+
 def test_a_table_that_goes_while_it_is_read_is_not_there() -> None:
     """T-QRY-12."""
 

@@ -161,6 +161,17 @@ def test_what_is_no_batch_is_refused(text: str, what: str) -> None:
     assert what.strip() in caught.value.message
 
 
+def test_lines_made_to_be_slow_are_read_in_one_pass() -> None:
+    spaces = "A:" + " " * 32_000
+    for line in (f"{spaces}\x00", f"{spaces}b", "POST " + " " * 32_000 + "x y", "a" * 32_000):
+        text = ONE.replace("Prefer", f"{line}\r\nPrefer")
+        assert outcome(lambda text=text: parsed(text)) in ("ok", "400 InvalidInput")  # type: ignore[misc]
+    kind = "multipart/mixed; " + "boundary=" * 7000 + '"'
+    assert outcome(lambda: parsed(ONE, kind)) == "400 InvalidInput"
+    padded = ONE.replace("--changeset_2\r\n", "--changeset_2" + " " * 1_000_000 + "x\r\n")
+    assert outcome(lambda: parsed(padded)) == "400 InvalidInput"
+
+
 @pytest.mark.parametrize(
     "content_type", ["", "application/json", "multipart/mixed", "multipart/form-data; boundary=b"]
 )

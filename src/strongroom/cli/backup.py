@@ -43,7 +43,7 @@ def backup(
     from strongroom.config import ACCOUNTS_FILE_NAME
     from strongroom.engines.backup import backup as back_up
 
-    with refusing(), shown("Copying", quiet) as progress:
+    with refusing(data), shown("Copying", quiet) as progress:
         back_up(data, target, progress)
     if quiet:
         return
@@ -61,20 +61,24 @@ def restore(
     """See RESTORE_HELP."""
     from strongroom.engines.backup import restore as put_back
 
-    with refusing(), shown("Restoring", quiet) as progress:
+    with refusing(source), shown("Restoring", quiet) as progress:
         put_back(source, target, progress)
     if not quiet:
         typer.echo(f"{target} is ready: strongroom serve --data {target}")
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
-    """Turn what is wrong with a directory into one line and exit code 4."""
+def refusing(directory: Path) -> Iterator[None]:
+    """Turn what is wrong with a data directory or backup into one line and exit code 4."""
     import apsw
 
     from strongroom.engines.base import EngineError
+    from strongroom.engines.directory import RECORDS_NAME
 
     try:
         yield
-    except (EngineError, OSError, apsw.Error) as error:
+    except (EngineError, OSError) as error:
         fail(Exit.DATA, str(error))
+    except apsw.Error as error:
+        # It says what is wrong, but not with which file.
+        fail(Exit.DATA, f"{directory / RECORDS_NAME} cannot be read: {error}")

@@ -7,14 +7,19 @@ store/integrity.py).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strongroom.cli.backup import refusing
 from strongroom.cli.exits import Exit
 from strongroom.cli.progress import shown
+
+if TYPE_CHECKING:
+    from strongroom.engines.check import Finding, Inspection
+    from strongroom.store.integrity import Integrity, Progress
 
 HELP = """
 Check that a data directory or a backup is whole.
@@ -38,10 +43,10 @@ def doctor(
     from strongroom.engines.check import Inspection
     from strongroom.store.integrity import Integrity
 
-    with refusing(), Inspection(directory) as inspection:
+    with refusing(directory), Inspection(directory) as inspection:
         integrity = Integrity(inspection)
         with shown("Checking", as_json) as progress:
-            findings = [*inspection.findings(), *integrity.findings(progress)]
+            findings = list(_findings(inspection, integrity, progress))
     counts = integrity.counts()
     if as_json:
         report = {
@@ -59,3 +64,19 @@ def doctor(
         typer.echo(f"{directory}: {verdict} ({held})")
     if findings:
         raise typer.Exit(Exit.REFUSED.value)
+
+
+def _findings(
+    inspection: Inspection, integrity: Integrity, progress: Progress | None
+) -> Iterator[Finding]:
+    """Everything that is wrong, as far as it can be read."""
+    import apsw
+
+    from strongroom.engines.check import Finding
+    from strongroom.engines.directory import RECORDS_NAME
+
+    try:
+        yield from inspection.findings()
+        yield from integrity.findings(progress)
+    except apsw.Error as error:
+        yield Finding(RECORDS_NAME, f"it cannot be read any further: {error}")

@@ -63,6 +63,7 @@ Format = Annotated[Literal["text", "json"], typer.Option(help="Form of the log o
 
 
 def serve(
+    context: typer.Context,
     data: Annotated[Path, typer.Option(help=_DATA, envvar="STRONGROOM_DATA")] = Path(
         "strongroom-data"
     ),
@@ -109,6 +110,8 @@ def serve(
     """See HELP."""
     from strongroom.config import ConfigError, Settings, account_sources
 
+    if in_memory and _was_typed(context, "data"):
+        fail(Exit.USAGE, "--in-memory keeps nothing; it does not go with --data")
     kept = None if in_memory else data
     try:
         sources = account_sources(account or (), accounts_file, kept, os.environ)
@@ -131,6 +134,12 @@ def serve(
         log_format=log_format,
     )
     run(settings)
+
+
+def _was_typed(context: typer.Context, name: str) -> bool:
+    """Whether a flag stands in the command, not only in the environment."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | SelfMade | None:

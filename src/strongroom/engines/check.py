@@ -16,7 +16,7 @@ from typing import Final
 
 from strongroom.engines.base import ContentMissing, Record, Ref
 from strongroom.engines.checksum import crc64
-from strongroom.engines.directory import FileLock, Layout
+from strongroom.engines.directory import RECORDS_NAME, FileLock, Layout
 from strongroom.engines.records_sqlite import Location, Reader
 
 _PIECE_BYTES: Final = 1024 * 1024
@@ -63,9 +63,11 @@ class Inspection:
 
     def close(self) -> None:
         """Let go of the snapshot. Idempotent."""
-        self._reader.release()
-        self._reader.close()
-        self._lock.release()
+        try:
+            self._reader.release()
+            self._reader.close()
+        finally:
+            self._lock.release()
 
     def content_ids(self) -> Iterator[int]:
         """The ids of all contents, ascending."""
@@ -85,7 +87,7 @@ class Inspection:
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong with the records' file, the segments, and the contents."""
         for problem in self._reader.findings():
-            yield Finding("records.sqlite", problem)
+            yield Finding(RECORDS_NAME, problem)
         for segment_id, live_bytes, end, noted_bytes, _ in self._reader.segment_sums():
             yield from self._segment_findings(segment_id, live_bytes, end, noted_bytes)
 

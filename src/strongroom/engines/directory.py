@@ -22,6 +22,7 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.files import Files, is_no_space, write_file
 
 FORMAT_VERSION: Final = "1"
+RECORDS_NAME: Final = "records.sqlite"
 BALLAST_BYTES: Final = 32 * 1024 * 1024
 
 _PRODUCT: Final = "strongroom"
@@ -110,7 +111,7 @@ class Layout:
 
     @property
     def records(self) -> str:
-        return os.path.join(self.path, "records.sqlite")
+        return os.path.join(self.path, RECORDS_NAME)
 
     @property
     def segments(self) -> str:
@@ -278,7 +279,7 @@ class DataDirectory:
         """Start, or start again, to create the directory: nothing in it has been acknowledged."""
         self.is_new = True
         for name in sorted(os.listdir(self.layout.path)):
-            if name.startswith("records.sqlite") or name in {_UNFINISHED, "ballast"}:
+            if name.startswith(RECORDS_NAME) or name in {_UNFINISHED, "ballast"}:
                 self.files.unlink(os.path.join(self.layout.path, name))
         text = Format(test_clock=self._test_clock).text()
         write_file(self.files, self.layout.unfinished, text.encode())

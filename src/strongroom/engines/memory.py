@@ -38,6 +38,8 @@ from strongroom.engines.watchers import Watchers
 from strongroom.values import FileSlice
 
 T = TypeVar("T")
+K = TypeVar("K")
+N = TypeVar("N", bytes, Position)
 
 _OPTIMISTIC_ATTEMPTS: Final = 8
 _PIECE_BYTES: Final = 256 * 1024
@@ -57,8 +59,9 @@ class MemoryStore:
         self._clock = clock
         self._time = StoreTime(clock)
         self._records: dict[Partition, dict[Key, Record]] = {}
-        # Per keyspace, where its face records are, in order.
+        # Per keyspace, where its face records are, in order; per partition, its hidden keys.
         self._order: dict[bytes, list[Position]] = {}
+        self._hidden: dict[Partition, list[bytes]] = {}
         self._adopted: dict[int, bytes] = {}
         self._written: dict[int, bytes] = {}
         self._size_bytes = 0
@@ -159,19 +162,13 @@ class MemoryStore:
             self._size_bytes += len(value)
         elif not records:
             del self._records[partition]
-        if not key.hidden and (before is None) != (value is None):
-            self._reorder(partition, key.name, value is not None)
-
-    def _reorder(self, partition: Partition, name: bytes, present: bool) -> None:
-        order = self._order.setdefault(partition.keyspace, [])
-        position = Position(partition.name, name)
-        index = bisect.bisect_left(order, position)
-        if present:
-            order.insert(index, position)
+        if (before is None) == (value is None):
             return
-        del order[index]
-        if not order:
-            del self._order[partition.keyspace]
+        if key.hidden:
+            _reorder(self._hidden, partition, key.name, value is not None)
+        else:
+            position = Position(partition.name, key.name)
+            _reorder(self._order, partition.keyspace, position, value is not None)
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""
@@ -191,12 +188,19 @@ class MemoryStore:
         """See Engine.read_range."""
         self._check_serving()
         check_partition(partition)
-        found = [
-            Item(key.name, record.value, record.version)
-            for key, record in self._records.get(partition, {}).items()
-            if key.hidden == hidden and first <= key.name and (until is None or key.name < until)
-        ]
-        return sorted(found)[: max(0, max_records)]
+        records = self._records.get(partition, {})
+        if hidden:
+            order = self._hidden.get(partition, [])
+        else:
+            order = sorted(key.name for key in records if not key.hidden)
+        start = bisect.bisect_left(order, first)
+        found = []
+        for name in order[start : start + max(0, max_records)]:
+            if until is not None and name >= until:
+                break
+            record = records[Key(hidden, name)]
+            found.append(Item(name, record.value, record.version))
+        return found
 
     async def scan(
         self,
@@ -321,6 +325,7 @@ class MemoryStore:
         after = MemoryStore(self._clock, self.capacity_bytes)
         after._time = StoreTime(self._clock, max(self._time.now(), self._last_stamp))
         after._records, after._order, after._adopted = self._records, self._order, self._adopted
+        after._hidden = self._hidden
         after._size_bytes = self._size_bytes - sum(map(len, self._written.values()))
         after._last_stamp, after._last_content = self._last_stamp, self._last_content
         return after
@@ -341,6 +346,18 @@ class MemoryStore:
     def _stamp(self) -> int:
         self._last_stamp = max(self._time.now(), self._last_stamp + 1)
         return self._last_stamp
+
+
+def _reorder(orders: dict[K, list[N]], place: K, name: N, present: bool) -> None:
+    """Let a name be, or no longer be, in the order of its place."""
+    order = orders.setdefault(place, [])
+    index = bisect.bisect_left(order, name)
+    if present:
+        order.insert(index, name)
+        return
+    del order[index]
+    if not order:
+        del orders[place]
 
 
 class MemoryContent:

@@ -365,7 +365,8 @@ class Reader:
     def release(self) -> None:
         """End the snapshot."""
         if self._connection.in_transaction:
-            self._execute("COMMIT")
+            # Not a commit, which would fail on damage that was found meanwhile.
+            self._connection.execute("ROLLBACK")
 
     def segment_sums(self) -> list[tuple[int, int, int, int, bool]]:
         """(segment, sum of lengths, furthest end, live_bytes as noted, sealed) of every segment."""
@@ -389,10 +390,11 @@ class Reader:
             for row in self._connection.cursor().execute(_ALL[hidden]):
                 yield Ref(Partition(row[0], row[1]), Key(hidden, row[2])), Record(row[3], row[4])
 
-    def findings(self) -> list[str]:
-        """What SQLite itself finds wrong."""
-        rows = self._execute("PRAGMA integrity_check").fetchall()
-        return [str(row[0]) for row in rows if row[0] != "ok"]
+    def findings(self) -> Iterator[str]:
+        """What SQLite itself finds wrong, until it can read no further. Raises apsw.Error."""
+        for (problem,) in self._execute("PRAGMA integrity_check"):
+            if problem != "ok":
+                yield str(problem)
 
     def copy_to(self, path: str) -> None:
         """Copy the whole database, as this connection sees it, to a new file."""

@@ -15,7 +15,15 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import errors
-from strongroom.engines.base import COMMIT_BYTES_MAX, Commit, Record, Ref, Step, Write
+from strongroom.engines.base import (
+    COMMIT_BYTES_MAX,
+    COMMIT_WRITES_MAX,
+    Commit,
+    Record,
+    Ref,
+    Step,
+    Write,
+)
 from strongroom.errors import StorageError
 from strongroom.semantics import entities
 from strongroom.semantics.entities import Change, Property, Stored, Wanted
@@ -26,6 +34,7 @@ from strongroom.store import entity_records, keys
 
 # What a commit holds beside the entities' own bytes: their keys, and a margin.
 _COMMIT_RESERVE_BYTES: Final = 1024 * 1024
+_TOO_MANY_WRITES: Final = "The entities are too large to be replaced or removed at once."
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +208,8 @@ class _Transaction:
             except StorageError as error:
                 raise PartFailed(index, error) from None
             writes.extend(_writes(self.heads[index], values, heads[index]))
+            if len(writes) > COMMIT_WRITES_MAX:
+                raise PartFailed(index, entities.invalid(_TOO_MANY_WRITES))
             results.append(EntityWritten(*self._keys[index], after, call.input.echo))
         return Commit(results, (Step(self.heads[0].partition, tuple(writes)),))
 

@@ -11,6 +11,7 @@ only a few matches, by their keys, these entities are read and nothing else.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,6 +30,7 @@ from strongroom.services.entities import EntityRow
 from strongroom.services.places import generation_of
 from strongroom.services.runner import Services
 from strongroom.store import entity_records, keys
+from strongroom.store.entity_records import EntityHead
 from strongroom.store.records import CorruptRecord
 
 _PAGE_BYTES_MAX: Final = 4 * limits.MIB
@@ -36,6 +38,7 @@ _READ_MOST: Final = 5000
 _READ_LEAST: Final = 500
 # Of what a filter looks at, this much is read for each entity that is wanted.
 _READ_FOR_ONE: Final = 5
+_JUDGED_AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +115,17 @@ class _Query:
                 return
 
     async def _read_points(self, points: Sequence[Interval]) -> None:
-        """Entities of one partition, all as they were at one moment."""
-        found = await self._read_whole([point.first for point in points])
+        """Entities of one partition, all as they were at one moment: as many as fit into a page."""
+        wanted = [point.first for point in points]
+        found = await self._read_whole(wanted)
         self._scanned += len(found)
-        stored = zip(points, found, strict=True)
         self._take([
-            Candidate(*point.first, one.timestamp, one.fragment)
-            for point, one in stored
+            Candidate(*position, one.timestamp, one.fragment)
+            for position, one in zip(wanted, found, strict=False)
             if one is not None
         ])  # fmt: skip
+        if self.next is None and len(found) < len(wanted):
+            self.next = wanted[len(found)]
 
     async def _read_whole(self, wanted: list[table_intervals.Position]) -> list[Stored | None]:
         chunks = [0] * len(wanted)
@@ -134,15 +139,11 @@ class _Query:
                 None if value is None else entity_records.head(value)
                 for value in found[: len(wanted)]
             ]
-            needed = [0 if head is None else head.chunks for head in heads]
-            if needed != chunks:
-                chunks = needed
-                continue
-            rest = iter([value for value in found[len(wanted) :] if value is not None])
-            return [
-                head and entity_records.whole(head, [next(rest) for _ in range(head.chunks)])
-                for head in heads
-            ]
+            needed = _fitting([head.chunks if head else 0 for head in heads])
+            if needed == chunks:
+                rest = iter([value for value in found[len(wanted) :] if value is not None])
+                return [head and _joined(head, rest) for head in heads]
+            wanted, chunks = wanted[: len(needed)], needed
 
     def _ref(self, partition: bytes, key: Key) -> Ref:
         return Ref(Partition(self._keyspace, partition), key)
@@ -155,7 +156,7 @@ class _Query:
             candidates, resume = _whole_entities(page)
             self._scanned += len(page.faces)
             self._scanned_bytes += sum(len(face.value) for face in page.faces)
-            taken = self._take(candidates)
+            taken = await self._take_all(candidates)
             if self.next is not None or resume is None:
                 return
             inside = not candidates or candidates[-1].partition_key == resume.partition
@@ -186,6 +187,17 @@ class _Query:
             or self._scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX
         )
 
+    async def _take_all(self, candidates: list[Candidate]) -> bool:
+        """As `_take`, with turns for others in between: a filter may be a hundred comparisons."""
+        any_taken = False
+        for at in range(0, len(candidates), _JUDGED_AT_ONCE):
+            if at:
+                await asyncio.sleep(0)
+            any_taken |= self._take(candidates[at : at + _JUDGED_AT_ONCE])
+            if self.next is not None:
+                break
+        return any_taken
+
     def _take(self, candidates: list[Candidate]) -> bool:
         """Add those that match, until the page is full. Returns: whether there were any."""
         matches = self._matches(candidates)
@@ -207,6 +219,20 @@ class _Query:
             return iter(candidates)
         selected = self._predicate.select(candidates)
         return (one for one, match in zip(candidates, selected, strict=True) if match)
+
+
+def _fitting(chunks: list[int]) -> list[int]:
+    """The first of these numbers of chunks that a page has room for; at least one."""
+    total = 0
+    for at, count in enumerate(chunks):
+        total += count
+        if total > _PAGE_BYTES_MAX // entity_records.CHUNK_BYTES_MAX and at:
+            return chunks[:at]
+    return chunks
+
+
+def _joined(head: EntityHead, chunks: Iterator[bytes]) -> Stored:
+    return entity_records.whole(head, [next(chunks) for _ in range(head.chunks)])
 
 
 def _whole_entities(page: Page) -> tuple[list[Candidate], Position | None]:

@@ -8,6 +8,7 @@ returned, and an epoch that has ended is not looked at.
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -20,6 +21,8 @@ from strongroom.store import keys, message_records, records
 from strongroom.store.records import Job
 
 _PAGE_RECORDS: Final = 200
+# How often a look is made again because something was put meanwhile, before it is left for later.
+_OVERTAKEN_MAX: Final = 4
 
 
 async def sweep_messages(services: Services, removal: Removal, job: Job, stamp: int) -> None:
@@ -67,6 +70,14 @@ async def _forget_job(removal: Removal, epoch: int, item: Item) -> None:
         await removal.add(job.partition, (job.key,))
 
 
+class _Outcome(enum.Enum):
+    """How one commit of removals went."""
+
+    DONE = "done"
+    MORE = "there is more to remove"
+    OVERTAKEN = "something was put meanwhile"
+
+
 class _Expired(NamedTuple):
     """One look at an epoch's expiries: what is to go, when the next one is due (0 = none is left),
     and the ledger's version before the look."""
@@ -85,12 +96,15 @@ async def expire_messages(services: Services, job: Job, due: int, pause_s: float
         pause_s: how long requests go first after each commit.
     """
     partition = keys.message_partition(job.generation, job.epoch)
-    more = True
-    while more:
+    overtaken = 0
+    while True:
         look = await _look(services, partition)
         if look is None:
             return
-        more = await _remove(services, job, partition, look, due)
+        outcome = await _remove(services, job, partition, look, due, overtaken < _OVERTAKEN_MAX)
+        if outcome is _Outcome.DONE:
+            return
+        overtaken += outcome is _Outcome.OVERTAKEN
         await asyncio.sleep(pause_s)
 
 
@@ -108,26 +122,36 @@ async def _look(services: Services, partition: Partition) -> _Expired | None:
 
 
 async def _remove(
-    services: Services, job: Job, partition: Partition, look: _Expired, due: int
-) -> bool:
-    """Remove what a look has found. Returns whether there is more of it."""
+    services: Services,
+    job: Job,
+    partition: Partition,
+    look: _Expired,
+    due: int,
+    may_look_again: bool,
+) -> _Outcome:
+    """Remove what a look has found, and order the next job when that was all."""
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[_Outcome]:
         ledger = message_records.LEDGER.of(found[0])
         if ledger is None or found[0] is None or ledger.due != due:
-            return Commit(False)
+            return Commit(_Outcome.DONE)
         change = MessagesChange(job.generation, job.epoch, stamp, ledger)
         for item, record in zip(look.items, found[1:], strict=True):
             # One that was moved meanwhile has another place, read here; one that is gone, none.
             if record is not None:
                 expiry = message_records.EXPIRY.decode(record.value)
                 change.remove_expired(Key(True, item.name), expiry)
-        if not look.more:
-            soon = stamp + SWEEP_PAUSE_TICKS
-            unseen = found[0].version != look.ledger_version
-            # What was put since the look may expire before what the look has seen.
-            change.sweep_at(soon if unseen else look.next_due and max(look.next_due, soon))
-        return Commit(look.more, change.steps())
+        outcome = _Outcome.MORE if look.more else _Outcome.DONE
+        # What was put since the look may expire before what the look has seen.
+        overtaken = found[0].version != look.ledger_version
+        soon = stamp + SWEEP_PAUSE_TICKS
+        if not look.more and overtaken and may_look_again:
+            outcome = _Outcome.OVERTAKEN
+        elif not look.more and overtaken:
+            change.sweep_at(soon)
+        elif not look.more:
+            change.sweep_at(look.next_due and max(look.next_due, soon))
+        return Commit(outcome, change.steps())
 
     reads = [Ref(partition, keys.LEDGER_KEY)]
     reads += [Ref(partition, Key(True, item.name)) for item in look.items]

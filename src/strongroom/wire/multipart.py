@@ -25,11 +25,13 @@ from strongroom.errors import StorageError
 Fields = tuple[tuple[str, str], ...]
 
 _BOUNDARY_CHARS_MAX: Final = 70
+_CONTENT_TYPE_CHARS_MAX: Final = 512
 _FIELDS_MAX: Final = 64
 _LINE_BYTES_MAX: Final = 32 * 1024
 _BOUNDARY: Final = re.compile(r'boundary\s*=\s*(?:"([^"]+)"|([^\s;",]+))\s*(?:;|$)', re.IGNORECASE)
 _BOUNDARY_TEXT: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]*[0-9A-Za-z'()+_,./:=?-]")
-_FIELD: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) +([^\x00-\x20\x7f]+)(?: +HTTP/1\.[01])?[ \t]*")
 _BLANK_LINES: Final = re.compile(rb"(?:\r?\n)*")
 
@@ -97,7 +99,7 @@ def _boundary(content_type: str) -> str:
     """The boundary parameter of a multipart/mixed type."""
     if not _is(content_type, "multipart/mixed"):
         raise _invalid("The Content-Type of a batch must be multipart/mixed.")
-    found = _BOUNDARY.search(content_type)
+    found = _BOUNDARY.search(content_type[:_CONTENT_TYPE_CHARS_MAX])
     text = (found[1] or found[2]) if found else ""
     if len(text) > _BOUNDARY_CHARS_MAX or _BOUNDARY_TEXT.fullmatch(text) is None:
         raise _invalid("The Content-Type multipart/mixed needs a boundary of 1 to 70 characters.")
@@ -137,11 +139,12 @@ def _read_fields(text: bytes, at: int) -> tuple[Fields, bytes]:
         line, at = _line(text, at)
         if not line:
             return tuple(fields), text[at:]
-        found = _FIELD.fullmatch(line)
-        if found is None or len(fields) == _FIELDS_MAX:
-            what = f"'{_shown(line)}' is no header field" if found is None else "too many fields"
-            raise _invalid(f"In a part of the batch: {what}.")
-        fields.append((found[1], found[2].rstrip()))
+        name, colon, value = line.partition(":")
+        if not colon or _NAME.fullmatch(name) is None or _CONTROL.search(value):
+            raise _invalid(f"In a part of the batch: '{_shown(line)}' is no header field.")
+        if len(fields) == _FIELDS_MAX:
+            raise _invalid("In a part of the batch: too many fields.")
+        fields.append((name, value.strip(" \t")))
     return tuple(fields), b""
 
 

@@ -1,0 +1,108 @@
+"""What may stand together in an entity group transaction, on a store in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from strongroom.auth.request import Service
+from strongroom.engines.base import COMMIT_WRITES_MAX, Commit, Step, Write
+from strongroom.semantics.entities import Change, Stored
+from strongroom.services import tables, transactions
+from strongroom.services.calls import Call
+from strongroom.services.entities import EntityDocument, PartFailed, WriteEntity
+from strongroom.services.query_entities import QueryEntities, query_entities
+from strongroom.services.runner import Services
+from strongroom.services.tables import CreateTable
+from strongroom.store import entity_records, keys
+from tests.services.container_calls import ACCOUNT, call, run, services
+
+
+async def create(on: Services, name: str) -> None:
+    asked = replace(call(CreateTable(name), container=name), service=Service.TABLE)
+    await tables.create_table(on, asked)
+
+
+async def part(
+    on: Services, change: Change, table: str, partition_key: str, row_key: str
+) -> Call[Any]:
+    place = await on.place(Service.TABLE, ACCOUNT, table)
+    document = EntityDocument(partition_key, row_key)
+    asked = call(WriteEntity(change, document), container=table, place=place)
+    return replace(asked, service=Service.TABLE)
+
+
+async def attempt(
+    on: Services, *asked: tuple[str, str, str], change: Change = Change.INSERT
+) -> tuple[int, str]:
+    """(number, code) of the part that is refused."""
+    calls = [await part(on, change, *one) for one in asked]
+    with pytest.raises(PartFailed) as failed:
+        await transactions.transact(on, replace(call(), input=calls))
+    return failed.value.index, failed.value.error.row.code
+
+
+async def names(on: Services, table: str) -> list[str]:
+    place = await on.place(Service.TABLE, ACCOUNT, table)
+    asked = replace(call(QueryEntities(), container=table, place=place), service=Service.TABLE)
+    return [row.row_key for row in (await query_entities(on, asked)).rows]
+
+
+P, Q = "CommandsInBatchActOnDifferentPartitions", "InvalidDuplicateRow"
+TABLE = [
+    ([("Tasks", "p", "a"), ("Tasks", "q", "b")], (1, P)),
+    ([("Tasks", "p", "a"), ("Tasks", "p", "b"), ("Others", "p", "c")], (2, P)),
+    ([("Tasks", "p", "a"), ("Tasks", "p", "b"), ("tasks", "p", "a")], (2, Q)),
+    # What is wrong with a part by itself, in the order of the parts.
+    ([("Tasks", "p", "a"), ("Tasks", "p", "b/c"), ("Tasks", "q", "d")], (1, "OutOfRangeInput")),
+    ([("Tasks", "p", "a"), ("Tasks", "q", "d"), ("Tasks", "p", "b/c")], (1, P)),
+    ([("Nothing", "p", "a"), ("Nothing", "p", "b")], (0, "TableNotFound")),
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), TABLE)
+def test_what_may_not_stand_together(
+    asked: list[tuple[str, str, str]], expected: tuple[int, str]
+) -> None:
+    """T-BAT-05, T-BAT-06, T-BAT-07."""
+
+    async def test() -> None:
+        on = services()
+        await create(on, "Tasks")
+        await create(on, "Others")
+        assert await attempt(on, *asked) == expected
+        assert await names(on, "Tasks") == await names(on, "Others") == []
+
+    run(test)
+
+
+def test_more_records_than_one_commit_takes_are_refused() -> None:
+    """T-BAT-04."""
+
+    async def test() -> None:
+        on = services()
+        await create(on, "Tasks")
+        place = await on.place(Service.TABLE, ACCOUNT, "Tasks")
+        assert place is not None
+        values = entity_records.encode(Stored(1, b"x" * (255 * entity_records.CHUNK_BYTES_MAX)))
+        rows = [str(number) for number in range(1 + COMMIT_WRITES_MAX // len(values))]
+        for row in rows:
+            ref = keys.entity(place.generation, "p", row)
+            chunks = (keys.entity_chunk(ref.key.name, index) for index in range(len(values) - 1))
+            writes = map(Write, (ref.key, *chunks), values)
+            for write in writes:
+                step = Step(ref.partition, (write,))
+                await on.store.update(ref.partition, [], _commit(step))
+        asked = [("Tasks", "p", row) for row in rows]
+        refused = await attempt(on, *asked, change=Change.INSERT_OR_REPLACE)
+        assert refused == (len(rows) - 1, "InvalidInput")
+        few = [await part(on, Change.INSERT_OR_REPLACE, *one) for one in asked[:-1]]
+        assert len(await transactions.transact(on, replace(call(), input=few))) == len(few)
+
+    run(test)
+
+
+def _commit(step: Step) -> Any:
+    return lambda found, stamp: Commit(None, (step,))
