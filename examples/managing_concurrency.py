@@ -1,4 +1,4 @@
-"""Managing concurrency: optimistic, pessimistic and last writer wins, on blobs and containers.
+"""Managing concurrency: optimistic, pessimistic and last writer wins, on blobs, tables and queues.
 
     python examples/managing_concurrency.py
 
@@ -9,9 +9,13 @@ is raised.
 from __future__ import annotations
 
 import uuid
+from contextlib import ExitStack
+from typing import Any
 
 from azure.core import MatchConditions
+from azure.data.tables import TableClient, TableServiceClient, UpdateMode
 from azure.storage.blob import BlobClient, BlobLeaseClient, BlobServiceClient, ContainerClient
+from azure.storage.queue import QueueClient, QueueServiceClient
 from steps import Endpoint, endpoint, step
 
 LEASE_S = 15
@@ -87,18 +91,76 @@ def container_lease(container: ContainerClient) -> None:
     step("delete with the id", 202, lambda: container.delete_container(lease=lease))
 
 
+def entities(people: TableClient) -> None:
+    """Of entities optimistic concurrency is the default: a change names the ETag that it saw."""
+    print("Optimistic concurrency: entities")
+    ann: dict[str, Any] = {"PartitionKey": "people", "RowKey": "ann", "Mail": "ann@old.example"}
+    step("insert", 204, lambda: people.create_entity(ann))
+    seen = step("read", 200, lambda: people.get_entity("people", "ann")).metadata["etag"]
+    ann["Mail"] = "ann@new.example"
+    replace, unchanged = UpdateMode.REPLACE, MatchConditions.IfNotModified
+
+    def update(etag: str) -> Any:
+        return people.update_entity(ann, replace, etag=etag, match_condition=unchanged)
+
+    step("replace with the ETag of now", 204, lambda: update(seen))
+    step("replace with the old ETag", 412, lambda: update(seen))
+    step("replace with *: last writer wins", 204, lambda: people.update_entity(ann, replace))
+    step("insert or replace: never checked", 204, lambda: people.upsert_entity(ann, replace))
+
+
+def locked_table(people: TableClient, blob: BlobClient) -> None:
+    """A table has no lease; those who use it agree on a blob that stands for it."""
+    print("Pessimistic concurrency: a table, by a lease on a blob")
+    step("put the blob that stands for the table", 201, lambda: blob.upload_blob(b""))
+    ours, theirs = BlobLeaseClient(blob), BlobLeaseClient(blob)
+    step(f"lock the table for {LEASE_S} s", 201, lambda: ours.acquire(LEASE_S))
+    step("lock it, by another", 409, lambda: theirs.acquire(LEASE_S))
+    bob = {"PartitionKey": "people", "RowKey": "bob"}
+    step("change the table while it is locked", 204, lambda: people.upsert_entity(bob))
+    step("unlock it", 200, ours.release)
+    step("lock it, by another", 201, lambda: theirs.acquire(LEASE_S))
+    step("unlock it", 200, theirs.release)
+
+
+def messages(queue: QueueClient, at: Endpoint) -> None:
+    """A message that is received is hidden, not gone: who dies before deleting it loses nothing."""
+    print("Queues: pop receipts and visibility")
+    step("put a message", 201, lambda: queue.send_message("first"))
+    step("put another", 201, lambda: queue.send_message("second"))
+    first = step("get one, for 30 s", 200, lambda: queue.receive_message(visibility_timeout=30))
+    other = step(
+        "get the other, for 30 s", 200, lambda: queue.receive_message(visibility_timeout=30)
+    )
+    assert step("get a third: both are hidden", 200, queue.receive_message) is None
+    step("delete the first by its receipt", 204, lambda: queue.delete_message(first))
+    at.let_pass(31)
+    again = step("the other is visible again", 200, queue.receive_message)
+    assert (again.id, again.dequeue_count) == (other.id, 2)
+    step("delete it by the receipt of before", 404, lambda: queue.delete_message(other))
+    step("delete it by the receipt of now", 204, lambda: queue.delete_message(again))
+
+
 def main() -> None:
     """Walk through all of it on one endpoint."""
-    with (
-        endpoint() as at,
-        BlobServiceClient.from_connection_string(at.connection_string) as service,
-    ):
-        container = service.get_container_client(f"concurrency-{uuid.uuid4().hex[:8]}")
+    name = uuid.uuid4().hex[:8]
+    with endpoint() as at, ExitStack() as stack:
+        given = at.connection_string
+        blobs = stack.enter_context(BlobServiceClient.from_connection_string(given))
+        tables = stack.enter_context(TableServiceClient.from_connection_string(given))
+        queues = stack.enter_context(QueueServiceClient.from_connection_string(given))
+        container = blobs.get_container_client(f"concurrency-{name}")
         step("create a container", 201, container.create_container)
-        blob = container.get_blob_client("wiki-page")
-        optimistic(blob)
-        pessimistic(blob, at)
+        optimistic(container.get_blob_client("wiki-page"))
+        pessimistic(container.get_blob_client("wiki-page"), at)
+        people = step("create a table", 201, lambda: tables.create_table(f"people{name}"))
+        entities(people)
+        locked_table(people, container.get_blob_client("people.lock"))
+        queue = step("create a queue", 201, lambda: queues.create_queue(f"work-{name}"))
+        messages(queue, at)
         container_lease(container)
+        step("delete the table", 204, people.delete_table)
+        step("delete the queue", 204, queue.delete_queue)
 
 
 if __name__ == "__main__":

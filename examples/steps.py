@@ -50,7 +50,8 @@ def step(what: str, expected: int, call: Callable[[], Any]) -> Any:
     try:
         result, status, code = call(), expected, ""
     except HttpResponseError as error:
-        result, status, code = None, error.status_code, str(error.error_code)
+        code = getattr(error, "error_code", None) or ""
+        result, status, code = None, error.status_code, str(getattr(code, "value", code))
         if status != expected:
             raise Unexpected(f"{what}: {status} {code}, not {expected}") from error
     else:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -168,7 +167,9 @@ def test_deletion_takes_everything_and_creation_goes_on_at_once(
     tables: TableClient, table: str
 ) -> None:
     """T-TAB-05."""
-    insert(tables, table, {"PartitionKey": "p", "RowKey": "r", "A": "x" * 30_000, "B": "y" * 30_000})
+    insert(
+        tables, table, {"PartitionKey": "p", "RowKey": "r", "A": "x" * 30_000, "B": "y" * 30_000}
+    )
     policy = POLICY.format(id="one", letters="r").encode()
     expect(tables.put(f"/{table}?comp=acl", (), policy), 204)
     gone = tables.delete(f"/Tables('{table.lower()}')")
@@ -180,27 +181,6 @@ def test_deletion_takes_everything_and_creation_goes_on_at_once(
     expect_json(tables.get(entity(table, "p", "r")), 404, "ResourceNotFound")
     assert expect_json(tables.get(f"/Tables('{table}')"), 200)["TableName"] == table.upper()
     assert not list(expect(tables.get(f"/{table}?comp=acl"), 200).xml)
-
-
-def test_writes_in_flight_never_arrive_in_a_table_created_again(
-    tables: TableClient, table: str
-) -> None:
-    """T-TAB-05."""
-    document = json.dumps({"N": 1}).encode()
-    for number in range(6):
-        writes: list[Future[Answer]] = [
-            tables.start("PUT", entity(table, f"p{number}", str(row)), JSON_SENT, document)
-            for row in range(6)
-        ]
-        expect_json(tables.delete(f"/Tables('{table}')"), 204)
-        made_again = tables.post("/Tables", {"TableName": table})
-        expect_json(made_again, 201)
-        answers = [one.result() for one in writes]
-        kept = expect_json(tables.get(query(table)), 200)["value"]
-        assert {answer.status for answer in answers} <= {204, 404}
-        assert len(kept) <= sum(answer.status == 204 for answer in answers)
-        created = made_again["Date"]
-        assert all(row["PartitionKey"] == f"p{number}" for row in kept), (created, kept)
 
 
 def test_tables_are_listed_in_order(table_account: TableClient) -> None:
@@ -283,9 +263,7 @@ def test_a_policy_counts_from_the_moment_it_is_set(tables: TableClient, table: s
         expect(tables.put(f"/{table}?comp=acl"), 204)
 
 
-def test_the_urls_of_tables_and_entities(
-    server: Running, tables: TableClient, table: str, new_name: Callable[[], str]
-) -> None:
+def test_the_urls_of_tables_and_entities(server: Running, tables: TableClient, table: str) -> None:
     """T-ADR-01, T-ADR-02."""
     insert(tables, table, {"PartitionKey": "it's", "RowKey": "a (b), c=d", "N": 1})
     hosted = tables.another("")
@@ -389,7 +367,9 @@ def test_other_conditions_have_no_effect(tables: TableClient, table: str) -> Non
 
 def test_answers_have_the_headers_of_every_service(tables: Client, table: str) -> None:
     """T-SVC-04."""
-    answer = tables.get(f"/{table}", {"x-ms-client-request-id": "mine", "x-ms-version": "2021-12-02"})
+    answer = tables.get(
+        f"/{table}", {"x-ms-client-request-id": "mine", "x-ms-version": "2021-12-02"}
+    )
     assert answer["Server"].startswith("Windows-Azure-Table/1.0 ")
     assert answer["x-ms-version"] == "2021-12-02"
     assert answer["x-ms-client-request-id"] == "mine"

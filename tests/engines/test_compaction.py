@@ -176,8 +176,7 @@ def test_the_last_reader_of_a_dead_segment_has_it_removed_after_a_backup(tmp_pat
             while await store.compact_once():
                 pass
             held = FileLock(Layout(str(tmp_path / "data")).backup_lock)
-            while not held.acquire(shared=True):
-                await asyncio.sleep(0.01)
+            assert await asyncio.to_thread(held.acquire, shared=True, wait=True)
             for opened in pins:
                 opened.close()
             assert set((tmp_path / "data" / "segments").iterdir()) >= names

@@ -118,8 +118,9 @@ class Queue:
         self.now += seconds + 0.01
 
     async def sweep(self) -> None:
+        await self.wait(0)
         await queue_calls.sweep(self.on)
-        self.now += 1.0
+        self.now += 1
 
     async def check(self) -> None:
         """At the end: nothing that has ended is left, and the doctor is content."""
