@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.sas import account_sas
 from tests.conformance.table_client import (
     TableClient,
     entity,
@@ -308,6 +309,22 @@ def test_a_sas_reaches_its_table_and_its_keys_only(tables: TableClient, table: s
     read = table_sas(tables.credential, table, sp="r", spk="p", srk="c")
     (page,) = parts(post(tables, single(tables, Change("GET", query(table))), read))
     assert [row["RowKey"] for row in page.json["value"]] == ["d"]
+
+
+def test_an_account_sas_is_judged_by_each_part(tables: TableClient, table: str) -> None:
+    """T-BAT-13."""
+    change = insertion(table, "p", "a")
+    for kinds, letters, code in (
+        ("o", "rud", "AuthorizationPermissionMismatch"),
+        ("sc", "a", "AuthorizationResourceTypeMismatch"),
+    ):
+        token = account_sas(tables.credential, ss="t", srt=kinds, sp=letters)
+        refused(send(tables, change, sas=token), 0, 403, code)
+    token = account_sas(tables.credential, ss="t", srt="o", sp="a")
+    assert [one.status for one in send(tables, change, sas=token)] == [204]
+    token = account_sas(tables.credential, ss="bq", srt="o", sp="a")
+    answer = post(tables, changeset(tables, [change]), token)
+    assert (answer.status, answer.code) == (403, "AuthorizationServiceMismatch")
 
 
 def test_who_may_not_send_a_batch(tables: TableClient, table: str) -> None:

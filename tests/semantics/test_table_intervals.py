@@ -77,11 +77,25 @@ def test_without_a_filter_all_is_read() -> None:
     assert intervals(None) == ALL
 
 
-def test_filters_with_too_many_alternatives_keep_what_is_around_them_all() -> None:
-    partitions = " or ".join(f"PartitionKey eq '{number}'" for number in range(10, 60))
-    rows = " or ".join(f"RowKey eq '{number}'" for number in range(10, 60))
-    (found,) = intervals(table_filter.parse(f"({partitions}) and ({rows})"))
-    assert found == Interval((b"10", b"10"), (b"59\x01", b""))
+def either(name: str, numbers: range) -> str:
+    return "(" + " or ".join(f"{name} eq '{number}'" for number in numbers) + ")"
+
+
+def test_filters_with_too_many_alternatives_keep_what_is_around_them() -> None:
+    found = intervals(
+        table_filter.parse(
+            f"{either('PartitionKey', range(10, 60))} and {either('RowKey', range(10, 60))}"
+        )
+    )
+    names = [str(number).encode() for number in range(10, 60)]
+    assert found == tuple(Interval((name, b"10"), (name, b"59\x01")) for name in names)
+    groups = [
+        f"{either('PartitionKey', range(at, at + 8))} and {either('RowKey', range(at, at + 8))}"
+        for at in (10, 20, 30)
+    ]
+    assert len(intervals(table_filter.parse(groups[0]))) == 64
+    (around,) = intervals(table_filter.parse(" or ".join(groups)))
+    assert around == Interval((b"10", b"10"), (b"37\x01", b""))
 
 
 def inside(found: tuple[Interval, ...], entity: Entity) -> bool:

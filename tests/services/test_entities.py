@@ -224,7 +224,7 @@ RANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "last", "probes"), [(f, l, p) for f, l, *p in RANGES])  # noqa: E741
+@pytest.mark.parametrize(("first", "last", "probes"), [(a, b, rest) for a, b, *rest in RANGES])
 def test_a_sas_reaches_its_range_of_keys(first: Any, last: Any, probes: Any) -> None:
     async def scenario() -> None:
         on = given.services()

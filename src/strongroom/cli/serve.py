@@ -110,9 +110,7 @@ def serve(
     """See HELP."""
     from strongroom.config import ConfigError, Settings, account_sources
 
-    if in_memory and _was_typed(context, "data"):
-        fail(Exit.USAGE, "--in-memory keeps nothing; it does not go with --data")
-    kept = None if in_memory else data
+    kept = _kept_in(context, data, in_memory)
     try:
         sources = account_sources(account or (), accounts_file, kept, os.environ)
     except ConfigError as error:
@@ -136,10 +134,14 @@ def serve(
     run(settings)
 
 
-def _was_typed(context: typer.Context, name: str) -> bool:
-    """Whether a flag stands in the command, not only in the environment."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def _kept_in(context: typer.Context, data: Path, in_memory: bool) -> Path | None:
+    """Where data is kept; None = nowhere. The flag overrules the directory of the environment."""
+    if not in_memory:
+        return data
+    source = context.get_parameter_source("data")
+    if source is not None and source.name == "COMMANDLINE":
+        fail(Exit.USAGE, "--in-memory keeps nothing; it does not go with --data")
+    return None
 
 
 def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | SelfMade | None:

@@ -28,9 +28,7 @@ _METADATA_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 
 def is_container_name(name: str) -> bool:
     """Whether a container can have the name at all."""
-    least, most = _CONTAINER_CHARS
-    shaped = least <= len(name) <= most and _CONTAINER.fullmatch(name) is not None
-    return shaped or name in SPECIAL_CONTAINERS
+    return is_queue_name(name) or name in SPECIAL_CONTAINERS
 
 
 def check_container(name: str) -> None:
@@ -38,13 +36,8 @@ def check_container(name: str) -> None:
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
     """
-    if name in SPECIAL_CONTAINERS:
-        return
-    least, most = _CONTAINER_CHARS
-    if not least <= len(name) <= most:
-        raise StorageError(errors.OUT_OF_RANGE_INPUT)
-    if _CONTAINER.fullmatch(name) is None:
-        raise StorageError(errors.INVALID_RESOURCE_NAME)
+    if name not in SPECIAL_CONTAINERS:
+        check_queue(name)
 
 
 def is_queue_name(name: str) -> bool:
@@ -58,11 +51,7 @@ def check_queue(name: str) -> None:
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
     """
-    least, most = _CONTAINER_CHARS
-    if not least <= len(name) <= most:
-        raise StorageError(errors.OUT_OF_RANGE_INPUT)
-    if _CONTAINER.fullmatch(name) is None:
-        raise StorageError(errors.INVALID_RESOURCE_NAME)
+    _check(name, _CONTAINER)
 
 
 def is_table_name(name: str) -> bool:
@@ -76,13 +65,17 @@ def check_table(name: str) -> None:
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters, InvalidInput
         for the reserved name.
     """
+    _check(name, _TABLE)
+    if name.lower() == RESERVED_TABLE:
+        raise StorageError(errors.INVALID_INPUT, f"The table name '{name}' is reserved.")
+
+
+def _check(name: str, shape: re.Pattern[str]) -> None:
     least, most = _CONTAINER_CHARS
     if not least <= len(name) <= most:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
-    if _TABLE.fullmatch(name) is None:
+    if shape.fullmatch(name) is None:
         raise StorageError(errors.INVALID_RESOURCE_NAME)
-    if name.lower() == RESERVED_TABLE:
-        raise StorageError(errors.INVALID_INPUT, f"The table name '{name}' is reserved.")
 
 
 def check_blob(name: str, container: str = "") -> None:

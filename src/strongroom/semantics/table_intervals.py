@@ -13,6 +13,7 @@ it (keys.py), and before the next.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from strongroom.semantics.table_filter import (
@@ -33,7 +34,8 @@ START: Final[Position] = (b"", b"")
 _BEHIND: Final = b"\x01"
 # Longer texts are no keys; positions stay within what an engine takes.
 _KEY_BYTES_MAX: Final = 2048
-_BOXES_MAX: Final = 256
+_BOXES_MAX: Final = 128
+_CROSSED_MAX: Final = 1024
 
 
 class Interval(NamedTuple):
@@ -70,6 +72,7 @@ ALL: Final = (Interval(START, None),)
 """The whole table."""
 
 
+@lru_cache(maxsize=256)
 def intervals(expression: Expression | None) -> tuple[Interval, ...]:
     """Sorted, disjoint intervals that hold every entity that matches; None = all entities."""
     if expression is None:
@@ -130,6 +133,8 @@ def _boxes(expression: Expression, negated: bool) -> list[_Box]:
         return _bounded([box for part in parts for box in part])
     found = [_EVERYWHERE]
     for part in parts:
+        if len(found) * len(part) > _CROSSED_MAX:
+            part = _hull(part)
         crossed = (_common(one, other) for one in found for other in part)
         found = _bounded([box for box in crossed if box is not None])
     return found
@@ -140,8 +145,10 @@ def _bounded(boxes: list[_Box]) -> list[_Box]:
     boxes = list(dict.fromkeys(boxes))
     if _EVERYWHERE in boxes:
         return [_EVERYWHERE]
-    if len(boxes) <= _BOXES_MAX:
-        return boxes
+    return boxes if len(boxes) <= _BOXES_MAX else _hull(boxes)
+
+
+def _hull(boxes: list[_Box]) -> list[_Box]:
     return [_Box(_around(box.partitions for box in boxes), _around(box.rows for box in boxes))]
 
 

@@ -81,12 +81,14 @@ class Asker(Protocol):
 
 class Place(msgspec.Struct, frozen=True):
     """What the path of a request needs of a container, queue or table: its record's `version`, and
-    what stood in it, when the request was authorized."""
+    what stood in it, when the request was authorized. `record` is the whole of it, for services
+    that would read it again."""
 
     generation: int
     version: int
     policies: tuple[AccessPolicy, ...] = ()
     public_access: PublicAccess = PublicAccess.NONE
+    record: object = None
 
 
 @dataclass(slots=True)

@@ -80,8 +80,8 @@ async def put_message(services: Services, call: Call[PutMessage]) -> MessageView
     messages.require_lifetime(given.visibility_s, given.ttl_s, call.version)
     messages.require_text(given.text)
     message_id = guid(services.clock)
-    for _ in range(_TRIES):
-        queue, _version = await queue_of(services, call)
+    for tries in range(_TRIES):
+        queue, _ = await queue_of(services, call, again=tries > 0)
         put = await _put(services, call, queue, message_id)
         if put is not None:
             return put
@@ -175,7 +175,8 @@ async def _change(
         if queue_in(call, found[0]).epoch != queue.epoch or ledger is None:
             # Cleared meanwhile: whatever the receipt was for is gone.
             raise messages.stale()
-        messages.held(None if record is None else record.message, call.blob, stamp)
+        # Ids are given in lower case; a GUID is the same in any.
+        messages.held(None if record is None else record.message, call.blob.lower(), stamp)
         assert record is not None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
         result = decide(_Held(key, record, change, stamp, queue.secret))

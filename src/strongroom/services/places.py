@@ -44,7 +44,7 @@ def _container(record: Record) -> Place:
 
 def _queue(record: Record) -> Place:
     found = records.QUEUE.decode(record.value)
-    return Place(found.generation, record.version, found.policies)
+    return Place(found.generation, record.version, found.policies, record=found)
 
 
 def _table(record: Record) -> Place:

@@ -238,8 +238,13 @@ def _joined(head: EntityHead, chunks: Iterator[bytes]) -> Stored:
 def _whole_entities(page: Page) -> tuple[list[Candidate], Position | None]:
     """The entities of a page with all their chunks, and where to go on: at an entity of which only
     the beginning was in the page."""
-    found: list[Candidate] = []
     faces = page.faces
+    if not any(keys.is_entity_chunk(face.key) for face in faces):
+        heads = entity_records.small([face.value for face in faces])
+        if heads is not None:
+            together = zip(faces, heads, strict=True)
+            return [Candidate(face[0], face[1], *head) for face, head in together], page.resume
+    found: list[Candidate] = []
     for at, (partition, key, value, _) in enumerate(faces):
         # A reader who begins inside of an entity does not see it.
         if keys.is_entity_chunk(key):

@@ -85,11 +85,17 @@ def _told_apart(metadata: Metadata) -> dict[str, str]:
     return {name.lower(): value for name, value in metadata}
 
 
-async def queue_of(services: Services, call: Call[Any]) -> tuple[QueueRecord, int]:
-    """The committed queue, and its record's version.
+async def queue_of(
+    services: Services, call: Call[Any], again: bool = False
+) -> tuple[QueueRecord, int]:
+    """The committed queue, and its record's version: as the request found it a moment ago, unless
+    it is to be looked at `again`.
 
     Raises: StorageError QueueNotFound; what authorizing raises when it has changed.
     """
+    place = call.place
+    if not again and place is not None and isinstance(place.record, QueueRecord):
+        return place.record, place.version
     (found,) = await services.store.read([place_ref(call)])
     return queue_in(call, found), 0 if found is None else found.version
 
@@ -98,19 +104,24 @@ def queue_in(call: Call[Any], found: Record | None) -> QueueRecord:
     """The queue that a request came to, from its record. Raises: as `queue_of`."""
     check_place(call, found)
     assert found is not None
+    place = call.place
+    if place is not None and place.version == found.version:
+        known = place.record
+        if isinstance(known, QueueRecord):
+            return known
     return records.QUEUE.decode(found.value)
 
 
 async def get_queue(services: Services, call: Call[Any]) -> QueueView:
     """Get Queue ACL. Raises: StorageError QueueNotFound."""
-    record, _ = await queue_of(services, call)
+    record, _ = await queue_of(services, call, again=True)
     return QueueView(record)
 
 
 async def count_queue(services: Services, call: Call[Any]) -> QueueView:
     """Get Queue Metadata, with about how many messages there are: hidden ones count, expired ones
     until they are swept. Raises: StorageError QueueNotFound."""
-    record, _ = await queue_of(services, call)
+    record, _ = await queue_of(services, call, again=True)
     partition = keys.message_partition(record.generation, record.epoch)
     (found,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
     ledger = message_records.LEDGER.of(found) or Ledger()

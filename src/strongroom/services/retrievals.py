@@ -111,8 +111,10 @@ async def _get(
         nothing: raised as NotYet instead of returning nothing.
     """
     look = _Look(0)
-    for _ in range(_LOOKS):
-        queue, version = await queue_of(services, call)
+    for looks in range(_LOOKS):
+        # Who waits comes here again after a while.
+        again = looks > 0 or nothing is not None
+        queue, version = await queue_of(services, call, again)
         partition = keys.message_partition(queue.generation, queue.epoch)
         ledger_ref = Ref(partition, keys.LEDGER_KEY)
         # Before the look: what is put after it has changed the ledger since.
@@ -139,24 +141,26 @@ async def _take(
     seen = (*look.found, *look.expired)
 
     def decide(found: Sequence[Record | None], stamp: int) -> Commit[Messages]:
-        ledger = message_records.LEDGER.of(found[1])
-        if queue_in(call, found[0]).epoch != queue.epoch or ledger is None:
+        records = iter(found)
+        if queue_in(call, next(records)).epoch != queue.epoch:
             return Commit(())
-        counted = ledger if look.expired else None
-        change = MessagesChange(queue.generation, queue.epoch, stamp, counted)
-        there = [one for one, record in zip(seen, found[2:], strict=True) if record is not None]
+        # What is only moved is counted as before: then the ledger is not looked at.
+        ledger = message_records.LEDGER.of(next(records)) if look.expired else None
+        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+        there = [one for one, record in zip(seen, records, strict=True) if record is not None]
         taken = [
             _taken(change, one, queue.secret, call.input.visibility_s, stamp)
             for one in there
             if not messages.is_expired(one.record.message, stamp)
         ]
-        if look.expired:
+        if ledger is not None:
             for one in there:
                 if messages.is_expired(one.record.message, stamp):
                     change.remove(one.key, one.record)
         return Commit(tuple(taken), change.steps())
 
-    reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
+    reads = [place_ref(call)]
+    reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
     reads += [Ref(partition, one.key) for one in seen]
     return await services.store.update(partition, reads, decide)
 
@@ -176,8 +180,8 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
 
     Raises: StorageError QueueNotFound.
     """
-    for _ in range(_LOOKS):
-        queue, _version = await queue_of(services, call)
+    for looks in range(_LOOKS):
+        queue, _ = await queue_of(services, call, again=looks > 0)
         partition = keys.message_partition(queue.generation, queue.epoch)
         look = await _look(services, partition, call.input.count, None)
         # A long text may have gone between the look at the message and the look at the text.

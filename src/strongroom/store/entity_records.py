@@ -9,6 +9,7 @@ fragment or its beginning; a chunk is the bytes that follow.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -16,7 +17,8 @@ from strongroom.semantics.entities import Stored
 from strongroom.store.records import CorruptRecord
 
 _VERSION: Final = 1
-_PREFIX_BYTES: Final = 10
+_PREFIX: Final = struct.Struct(">BQB")
+_PREFIX_BYTES: Final = _PREFIX.size
 HEAD_BYTES_MAX: Final = 48 * 1024
 CHUNK_BYTES_MAX: Final = 60 * 1024
 CHUNKS_MAX: Final = 255
@@ -43,8 +45,24 @@ def head(value: bytes) -> EntityHead:
     """Read a head record. Raises CorruptRecord."""
     if len(value) < _PREFIX_BYTES or value[0] != _VERSION:
         raise CorruptRecord(f"an entity's record begins with {value[:1]!r}")
-    timestamp = int.from_bytes(value[1:9], "big")
-    return EntityHead(timestamp, value[9], value[_PREFIX_BYTES:])
+    _, timestamp, chunks = _PREFIX.unpack_from(value)
+    return EntityHead(timestamp, chunks, value[_PREFIX_BYTES:])
+
+
+def small(values: Sequence[bytes]) -> list[tuple[int, bytes]] | None:
+    """(Timestamp, fragment) of each head record, in their order, when all of them are whole; None
+    when one of them has chunks. Raises CorruptRecord."""
+    try:
+        read = list(map(_PREFIX.unpack_from, values))
+    except struct.error as error:
+        raise CorruptRecord(f"an entity's record is too short: {error}") from error
+    versions = {version for version, _, _ in read}
+    if versions - {_VERSION}:
+        raise CorruptRecord(f"an entity's record has the version {max(versions)}")
+    if any(chunks for _, _, chunks in read):
+        return None
+    together = zip(read, values, strict=True)
+    return [(timestamp, value[_PREFIX_BYTES:]) for (_, timestamp, _), value in together]
 
 
 def whole(found: EntityHead, chunks: Sequence[bytes]) -> Stored:
