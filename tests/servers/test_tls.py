@@ -122,7 +122,8 @@ def test_the_certificate_is_made_once_and_renewed_in_time(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["localhost", "127.0.0.1", "::1", "devstoreaccount1.blob.localhost"]
+    "name",
+    ["localhost", "127.0.0.1", "::1", "devstoreaccount1.blob.localhost", "a.table.localhost"],
 )
 def test_clients_accept_its_names(tmp_path: Path, name: str) -> None:
     server_side, client_side = contexts(tmp_path)

@@ -30,6 +30,7 @@ CLOCK_MODULES = {PACKAGE / "clock.py", PACKAGE / "coordination/clock.py"}
 
 ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
 ENVIRONMENT_READERS = ("config.py", "cli", "testing")
+ENVIRONMENT_MODULES = {PACKAGE / "coordination/environment.py"}
 
 SKIPS = {
     "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail",
@@ -53,7 +54,8 @@ def clock_or_chance(source: Source) -> list[str]:
 
 def environment(source: Source) -> list[str]:
     """Only the edge of the program sees the environment; below it, settings are values."""
-    if source.path.relative_to(PACKAGE).parts[0] in ENVIRONMENT_READERS:
+    top = source.path.relative_to(PACKAGE).parts[0]
+    if top in ENVIRONMENT_READERS or source.path in ENVIRONMENT_MODULES:
         return []
     return _uses(source, ENVIRONMENT, "belongs to config.py or cli")
 

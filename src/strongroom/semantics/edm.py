@@ -197,7 +197,7 @@ def parse_moment(text: str) -> int:
     ticks = ticks_of(moment) + int((fraction or "0").ljust(7, "0")[:7])
     ticks += (offset_s if sign == "-" else -offset_s) * TICKS_PER_S
     if not _EARLIEST <= ticks <= _LATEST:
-        raise OutOfRange(f"{moment:%m/%d/%Y %H:%M:%S}")
+        raise OutOfRange(f"{moment:%m/%d}/{moment.year:04} {moment:%H:%M:%S}")
     return ticks
 
 

@@ -1,0 +1,203 @@
+"""Entities: limits of keys and properties, and what each write makes of what was there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom.errors import StorageError
+from strongroom.semantics import entities
+from strongroom.semantics.edm import EdmType, Typed
+from strongroom.semantics.entities import Change, Property, Stored, Wanted
+from tests.refusals import OK, outcome, refusal
+
+OUT_OF_RANGE = "400 OutOfRangeInput"
+KEYS = [
+    ("", OK),
+    ("x" * 512, OK),
+    ("x" * 513, "400 PropertyValueTooLarge"),
+    ("\U0001f600" * 256, OK),
+    ("\U0001f600" * 257, "400 PropertyValueTooLarge"),
+    ("a'b%c+d &=(),;:@$!*~", OK),
+    ("\u00a0\u2028\ufeff\uffff", OK),
+    ("\ud800", "400 InvalidInput"),
+    *((f"a{character}b", OUT_OF_RANGE) for character in "/\\#?\x00\x1f\t\n\x7f\x80\x9f"),
+]
+
+
+@pytest.mark.parametrize(("key", "expected"), KEYS)
+def test_what_a_key_may_be(key: str, expected: str) -> None:
+    assert outcome(lambda: entities.check_key("RowKey", key)) == expected
+
+
+def test_a_key_out_of_range_is_quoted() -> None:
+    refused = refusal(lambda: entities.check_key("RowKey", "a/b"))
+    assert refused is not None
+    assert refused.message == "The 'RowKey' parameter of value 'a/b' is out of range."
+
+
+def text(name: str, value: str = "x") -> Property:
+    return Property(name, Typed(EdmType.STRING, value))
+
+
+PROPERTIES = [
+    ([text("A"), text("_b1"), text("\u00dcn\u00ef"), text("N" * 255)], OK),
+    ([text("N" * 256)], "400 PropertyNameTooLong"),
+    *(([text(name)], "400 PropertyNameInvalid") for name in ("", "1a", "a-b", "a b", "a.b", "a@")),
+    ([text(f"P{n}") for n in range(252)], OK),
+    ([text(f"P{n}") for n in range(253)], "400 TooManyProperties"),
+    ([text("P", "x" * 32_768)], OK),
+    ([text("P", "x" * 32_769)], "400 PropertyValueTooLarge"),
+    ([text("P", "\U0001f600" * 16_384)], OK),
+    ([text("P", "\U0001f600" * 16_384 + "x")], "400 PropertyValueTooLarge"),
+    ([Property("P", Typed(EdmType.BINARY, bytes(65_536)))], OK),
+    ([Property("P", Typed(EdmType.BINARY, bytes(65_537)))], "400 PropertyValueTooLarge"),
+    ([text("P", "x\udfff")], "400 InvalidInput"),
+]
+
+
+@pytest.mark.parametrize(("properties", "expected"), PROPERTIES, ids=range(len(PROPERTIES)))
+def test_what_properties_may_be(properties: list[Property], expected: str) -> None:
+    assert outcome(lambda: entities.check_properties(properties)) == expected
+
+
+@pytest.mark.parametrize(
+    ("partition_key", "row_key", "expected"),
+    [
+        ("p", "r", OK),
+        ("", "", OK),
+        ("p", None, "400 PropertiesNeedValue"),
+        (None, "r", "400 PropertiesNeedValue"),
+    ],
+)
+def test_both_keys_must_be_given(
+    partition_key: str | None, row_key: str | None, expected: str
+) -> None:
+    assert outcome(lambda: entities.require_keys(partition_key, row_key)) == expected
+
+
+def decided(stored: Stored | None, wanted: Wanted) -> str:
+    """The fragment after a write, `gone`, or the refusal."""
+    try:
+        found = entities.decide(stored, wanted, "p", "r")
+    except StorageError as error:
+        return error.row.code
+    return "gone" if found is None else found.decode()
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a write of B=2 makes of nothing, of A=1, and of A=1 with another tag."""
+
+    nothing: str
+    same: str
+    other: str
+
+
+UNMET = "UpdateConditionNotSatisfied"
+WRITES = {
+    Change.INSERT: Row('"B":"2"', *["EntityAlreadyExists"] * 2),
+    Change.UPDATE: Row("ResourceNotFound", '"B":"2"', UNMET),
+    Change.MERGE: Row("ResourceNotFound", '"A":"1","B":"2"', UNMET),
+    Change.DELETE: Row("ResourceNotFound", "gone", UNMET),
+    Change.INSERT_OR_REPLACE: Row('"B":"2"', '"B":"2"', '"B":"2"'),
+    Change.INSERT_OR_MERGE: Row('"B":"2"', *['"A":"1","B":"2"'] * 2),
+}
+
+
+@pytest.mark.parametrize("change", list(Change))
+def test_each_write_in_each_state(change: Change) -> None:
+    stored = Stored(7, b'"A":"1"')
+    properties = () if change is Change.DELETE else (text("B", "2"),)
+    row = WRITES[change]
+    asked = [Wanted(change, properties, match) for match in (7, 8, None)]
+    assert decided(None, asked[0]) == row.nothing
+    assert decided(stored, asked[0]) == row.same
+    assert decided(stored, asked[1]) == row.other
+    # If-Match: *
+    assert decided(stored, asked[2]) == row.same
+
+
+MERGES = [
+    # stored, given, merged
+    ('"A":1,"B":2', [text("A", "x")], '"A":"x","B":2'),
+    ('"A":1', [], '"A":1'),
+    ("", [text("A")], '"A":"x"'),
+    ('"L@odata.type":"Edm.Int64","L":"7","A":1', [text("A")],
+     '"L@odata.type":"Edm.Int64","L":"7","A":"x"'),
+    ('"L@odata.type":"Edm.Int64","L":"7"', [text("L")], '"L":"x"'),
+    ('"L":"x"', [Property("L", Typed(EdmType.INT64, 7))], '"L@odata.type":"Edm.Int64","L":"7"'),
+    ('"a":1', [text("A")], '"a":1,"A":"x"'),
+    ('"A":"\\u0001\\"}"', [text("B")], '"A":"\\u0001\\"}","B":"x"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stored", "given_", "merged"), MERGES)
+def test_a_merge_puts_properties_in_their_places(
+    stored: str, given_: list[Property], merged: str
+) -> None:
+    wanted = Wanted(Change.MERGE, tuple(given_))
+    assert decided(Stored(1, stored.encode()), wanted) == merged
+
+
+def test_a_merge_makes_no_more_properties_than_there_may_be() -> None:
+    full = entities.fragment_of([text(f"P{n}") for n in range(252)])
+    assert decided(Stored(1, full), Wanted(Change.MERGE, (text("P7", "y"),))).count(":") == 252
+    more = Wanted(Change.MERGE, (text("Q"),))
+    assert decided(Stored(1, full), more) == "TooManyProperties"
+    assert decided(Stored(1, full), Wanted(Change.INSERT_OR_MERGE, more.properties)) == (
+        "TooManyProperties"
+    )
+
+
+def sized(size_bytes: int, key_chars: int = 1) -> tuple[Property, ...]:
+    """Properties of an entity that counts `size_bytes`, its keys of `key_chars` each included."""
+    left = size_bytes - 4 - 2 * 2 * key_chars
+    found: list[Property] = []
+    while left:
+        name = f"P{len(found):03}"
+        overhead = 8 + 2 * len(name) + 4
+        value_bytes = min(60_000, left - overhead)
+        if 0 < left - overhead - value_bytes <= 2 * overhead:
+            value_bytes -= 4 * overhead
+        found.append(Property(name, Typed(EdmType.BINARY, bytes(value_bytes))))
+        left -= overhead + value_bytes
+    return tuple(found)
+
+
+def test_an_entity_counts_up_to_a_mebibyte() -> None:
+    most = entities.ENTITY_BYTES_MAX
+    for change in (Change.INSERT, Change.INSERT_OR_REPLACE, Change.INSERT_OR_MERGE):
+        assert decided(None, Wanted(change, sized(most))).startswith('"P000@')
+        assert decided(None, Wanted(change, sized(most + 1))) == "EntityTooLarge"
+    fragment = entities.fragment_of(sized(most - 100))
+    assert '"Q":"' in decided(Stored(1, fragment), Wanted(Change.MERGE, (text("Q", "x" * 43),)))
+    over = Wanted(Change.MERGE, (text("Q", "x" * 44),))
+    assert decided(Stored(1, fragment), over) == "EntityTooLarge"
+
+
+NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
+VALUE = st.one_of(
+    st.builds(Typed, st.just(EdmType.STRING), st.text(st.characters(exclude_categories=["Cs"]))),
+    st.builds(Typed, st.just(EdmType.INT64), st.integers(-(2**63), 2**63 - 1)),
+    st.builds(Typed, st.just(EdmType.GUID), st.uuids()),
+    st.builds(Typed, st.just(EdmType.BOOLEAN), st.booleans()),
+)
+SOME = st.dictionaries(NAME, VALUE, max_size=6)
+
+
+@given(SOME, SOME)
+def test_a_merge_is_the_merge_of_dictionaries(
+    before: dict[str, Typed], given_: dict[str, Typed]
+) -> None:
+    stored = Stored(1, entities.fragment_of(Property(*pair) for pair in before.items()))
+    asked = Wanted(Change.MERGE, tuple(Property(*pair) for pair in given_.items()))
+    after = entities.decide(stored, asked, "p", "r")
+    assert after is not None
+    found = {one.name: one.typed for one in entities.properties_of(after)}
+    assert found == before | given_
+    msgspec.json.decode(b"{" + after + b"}")

@@ -1,0 +1,44 @@
+"""How entities lie in records: whole ones, large ones, damaged ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from strongroom.engines.base import RECORD_BYTES_MAX
+from strongroom.semantics.entities import Stored
+from strongroom.store import entity_records
+from strongroom.store.entity_records import CHUNK_BYTES_MAX, CHUNKS_MAX, HEAD_BYTES_MAX
+from strongroom.store.records import CorruptRecord
+
+MOMENT = 635_000_000_000_000_007
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "chunks"),
+    [
+        (0, 0),
+        (1, 0),
+        (HEAD_BYTES_MAX, 0),
+        (HEAD_BYTES_MAX + 1, 1),
+        (HEAD_BYTES_MAX + CHUNK_BYTES_MAX, 1),
+        (HEAD_BYTES_MAX + CHUNK_BYTES_MAX + 1, 2),
+        (3 * 1024 * 1024, 51),
+    ],
+)
+def test_an_entity_is_read_back_whole(size_bytes: int, chunks: int) -> None:
+    stored = Stored(MOMENT, bytes(index % 251 for index in range(size_bytes)))
+    first, *rest = entity_records.encode(stored)
+    assert len(rest) == chunks <= CHUNKS_MAX
+    assert all(len(value) <= RECORD_BYTES_MAX for value in (first, *rest))
+    head = entity_records.head(first)
+    assert (head.timestamp, head.chunks) == (MOMENT, chunks)
+    assert entity_records.whole(head, rest) == stored
+    if rest:
+        with pytest.raises(CorruptRecord, match="chunks"):
+            entity_records.whole(head, rest[:-1])
+
+
+@pytest.mark.parametrize("value", [b"", b"\x01", b"\x02" + bytes(20), bytes(20)])
+def test_what_is_no_head_is_damage(value: bytes) -> None:
+    with pytest.raises(CorruptRecord):
+        entity_records.head(value)

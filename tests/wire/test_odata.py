@@ -1,0 +1,210 @@
+"""OData as tables speak it: formats, entity tags, refusals, documents in, URLs of entities."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom import errors
+from strongroom.errors import StorageError
+from strongroom.values import iso7
+from strongroom.wire import odata, odata_documents, odata_entities, path, table_path
+from strongroom.wire.odata import Metadata
+from strongroom.wire.odata_entities import RawProperty
+from strongroom.wire.table_path import TableResource
+from tests.refusals import OK, outcome, refusal
+
+MOMENT = 635_000_000_000_000_000
+
+FORMATS = [
+    # Accept, $format, level or refusal
+    (None, None, Metadata.MINIMAL),
+    ("  ", None, Metadata.MINIMAL),
+    ("*/*", None, Metadata.MINIMAL),
+    ("application/json", None, Metadata.MINIMAL),
+    ("application/json;odata=nometadata", None, Metadata.NONE),
+    ("application/json ; ODATA=FULLMETADATA ; q=1", None, Metadata.FULL),
+    ('application/json;odata="minimalmetadata"', None, Metadata.MINIMAL),
+    ("text/html, application/json;odata=nometadata", None, Metadata.NONE),
+    ("application/json;odata=nometadata, application/json;odata=fullmetadata", None, Metadata.NONE),
+    ("application/atom+xml", "json", Metadata.MINIMAL),
+    ("application/json", "atom", "415 AtomFormatNotSupported"),
+    ("application/atom+xml;type=feed", None, "415 AtomFormatNotSupported"),
+    ("text/xml,text/html", None, "415 AtomFormatNotSupported"),
+    ("application/json;odata=verbose", None, "415 JsonVerboseFormatNotSupported"),
+    ("application/json;odata=", None, "415 MediaTypeNotSupported"),
+    ("text/html", None, "415 MediaTypeNotSupported"),
+    (",", None, "415 MediaTypeNotSupported"),
+]
+
+
+@pytest.mark.parametrize(("accept", "asked_format", "expected"), FORMATS)
+def test_formats(accept: str | None, asked_format: str | None, expected: object) -> None:
+    if isinstance(expected, Metadata):
+        assert odata.negotiate(accept, asked_format) is expected
+    else:
+        assert outcome(lambda: odata.negotiate(accept, asked_format)) == expected
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        (None, OK),
+        ("", OK),
+        ("application/json;odata=fullmetadata;charset=utf-8", OK),
+        ("application/atom+xml", "415 AtomFormatNotSupported"),
+        ("application/json;odata=verbose", "415 JsonVerboseFormatNotSupported"),
+        ("text/plain", "415 MediaTypeNotSupported"),
+    ],
+)
+def test_content_types(content_type: str | None, expected: str) -> None:
+    assert outcome(lambda: odata.check_content_type(content_type)) == expected
+
+
+def test_an_entity_tag_is_its_timestamp() -> None:
+    text = odata.etag_text(MOMENT)
+    assert text == f"W/\"datetime'{iso7(MOMENT).replace(':', '%3A')}'\""
+    assert odata.read_match(text) == odata.read_match(f" {text.replace('%3A', ':')} ") == MOMENT
+    assert odata.read_match("*") == odata.read_match(" * ") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", '"0x8D"', "W/\"datetime''\"", "W/\"datetime'x'\"", "W/\"datetime'2013'\"*",
+             "datetime'2013-08-09T18%3A55%3A48Z'", "W/\"datetime'" + "9" * 70 + "'\""],
+)  # fmt: skip
+def test_tags_that_no_entity_has(text: str) -> None:
+    assert outcome(lambda: odata.read_match(text)) == "400 InvalidInput"
+
+
+def test_a_refusal_is_json() -> None:
+    error = StorageError(errors.RESOURCE_NOT_FOUND, 'It says "no": \ud800\n\u00e9')
+    found = json.loads(odata.error_body(error, "id", MOMENT))
+    assert found == {
+        "odata.error": {
+            "code": "ResourceNotFound",
+            "message": {
+                "lang": "en-US",
+                "value": f'It says "no": ?\n\u00e9\nRequestId:id\nTime:{iso7(MOMENT)}',
+            },
+        }
+    }
+
+
+DOCUMENTS = [
+    # body, properties
+    (b"{}", []),
+    (b'\xef\xbb\xbf{"A":1}', [RawProperty("A", 1)]),
+    (
+        b'{"A":"x","B":null,"C":1.0,"D":true}',
+        [RawProperty("A", "x"), RawProperty("B", None), RawProperty("C", 1.0),
+         RawProperty("D", True)],
+    ),
+    (b'{"A@odata.type":"Edm.Int64","A":"7"}', [RawProperty("A", "7", "Edm.Int64")]),
+    (b'{"A":"7","A@odata.type":"Edm.Int64"}', [RawProperty("A", "7", "Edm.Int64")]),
+    (b'{"B@odata.type":"Edm.Int64","A":1}', [RawProperty("A", 1)]),
+    (b'{"odata.etag":{"x":[]},"odata.type":"x","A@x":[1],"A":1}', [RawProperty("A", 1)]),
+    (b'{"a":1,"A":2}', [RawProperty("a", 1), RawProperty("A", 2)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "properties"), DOCUMENTS)
+def test_documents_of_entities(body: bytes, properties: list[RawProperty]) -> None:
+    assert odata_entities.read_entity(body) == properties
+
+
+BAD = [
+    b"", b"[]", b"1", b'"x"', b"null", b"{", b'{"A":1}x', b'{"A":}', b"{'A':1}", b'{"A":NaN}',
+    b'{"A":Infinity}', b'{"A":-Infinity}', b'{"A":\xff}', b'\xff\xfe{\x00}\x00', b'{"A":[]}',
+    b'{"A":{}}', b'{"A":{"B":1}}', b'{"A@odata.type":1,"A":1}', b'{"A":' + b"[" * 100_000,
+    b'{"A":' + b"7" * 5_000 + b"}", b'{"A":"\n"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BAD, ids=range(len(BAD)))
+def test_bodies_that_are_no_entity(body: bytes) -> None:
+    assert outcome(lambda: odata_entities.read_entity(body)) == "400 InvalidInput"
+
+
+def test_a_property_twice() -> None:
+    for body in (b'{"A":1,"A":1}', b'{"A":null,"A":1}', b'{"RowKey":"a","RowKey":"b"}'):
+        expected = "400 DuplicatePropertiesSpecified"
+        assert outcome(lambda body=body: odata_entities.read_entity(body)) == expected  # type: ignore[misc]
+
+
+URLS: list[tuple[str, TableResource | None]] = [
+    ("Tables", TableResource("Tables")),
+    ("Tables()", TableResource("Tables")),
+    ("Tables('a')", TableResource("Tables", "a")),
+    ("Tables( 'a''b' )", TableResource("Tables", "a'b")),
+    ("abc", TableResource("abc")),
+    ("abc( )", TableResource("abc")),
+    ("$batch", TableResource("$batch")),
+    ("abc(PartitionKey='p',RowKey='r')", TableResource("abc", ("p", "r"))),
+    ("abc(RowKey='r', PartitionKey='p')", TableResource("abc", ("p", "r"))),
+    ("abc(PartitionKey='',RowKey='')", TableResource("abc", ("", ""))),
+    ("abc(PartitionKey='a'',RowKey=''b',RowKey='\n)')",
+     TableResource("abc", ("a',RowKey='b", "\n)"))),
+    ("abc('p')", None),
+    ("abc(PartitionKey='p')", None),
+    ("abc(PartitionKey='p',PartitionKey='p')", None),
+    ("abc(PartitionKey='p',RowKey='r',RowKey='r')", None),
+    ("abc(PartitionKey='p',RowKey='r',)", None),
+    ("abc(PartitionKey='p' RowKey='r')", None),
+    ("abc(PartitionKey='p',RowKey='r'x)", None),
+    ("abc(PartitionKey='p',RowKey=r)", None),
+    ("abc(PartitionKey='p,RowKey='r')", None),
+    ("abc(PartitionKey='p',RowKey='r')x", None),
+    ("abc(", None),
+    ("abc)", None),
+    ("(PartitionKey='p',RowKey='r')", None),
+    ("Tables(a)", None),
+    ("Tables('a)", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "found"), URLS)
+def test_segments_of_urls(text: str, found: TableResource | None) -> None:
+    if found is None:
+        assert outcome(lambda: table_path.parse_resource(text)) == "400 InvalidUri"
+    else:
+        assert table_path.parse_resource(text) == found
+
+
+@given(st.text(), st.text())
+def test_every_segment_is_read_or_refused(name: str, inside: str) -> None:
+    refused = refusal(lambda: table_path.parse_resource(f"{name}({inside})"))
+    assert refused is None or refused.row is errors.INVALID_URI
+
+
+WELL_FORMED = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(WELL_FORMED, WELL_FORMED)
+def test_the_link_of_an_entity_leads_to_it(partition_key: str, row_key: str) -> None:
+    link = odata_documents.entity_link("abc", partition_key, row_key)
+    assert link.isascii()
+    target = path.parse(f"/account/{link}", None)
+    text = target.container if target.blob is None else f"{target.container}/{target.blob}"
+    assert text is not None
+    found = table_path.parse_resource(text)
+    assert found == TableResource("abc", (partition_key, row_key))
+
+
+NAMES = [
+    (b'{"TableName":"abc"}', "abc"),
+    (b'{"odata.type":"x","TableName":"abc","Other":[1]}', "abc"),
+]
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"TableName":""}', b'{"TableName":1}',
+                                  b'{"TableName":null}', b'{"Name":"abc"}'])  # fmt: skip
+def test_documents_that_name_no_table(body: bytes) -> None:
+    assert outcome(lambda: odata_entities.read_table_name(body)) == "400 PropertiesNeedValue"
+
+
+@pytest.mark.parametrize(("body", "name"), NAMES)
+def test_documents_that_name_a_table(body: bytes, name: str) -> None:
+    assert odata_entities.read_table_name(body) == name
