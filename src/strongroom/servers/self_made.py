@@ -34,8 +34,6 @@ _DNS_NAMES: Final = (
     "*.blob.localhost",
     "*.queue.localhost",
     "*.table.localhost",
-    "*.queue.localhost",
-    "*.table.localhost",
     "*.file.localhost",
     "*.dfs.localhost",
 )
