@@ -212,6 +212,15 @@ def test_a_selection_at_each_level(tables: TableClient, table: str, level: str) 
     assert everything == expect_json(tables.get(query(table), accept(level)), 200)
 
 
+def test_options_that_one_entity_does_not_have(tables: TableClient, table: str) -> None:
+    """T-QRY-05."""
+    insert(tables, table, {"PartitionKey": "p", "RowKey": "r"})
+    for option in ("$filter=A%20eq%201", "$top=1", "$expand=x"):
+        answer = tables.get(f"{entity(table, 'p', 'r')}?{option}")
+        text = expect_json(answer, 501, "NotImplemented")
+        assert option.split("=")[0] in text
+
+
 def test_what_a_table_looks_like_at_each_level(table_account: TableClient) -> None:
     """T-FMT-03."""
     tables = table_account

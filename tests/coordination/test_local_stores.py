@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.coordination import Unsupported, open_store
+from strongroom.coordination import StoreRefused, Unsupported, open_store
 from strongroom.coordination.store import Store
+from strongroom.coordination.stores.file import FileStore
 from tests.coordination.conformance import CASES
 
 URLS: dict[str, Callable[[Path], str]] = {
@@ -26,9 +27,8 @@ def test_contract(kind: str, case: str, tmp_path: Path) -> None:
 
 
 def test_two_processes_share_a_folder(tmp_path: Path) -> None:
-    url = f"file://{tmp_path}/shared"
-    one: Store = open_store(url)
-    other: Store = open_store(url)
+    one: Store = open_store(f"file://{tmp_path}/shared")
+    other: Store = FileStore(tmp_path / "shared")
     one.cas("lock/a", None, b"x", 1.0)
     entry = other.get("lock/a", 1.0)
     assert entry is not None and entry.value == b"x"
@@ -48,7 +48,5 @@ def test_an_unknown_scheme_is_named() -> None:
 
 @pytest.mark.parametrize("key", ["../x", "lock/../x", "lock/.x", "lock", "lock/a/b", "/x", "a b/x"])
 def test_a_path_that_leads_out_is_refused(key: str, tmp_path: Path) -> None:
-    from strongroom.coordination import StoreRefused
-
     with pytest.raises(StoreRefused):
         open_store(f"file://{tmp_path}").get(key, 1.0)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from strongroom.errors import StorageError
-from strongroom.operations import blob_service, queue_service
+from strongroom.operations import blob_service, queue_service, table_service
 from strongroom.operations.blob import GET_BLOB
 from strongroom.operations.blob_service import ROUTES
 from strongroom.operations.endpoint import Endpoint
@@ -40,6 +40,12 @@ def test_every_example_of_the_transcript_is_matched(example: Example) -> None:
 def test_every_example_of_queues_is_matched(example: Example) -> None:
     """Q-ADR-01, Q-ADR-05, Q-PEK-02."""
     assert matched(queue_service.ENDPOINT, example) == example.outcome
+
+
+@pytest.mark.parametrize("example", examples("table"), ids=lambda e: f"{e.method} {e.target}")
+def test_every_example_of_tables_is_matched(example: Example) -> None:
+    """T-ADR-01, T-ADR-02, T-ADR-08."""
+    assert matched(table_service.ENDPOINT, example) == example.outcome
 
 
 def test_a_hidden_declaration_is_refused() -> None:

@@ -38,6 +38,8 @@ FORBIDDEN = (
     ("servers/http.py", "import strongroom.engines", "Only services use the store"),
     ("servers/http.py", "import strongroom.testing", "Only the command line uses the test tools"),
     ("coordination/lock.py", "import strongroom.errors", "Coordination is a client"),
+    ("coordination/lock.py", "import strongroom.times", "Coordination is a client"),
+    ("coordination/lock.py", "import strongroom.cli", "Coordination is a client"),
     ("app.py", "import strongroom.coordination", "The server does not use the coordination"),
     ("services/a.py", "import strongroom.services.b", "No import cycles"),
 )
@@ -50,6 +52,7 @@ def _build(folder: Path, path: str, text: str) -> None:
         "__init__.py": "",
         "app.py": "",
         "errors.py": "",
+        "times.py": "",
         "wire/http.py": "",
         "services/b.py": "import strongroom.services.a" if path == "services/a.py" else "",
         path: text,

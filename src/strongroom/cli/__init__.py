@@ -11,11 +11,12 @@ from typing import Annotated
 import typer
 
 from strongroom import __version__
-from strongroom.cli import account, backup, doctor, serve
+from strongroom.cli import account, backup, coordinate, doctor, hold, serve
 from strongroom.cli.exits import EXIT_CODES_HELP
 
 _HELP = f"""
-A strongly consistent storage server that speaks the Azure Storage protocol.
+A strongly consistent storage server that speaks the Azure Storage protocol, and
+tools for nodes that must agree on who does what.
 
 Examples
 
@@ -24,6 +25,8 @@ Examples
   strongroom account add orders
   strongroom backup ./strongroom-data ./backup-of-today
   strongroom doctor ./strongroom-data
+  strongroom lock nightly-report --ttl 30 -- ./report.sh
+  strongroom gate go-live open
 
 {EXIT_CODES_HELP}
 """
@@ -41,6 +44,12 @@ app.add_typer(account.app, name="account")
 app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
 app.command("restore", help=backup.RESTORE_HELP)(backup.restore)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
+app.command("lock", help=hold.LOCK_HELP)(hold.lock)
+app.command("elect", help=hold.ELECT_HELP)(hold.elect)
+app.add_typer(coordinate.ids_app, name="ids")
+app.add_typer(coordinate.gate_app, name="gate")
+app.add_typer(coordinate.locks_app, name="locks")
+app.command("check-store", help=coordinate.CHECK_HELP)(coordinate.check_store)
 
 
 def _show_version(wanted: bool) -> None:

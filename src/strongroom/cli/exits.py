@@ -22,6 +22,9 @@ class Exit(enum.IntEnum):
     DATA = 4
     LISTEN = 5
     STORAGE = 6
+    UNAVAILABLE = 69
+    NOT_ACQUIRED = 75
+    LOST = 76
 
 
 MEANINGS = {
@@ -32,6 +35,9 @@ MEANINGS = {
     Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, damaged",
     Exit.LISTEN: "the address or port cannot be had",
     Exit.STORAGE: "the disk failed while serving; start again after looking at it",
+    Exit.UNAVAILABLE: "the store where nodes meet does not answer",
+    Exit.NOT_ACQUIRED: "a lock, a term or a gate was not to be had in time",
+    Exit.LOST: "what was held is lost; the command that ran under it is dead",
 }
 EXIT_CODES_HELP = "Exit codes\n\n" + "\n".join(
     f"  {code.value}  {meaning}" for code, meaning in MEANINGS.items()

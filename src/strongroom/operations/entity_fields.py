@@ -26,6 +26,7 @@ from strongroom.wire.odata_entities import RawProperty
 from strongroom.wire.query import Query
 
 _OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
+_OPTIONS_OF_ONE: Final = frozenset(("$select", "$format"))
 _PREFER: Final = ("return-content", "return-no-content")
 
 
@@ -68,8 +69,16 @@ def _top(request: Request, query: Query) -> int:
 
 
 def _not_here(request: Request, query: Query) -> None:
+    _refuse_others(query, _OPTIONS)
+
+
+def _not_of_one(request: Request, query: Query) -> None:
+    _refuse_others(query, _OPTIONS_OF_ONE)
+
+
+def _refuse_others(query: Query, options: frozenset[str]) -> None:
     for name in query:
-        if name.startswith("$") and name not in _OPTIONS:
+        if name.startswith("$") and name not in options:
             raise not_served(f"The query option {name}")
 
 
@@ -77,6 +86,8 @@ FILTER: Final = parameter("filter", "$filter", _filter)
 TOP: Final = Field("top", _top, query=("$top",))
 NOT_HERE: Final = Field("", _not_here)
 """Refuses query options that the service does not have ($orderby and its like)."""
+NOT_OF_ONE: Final = Field("", _not_of_one)
+"""Refuses what only a set can be asked for: a single entity is not filtered."""
 
 
 def _next_table(name: str, value: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,9 @@ from strongroom.services.runner import Services
 from strongroom.store import keys, records
 from strongroom.store.records import Job, JobKind, TableRecord
 from strongroom.values import AccessPolicy
+
+# Of what a filter looks at, at least this much is read at once.
+_FILTERED_RECORDS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +166,15 @@ async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage
     while position is not None and len(found) < given.top:
         if scanned >= limits.LIST_SCANNED_RECORDS_MAX:
             break
-        want = given.top - len(found)
+        missing = given.top - len(found)
+        want = missing if predicate is None else max(missing, _FILTERED_RECORDS)
         page = await services.store.scan(keys.tables(call.account), position, None, want)
         position = page.resume
         scanned += len(page.faces)
-        found.extend(_matching(page.faces, predicate))
+        matching = _matching(page.faces, predicate)
+        found.extend(matching[:missing])
+        if len(matching) > missing:
+            return TablePage(found, matching[missing].lower())
     resume = None if position is None else position.partition.decode("utf-8", "replace")
     return TablePage(found, resume)
 

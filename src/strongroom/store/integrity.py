@@ -14,6 +14,7 @@ What must hold:
     (A body that was given up may name contents that are dropped already.)
  7. What is still to be cleaned or copied has a job.
  8. The messages of a queue agree with each other (message_integrity.py).
+ 9. An entity has all its records and lies in a table (entity_integrity.py).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from strongroom.engines.check import Finding
 from strongroom.semantics.copies import is_pending
 from strongroom.store import keys, records
 from strongroom.store.blob_integrity import BlobCheck, Found
+from strongroom.store.entity_integrity import EntitiesCheck
 from strongroom.store.message_integrity import MessagesCheck
 from strongroom.store.records import CorruptRecord, Job, JobKind
 
@@ -63,6 +65,7 @@ class Integrity:
         self._inspected = inspected
         self._containers: set[int] = set()
         self._messages = MessagesCheck()
+        self._entities = EntitiesCheck()
         self._jobs: set[tuple[JobKind, int, str, str]] = set()
         self._contents: set[int] = set()
         self._named: set[int] = set()
@@ -79,6 +82,8 @@ class Integrity:
             "snapshots": self._snapshot_count,
             "queues": self._messages.queue_count,
             "messages": self._messages.message_count,
+            "tables": self._entities.table_count,
+            "entities": self._entities.entity_count,
             "contents": len(self._contents),
             "records": self._record_count,
         }
@@ -88,6 +93,7 @@ class Integrity:
         self._contents = set(self._inspected.content_ids())
         yield from self._survey()
         yield from itertools.starmap(Finding, self._messages.problems())
+        yield from itertools.starmap(Finding, self._entities.problems())
         done = 0
         for partition, face, hidden in self._partitions():
             yield from self._check_blob(partition, face, hidden)
@@ -122,10 +128,15 @@ class Integrity:
             job = records.JOB.decode(record.value)
             self._jobs.add(_identity(job))
             self._messages.take_job(ref.partition.name, job)
+            self._entities.take_job(job)
         elif keyspace[:1] == b"q" and ref.key == keys.QUEUE_KEY:
             self._messages.take_queue(records.QUEUE.decode(record.value))
         elif keyspace[:1] == b"m":
             return self._messages.take(ref, record)
+        elif keyspace[:1] == b"t" and ref.key == keys.TABLE_KEY:
+            return self._entities.take_table(ref, records.TABLE.decode(record.value))
+        elif keyspace[:1] == b"e":
+            return self._entities.take(ref, record)
         else:
             return False
         return True

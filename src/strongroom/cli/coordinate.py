@@ -1,0 +1,229 @@
+"""`strongroom ids`, `gate`, `locks`, `check-store`: the toolkit's recipes for the terminal.
+
+Lives here: flags, and what is shown. Must not live here: the recipes (coordination/).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
+
+if TYPE_CHECKING:
+    from strongroom.coordination.recipes.gate_core import GateView
+    from strongroom.coordination.recipes.lock_state import LockView
+
+_IDS_HELP = """
+Ids that nobody else gets.
+
+Examples
+
+  strongroom ids orders take 5
+  strongroom ids orders take 1 --json
+"""
+_GATE_HELP = """
+A gate that many nodes wait at: open it, and all go at once; late ones find it
+open.
+
+Examples
+
+  strongroom gate go-live wait --timeout 600 && ./start
+  strongroom gate go-live open --payload '{"version": 7}'
+  strongroom gate go-live rearm
+  strongroom gate go-live show
+"""
+_LOCKS_HELP = """
+Who holds what: locks and elections, from outside.
+
+Examples
+
+  strongroom locks list
+  strongroom locks show invoices
+  strongroom locks break invoices
+"""
+_NAME = typer.Argument(help="Any text.")
+Name = Annotated[str, _NAME]
+Kind = Annotated[str, typer.Option(help="lock or election.")]
+
+ids_app = typer.Typer(help=_IDS_HELP, no_args_is_help=True, rich_markup_mode="rich")
+gate_app = typer.Typer(help=_GATE_HELP, no_args_is_help=True, rich_markup_mode="rich")
+locks_app = typer.Typer(help=_LOCKS_HELP, no_args_is_help=True, rich_markup_mode="rich")
+
+
+@ids_app.callback()
+def _ids(context: typer.Context, name: Name) -> None:
+    context.obj = name
+
+
+@ids_app.command("take")
+def take(
+    context: typer.Context,
+    count: Annotated[int, typer.Argument(help="How many.", min=1)] = 1,
+    as_json: AsJson = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Print so many ids, one a line. What is reserved and not printed is a gap."""
+    with client_of(store) as client:
+        found = client.ids(context.obj, batch=count).take(count)
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo("\n".join(map(str, found)))
+
+
+@gate_app.callback()
+def _gate(context: typer.Context, name: Name) -> None:
+    context.obj = name
+
+
+@gate_app.command("wait")
+def wait(
+    context: typer.Context,
+    timeout: Annotated[float | None, typer.Option(help="Seconds; exit code 75 then.")] = None,
+    generation: Annotated[int | None, typer.Option(help="Of the gate; default: today's.")] = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Wait until it is open; prints the payload, if there is one, as JSON."""
+    with client_of(store) as client:
+        payload = client.gate(context.obj).wait(timeout, generation)
+    if payload is not None:
+        print_json(payload)
+
+
+@gate_app.command("open")
+def open_(
+    context: typer.Context,
+    payload: Annotated[str | None, typer.Option(help="JSON that the waiting nodes get.")] = None,
+    as_json: AsJson = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Let everybody through, those who come later too. Of no effect when it is open."""
+    try:
+        given = None if payload is None else json.loads(payload)
+    except ValueError as error:
+        fail(Exit.USAGE, f"--payload is no JSON: {error}")
+    with client_of(store) as client:
+        _show_gate(context.obj, client.gate(context.obj).open(given), as_json)
+
+
+@gate_app.command("rearm")
+def rearm(context: typer.Context, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE) -> None:
+    """Close it for those who come from now on: the next generation."""
+    with client_of(store) as client:
+        _show_gate(context.obj, client.gate(context.obj).rearm(), as_json)
+
+
+@gate_app.command("show")
+def show_gate(
+    context: typer.Context, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
+) -> None:
+    """Print how it is."""
+    with client_of(store) as client:
+        _show_gate(context.obj, client.gate(context.obj).show(), as_json)
+
+
+def _show_gate(name: str, view: GateView, as_json: bool) -> None:
+    if as_json:
+        print_json(dataclasses.asdict(view))
+        return
+    state = "open" if view.is_open else "closed"
+    by = f", by {view.who} at {view.since}" if view.who else ""
+    payload = "" if view.payload is None else f", payload {json.dumps(view.payload)}"
+    typer.echo(f"gate {name!r}: {state}, generation {view.generation}{by}{payload}")
+
+
+@locks_app.command("list")
+def list_(kind: Kind = "lock", as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE) -> None:
+    """Print all that there ever were, and who holds them."""
+    with client_of(store) as client:
+        views = [client.show(name, kind) for name in client.list_names(kind)]
+    found = [view for view in views if view is not None]
+    if as_json:
+        print_json([_facts(view) for view in found])
+        return
+    for view in found:
+        typer.echo(_line(view))
+    if not found:
+        typer.echo(f"there is no {kind} in this store yet")
+
+
+@locks_app.command("show")
+def show(
+    name: Name, kind: Kind = "lock", as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
+) -> None:
+    """Print who holds it, since when, with which fence, and who waits. Exit code 1: none."""
+    with client_of(store) as client:
+        view = client.show(name, kind)
+    if view is None:
+        fail(Exit.REFUSED, f"there never was a {kind} called {name!r} in this store")
+    if as_json:
+        print_json(_facts(view))
+        return
+    typer.echo(_line(view))
+    for place, waiter in enumerate(view.waiting, 1):
+        typer.echo(f"  waiting {place}: {waiter}")
+
+
+@locks_app.command("break")
+def break_(
+    name: Name, kind: Kind = "lock", as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
+) -> None:
+    """End somebody's hold now. The fence rises: guarded writes of its holder are refused."""
+    with client_of(store) as client:
+        view = client.break_lock(name, kind)
+    if as_json:
+        print_json(None if view is None else _facts(view))
+    elif view is None:
+        typer.echo(f"nobody held {name!r}")
+    else:
+        typer.echo(f"broken: {_line(view)}")
+
+
+def _facts(view: LockView) -> dict[str, Any]:
+    return dataclasses.asdict(view)
+
+
+def _line(view: LockView) -> str:
+    if not view.held:
+        return f"{view.name}: free, last fence {view.fence}"
+    left = f", free in {view.left_s:.1f} s at the latest unless renewed" if view.left_s else ""
+    return f"{view.name}: held by {view.who} since {view.since}, fence {view.fence}{left}"
+
+
+CHECK_HELP = """
+Say what a lock on a store is worth, and try the store.
+
+Writes, reads, races and removes keys of its own below check/. Exit code 1: the
+store does not do what it must.
+
+Examples
+
+  strongroom check-store azure://
+  strongroom check-store "file:///var/lib/locks" --json
+"""
+
+
+def check_store(
+    url: Annotated[str, typer.Argument(help="As for --store.")], as_json: AsJson = False
+) -> None:
+    """See CHECK_HELP."""
+    from strongroom.coordination.check import check
+
+    with client_of(url) as client:
+        promises = dataclasses.asdict(client.promises())
+        findings = check(client)
+    failed = [finding for finding in findings if not finding.passed]
+    if as_json:
+        rows = [dataclasses.asdict(finding) for finding in findings]
+        print_json({"promises": promises, "findings": rows})
+    else:
+        for name, value in promises.items():
+            typer.echo(f"{name:<18}{value}")
+        for finding in findings:
+            typer.echo(f"{'ok ' if finding.passed else 'BAD'} {finding.what}: {finding.found}")
+    raise typer.Exit(Exit.REFUSED.value if failed else Exit.DONE.value)

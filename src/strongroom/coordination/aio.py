@@ -1,0 +1,109 @@
+"""The asyncio client: the same recipes as client.py, awaited.
+
+Lives here: the factories, and nothing else. Must not live here: any rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.recipes.election import AioElection
+from strongroom.coordination.recipes.gate import AioGate, Hints
+from strongroom.coordination.recipes.ids import AioIds, IdsOptions
+from strongroom.coordination.recipes.inspect_locks import break_steps, list_steps, show_steps
+from strongroom.coordination.recipes.lock import AioLock, Cancel, LockOptions, OnLost
+from strongroom.coordination.recipes.lock_state import LockView
+from strongroom.coordination.recipes.locks import AioLocks
+from strongroom.coordination.recipes.register import AioRegister
+from strongroom.coordination.store import AsyncStore, Promises
+
+
+class AioClient:
+    """One participant on one event loop.
+
+    Arguments:
+        store: where everybody meets.
+        context: the participant.
+    """
+
+    def __init__(self, store: AsyncStore, context: Context) -> None:
+        self.store, self.context = store, context
+        self.driver = AsyncDriver(store, context)
+
+    def promises(self) -> Promises:
+        """See `Client.promises`."""
+        return self.context.promises
+
+    def lock(
+        self,
+        name: str,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        cancel: Cancel = "deadline",
+        fair: bool = False,
+        lock_delay: float = 0.0,
+        on_lost: OnLost = "event",
+        alert: bool = False,
+        value: Any = None,
+    ) -> AioLock:
+        """Return the lock of that name: an async context manager; see `Client.lock`, `AioHeld`."""
+        options = LockOptions(ttl, wait, fair, lock_delay, on_lost, False, alert, value)
+        return AioLock(self.driver, name, options, cancel)
+
+    def locks(
+        self,
+        *names: str,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        cancel: Cancel = "deadline",
+    ) -> AioLocks:
+        """Return an async context manager that holds all of these names, or none."""
+        return AioLocks(self.driver, names, LockOptions(ttl_s=ttl, wait_s=wait), cancel)
+
+    def ids(self, name: str, batch: int = 1000, *, max_retries: int = 25, first: int = 1) -> AioIds:
+        """Return a generator of ids that nobody else gets; see `IdsOptions`."""
+        return AioIds(self.driver, name, IdsOptions(batch, max_retries, first=first))
+
+    def gate(self, name: str, hints: Hints | None = None) -> AioGate:
+        """Return the gate of that name: `wait`, `open`, `rearm`, `show`."""
+        return AioGate(self.driver, name, hints)
+
+    def election(
+        self,
+        name: str,
+        value: Any = None,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        cancel: Cancel = "deadline",
+        fair: bool = False,
+        on_lost: OnLost = "event",
+        alert: bool = False,
+    ) -> AioElection:
+        """Return the election of that name; see `Client.election`."""
+        options = LockOptions(ttl, wait, fair, 0.0, on_lost, False, alert, value)
+        return AioElection(self.driver, name, options, cancel)
+
+    def register(self, name: str) -> AioRegister:
+        """Return the register of that name; see `Client.register`."""
+        return AioRegister(self.driver, name)
+
+    async def show(self, name: str, kind: str = "lock") -> LockView | None:
+        """See `Client.show`."""
+        return await self.driver.run(show_steps(self.context, kind, name))
+
+    async def list_names(self, kind: str = "lock") -> list[str]:
+        """See `Client.list_names`."""
+        return await self.driver.run(list_steps(self.context, kind))
+
+    async def break_lock(self, name: str, kind: str = "lock") -> LockView | None:
+        """See `Client.break_lock`."""
+        return await self.driver.run(break_steps(self.context, kind, name))
+
+    async def close(self) -> None:
+        """Stop the background tasks and let go of the store; holds are lost, not released."""
+        await self.driver.close()
+        await self.store.close()

@@ -1,0 +1,198 @@
+"""Trying a store: does it do what locks need, and how does its clock compare with this machine's.
+
+Lives here: the checks that `strongroom check-store` runs, on keys of their own, with real requests.
+Must not live here: the conformance suite of the stores we ship (tests/), what stores promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.coordination.client import Client
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.effects import Act, Applied, CasOutcome, LeaseTerms
+from strongroom.coordination.errors import CoordinationError
+from strongroom.coordination.store import Store
+
+_TIMEOUT_S: Final = 10.0
+_RACERS: Final = 16
+_ROUNDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check has come to."""
+
+    what: str
+    passed: bool
+    found: str
+
+
+def check(client: Client) -> list[Finding]:
+    """Run all checks.
+
+    Returns: a finding for each. A store that cannot be reached fails all of them.
+    """
+    trial = _Trial(client.store, client.context.clock)
+    checks: list[tuple[str, Callable[[], str]]] = [
+        ("a key is created once", trial.creation),
+        ("a write with an old version is refused", trial.stale_write),
+        (f"of {_RACERS} racing writers one wins", trial.race),
+        ("versions never repeat", trial.versions),
+        ("notes and values come back", trial.values),
+        ("keys are listed", trial.listing),
+        ("round trip", trial.pace),
+    ]
+    if client.promises().server_lease:
+        checks.append(("the store's clock", trial.lease_clock))
+    findings = []
+    for what, run in checks:
+        try:
+            findings.append(Finding(what, True, run()))
+        except (_Broken, CoordinationError) as error:
+            findings.append(Finding(what, False, str(error) or type(error).__name__))
+    trial.clean()
+    return findings
+
+
+class _Broken(Exception):
+    """The store did what it must not; the text says what."""
+
+
+class _Trial:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._prefix = f"check/{clock.nonce()}"
+        self._made: list[str] = []
+
+    def _key(self, name: str) -> str:
+        key = f"{self._prefix}-{name}"
+        self._made.append(key)
+        return key
+
+    def _write(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        return self._store.cas(key, expected, value, _TIMEOUT_S, lease, note)
+
+    def _must(self, outcome: CasOutcome) -> str:
+        if not isinstance(outcome, Applied):
+            raise _Broken(f"a write was answered {outcome!r}")
+        return outcome.version
+
+    def creation(self) -> str:
+        key = self._key("creation")
+        if self._store.get(key, _TIMEOUT_S) is not None:
+            raise _Broken("a key that was never written is there")
+        self._must(self._write(key, None, b"one"))
+        if isinstance(self._write(key, None, b"two"), Applied):
+            raise _Broken("it was created twice")
+        return self._expect(key, b"one")
+
+    def stale_write(self) -> str:
+        key = self._key("stale")
+        first = self._must(self._write(key, None, b"1"))
+        self._must(self._write(key, first, b"2"))
+        if isinstance(self._write(key, first, b"3"), Applied):
+            raise _Broken("it was written with an old version")
+        return self._expect(key, b"2")
+
+    def race(self) -> str:
+        key = self._key("race")
+        version: str | None = None
+        with ThreadPoolExecutor(_RACERS) as pool:
+            for turn in range(_ROUNDS):
+                given = version
+                writes = [
+                    pool.submit(self._write, key, given, b"%d-%d" % (turn, racer))
+                    for racer in range(_RACERS)
+                ]
+                won = [one for one in (w.result() for w in writes) if isinstance(one, Applied)]
+                if len(won) != 1:
+                    raise _Broken(f"{len(won)} of {_RACERS} won in round {turn + 1}")
+                version = won[0].version
+        return f"{_ROUNDS} rounds"
+
+    def versions(self) -> str:
+        key = self._key("versions")
+        version = self._must(self._write(key, None, b"same"))
+        seen = {version}
+        for _ in range(_ROUNDS):
+            version = self._must(self._write(key, version, b"same"))
+            if version in seen:
+                raise _Broken("two writes of one value have one version")
+            seen.add(version)
+        return f"{len(seen)} writes of one value"
+
+    def values(self) -> str:
+        key, value = self._key("values"), bytes(range(256)) * 4
+        self._must(self._write(key, None, value, note="a-note"))
+        entry = self._store.get(key, _TIMEOUT_S)
+        if entry is None or entry.value != value or entry.note != "a-note":
+            raise _Broken("what was written is not what is read")
+        return f"{len(value)} bytes"
+
+    def listing(self) -> str:
+        keys = sorted(self._key(f"list-{number}") for number in range(3))
+        for key in keys:
+            self._must(self._write(key, None, b"x"))
+        found = self._store.list_keys(f"{self._prefix}-list-", _TIMEOUT_S)
+        if found != keys:
+            raise _Broken(f"{len(found)} of {len(keys)} keys are listed")
+        return f"{len(found)} keys"
+
+    def pace(self) -> str:
+        key = self._key("pace")
+        version = self._must(self._write(key, None, b"0"))
+        began = self._clock.monotonic_s()
+        for number in range(_ROUNDS):
+            version = self._must(self._write(key, version, b"%d" % number))
+        write_s = (self._clock.monotonic_s() - began) / _ROUNDS
+        began = self._clock.monotonic_s()
+        for _ in range(_ROUNDS):
+            self._store.get(key, _TIMEOUT_S)
+        read_s = (self._clock.monotonic_s() - began) / _ROUNDS
+        return f"{write_s * 1000:.2f} ms a write, {read_s * 1000:.2f} ms a read"
+
+    def lease_clock(self) -> str:
+        """How much of a hold the store says has passed, against what has passed here."""
+        key, nonce = self._key("clock"), f"{self._clock.nonce()}-1"
+        ttl_s = max(15.0, self._store.promises().ttl_min_s)
+        sent_s = self._clock.boot_s()
+        terms = LeaseTerms(Act.TAKE, ttl_s, nonce)
+        version = self._must(self._write(key, None, b"x", terms))
+        entry = self._store.get(key, _TIMEOUT_S)
+        passed_s = self._clock.boot_s() - sent_s
+        self._write(key, version, b"y", LeaseTerms(Act.GIVE, ttl_s, nonce))
+        if entry is None or entry.expires_in_s is None or entry.expires_in_s <= 0:
+            raise _Broken("a hold that was just taken is not alive")
+        if entry.expires_in_s == float("inf"):
+            return f"alive; the store does not say for how long (asked {passed_s:.3f} s later)"
+        ahead_s = ttl_s - entry.expires_in_s - passed_s
+        if ahead_s > ttl_s / 10:
+            raise _Broken(f"a hold of {ttl_s:g} s has {entry.expires_in_s:.3f} s left at once")
+        return f"{ttl_s:g} s: {entry.expires_in_s:.3f} s left after {passed_s:.3f} s"
+
+    def _expect(self, key: str, value: bytes) -> str:
+        entry = self._store.get(key, _TIMEOUT_S)
+        if entry is None or entry.value != value:
+            raise _Broken("what was written is not what is read")
+        return "as it must be"
+
+    def clean(self) -> None:
+        """Remove what was written, as far as that is possible."""
+        for key in self._made:
+            try:
+                entry = self._store.get(key, _TIMEOUT_S)
+                if entry is not None:
+                    self._store.delete(key, entry.version, _TIMEOUT_S)
+            except CoordinationError:
+                continue

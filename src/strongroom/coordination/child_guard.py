@@ -1,0 +1,175 @@
+"""The process between a holder and its command: ends the command in time, whatever the holder does.
+
+    child_guard.py CONTROL_FD STATUS_FD TERM_BEFORE_S KILL_BEFORE_S GRACE_S DEADLINE_S COMMAND...
+
+Started by child.py as a script of its own; it imports nothing but the standard library, so that it
+is there in milliseconds. Lives here: starting the command in a process group of its own, and ending
+that group, whose number it writes to the status pipe. On the control pipe come lines: `deadline S`
+(by the boot clock: until when the holder believes), `lost` (end it now), `signal N` (pass it on).
+The end of the pipe is the death of the holder: the group is killed. Without any word, it is asked
+to end shortly before the deadline, and killed before it. Exit code: the command's, 128 + N when a
+signal ended it; 127 and 126 as a shell; 76 when it was ended from here. Must not live here: who
+holds what.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+_BOOTTIME: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_LOST_EXIT: Final = 76
+_LINE_BYTES_MAX: Final = 4096
+
+
+def _die_with_parent() -> None:
+    """In the command, before it begins: it is killed when this guard is."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Guard:
+    """One command, and until when it may run.
+
+    Arguments:
+        control, status: file numbers of the pipes.
+        term_before_s, kill_before_s: how long before the deadline it is asked, and killed.
+        grace_s: how long it may take to end once the hold is lost.
+        deadline_s: by the boot clock.
+    """
+
+    def __init__(
+        self,
+        control: int,
+        status: int,
+        term_before_s: float,
+        kill_before_s: float,
+        grace_s: float,
+        deadline_s: float,
+    ) -> None:
+        self._control, self._status, self._grace_s = control, status, grace_s
+        self._term_before_s, self._kill_before_s = term_before_s, kill_before_s
+        self._term_at_s = self._kill_at_s = 0.0
+        self._over = self._asked = self._killed = False
+        self._rest = b""
+        self._group = 0
+        self._believe_until(deadline_s)
+
+    def run(self, command: list[str]) -> int:
+        """Run the command to its end; returns the exit code."""
+        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake_write)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
+            # Whatever a terminal sends is for the command; what ends it comes by the pipe.
+            signal.signal(number, signal.SIG_IGN)
+        os.set_inheritable(self._control, False)
+        os.set_inheritable(self._status, False)
+        try:
+            child = self._start(command)
+        except FileNotFoundError:
+            print(f"strongroom: {command[0]}: command not found", file=sys.stderr)
+            return 127
+        except OSError as error:
+            print(f"strongroom: {command[0]}: {error.strerror}", file=sys.stderr)
+            return 126
+        self._group = child.pid
+        os.write(self._status, b"%d" % child.pid)
+        while child.poll() is None:
+            ready, _, _ = select.select([self._control, wake_read], [], [], self._next_s())
+            if wake_read in ready:
+                os.read(wake_read, 1024)
+            if self._control in ready:
+                self._listen()
+            self._enforce()
+        # Whatever it has left behind goes with it.
+        self._send(signal.SIGKILL)
+        code = child.returncode
+        if self._asked or self._killed:
+            return _LOST_EXIT
+        return 128 - code if code < 0 else code
+
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        def prepare() -> None:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
+                signal.signal(number, signal.SIG_DFL)
+            _die_with_parent()
+
+        # One thread, so that code between fork and exec is safe here.
+        child = subprocess.Popen(command, process_group=0, preexec_fn=prepare)  # noqa: S603
+        if sys.stdin is not None and sys.stdin.isatty():
+            with contextlib.suppress(OSError):
+                os.tcsetpgrp(sys.stdin.fileno(), child.pid)
+        return child
+
+    def _believe_until(self, deadline_s: float) -> None:
+        self._term_at_s = deadline_s - self._term_before_s
+        self._kill_at_s = deadline_s - self._kill_before_s
+
+    def _next_s(self) -> float:
+        now_s = time.clock_gettime(_BOOTTIME)
+        due_s = self._kill_at_s if self._asked else self._term_at_s
+        return max(0.0, min(due_s - now_s, 1.0))
+
+    def _listen(self) -> None:
+        data = os.read(self._control, _LINE_BYTES_MAX)
+        if not data:
+            self._lose(0.0)
+            self._control_closed()
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            word, _, value = line.partition(b" ")
+            if word == b"deadline" and not self._over:
+                self._believe_until(float(value))
+                self._asked = False
+            elif word == b"lost":
+                self._lose(self._grace_s)
+            elif word == b"signal":
+                self._send(int(value))
+
+    def _control_closed(self) -> None:
+        """From now on only the command's end is waited for."""
+        nothing, _ = os.pipe()
+        os.dup2(nothing, self._control)
+
+    def _lose(self, grace_s: float) -> None:
+        if not self._over:
+            now_s = time.clock_gettime(_BOOTTIME)
+            self._over = True
+            self._term_at_s = now_s
+            self._kill_at_s = min(self._kill_at_s, now_s + grace_s) if grace_s else now_s
+
+    def _enforce(self) -> None:
+        now_s = time.clock_gettime(_BOOTTIME)
+        if now_s >= self._kill_at_s:
+            self._killed = True
+            self._send(signal.SIGKILL)
+        elif now_s >= self._term_at_s and not self._asked:
+            self._asked = True
+            self._send(signal.SIGTERM)
+            self._send(signal.SIGCONT)
+
+    def _send(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._group, number)
+
+
+def main() -> int:
+    """Run with this process's arguments."""
+    control, status, term_before, kill_before, grace, deadline, *command = sys.argv[1:]
+    times = (float(text) for text in (term_before, kill_before, grace, deadline))
+    guard = Guard(int(control), int(status), *times)
+    return guard.run(command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

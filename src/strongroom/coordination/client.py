@@ -1,0 +1,216 @@
+"""The client: one participant of one store, for threads; `aio` is its asyncio twin.
+
+Lives here: the factories of every recipe, and nothing else. Must not live here: any rule.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, ParamSpec, Self, TypeVar
+
+from strongroom.coordination.aio import AioClient
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.context import Context
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.recipes.election import Election
+from strongroom.coordination.recipes.gate import Gate, Hints
+from strongroom.coordination.recipes.ids import Ids, IdsOptions
+from strongroom.coordination.recipes.inspect_locks import break_steps, list_steps, show_steps
+from strongroom.coordination.recipes.lock import Lock, LockOptions, OnLost
+from strongroom.coordination.recipes.lock_state import LockView
+from strongroom.coordination.recipes.locks import Locks
+from strongroom.coordination.recipes.register import Register
+from strongroom.coordination.store import Promises, Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Client:
+    """One participant. Safe for threads; threads that are to exclude each other need one each.
+
+    Arguments:
+        store: where everybody meets.
+        label: who this is, for people; host and process by default.
+        rate_error: the share by which any node's clock may run too fast or too slow.
+        clock: for tests.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        label: str = "",
+        rate_error: float = 0.05,
+        clock: Clock | None = None,
+    ) -> None:
+        self.store = store
+        self._rate_error = rate_error
+        self.context = Context(
+            clock or SystemClock(),
+            ClockRules(rate_error),
+            store.promises(),
+            label or f"{socket.gethostname()}:{os.getpid()}",
+        )
+        self.driver = SyncDriver(store, self.context)
+        self._aio: AioClient | None = None
+
+    @property
+    def aio(self) -> AioClient:
+        """The same participant for asyncio; it belongs to the event loop that first uses it."""
+        if self._aio is None:
+            self._aio = AioClient(self.store.aio(), self.context)
+        return self._aio
+
+    def sibling(self, label: str = "") -> Client:
+        """Return another participant over the same store, with an identity of its own."""
+        return Client(
+            self.store,
+            label=label or self.context.label,
+            rate_error=self._rate_error,
+            clock=self.context.clock,
+        )
+
+    def promises(self) -> Promises:
+        """Return what a lock on this store is worth, and under which assumption."""
+        return self.context.promises
+
+    def lock(
+        self,
+        name: str,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        fair: bool = False,
+        lock_delay: float = 0.0,
+        on_lost: OnLost = "event",
+        strict: bool = False,
+        alert: bool = False,
+        value: Any = None,
+    ) -> Lock:
+        """Return the lock of that name: a context manager, `acquire()`, `try_acquire()`.
+
+        The arguments are those of `LockOptions`, times in seconds.
+        """
+        options = LockOptions(ttl, wait, fair, lock_delay, on_lost, strict, alert, value)
+        return Lock(self.driver, name, options)
+
+    def locks(
+        self,
+        *names: str,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        on_lost: OnLost = "event",
+        strict: bool = False,
+    ) -> Locks:
+        """Return a context manager that holds all of these names, or none."""
+        options = LockOptions(ttl_s=ttl, wait_s=wait, on_lost=on_lost, strict=strict)
+        return Locks(self.driver, names, options)
+
+    def ids(
+        self,
+        name: str,
+        batch: int = 1000,
+        *,
+        max_retries: int = 25,
+        prefetch: bool = False,
+        first: int = 1,
+    ) -> Ids:
+        """Return a generator of ids that nobody else gets; see `IdsOptions`."""
+        return Ids(self.driver, name, IdsOptions(batch, max_retries, prefetch, first))
+
+    def gate(self, name: str, hints: Hints | None = None) -> Gate:
+        """Return the gate of that name: `wait`, `open`, `rearm`, `show`."""
+        return Gate(self.driver, name, hints)
+
+    def election(
+        self,
+        name: str,
+        value: Any = None,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        fair: bool = False,
+        on_lost: OnLost = "event",
+        alert: bool = False,
+    ) -> Election:
+        """Return the election of that name: `lead()`, `campaign()`, `leader()`, `observe()`.
+
+        Arguments:
+            name: any text.
+            value: JSON that everybody sees while this client leads.
+            ttl, wait, fair, on_lost, alert: see `lock`.
+        """
+        options = LockOptions(ttl, wait, fair, 0.0, on_lost, False, alert, value)
+        return Election(self.driver, name, options)
+
+    def register(self, name: str) -> Register:
+        """Return the register of that name: `get`, `compare_and_swap`, `put`, `wait_for_change`."""
+        return Register(self.driver, name)
+
+    def show(self, name: str, kind: str = "lock") -> LockView | None:
+        """Return how a lock or an election looks, by one read; None if there never was one.
+
+        Arguments:
+            name: of it.
+            kind: "lock" or "election".
+        """
+        return self.driver.run(show_steps(self.context, kind, name))
+
+    def list_names(self, kind: str = "lock") -> list[str]:
+        """Return the names of everything of a kind that there ever was."""
+        return self.driver.run(list_steps(self.context, kind))
+
+    def break_lock(self, name: str, kind: str = "lock") -> LockView | None:
+        """End somebody's hold now, and count the fence up; return what was broken, if anything.
+
+        The holder learns of it at its next renewal, at once with `alert=True`; until then only
+        the fence protects.
+        """
+        return self.driver.run(break_steps(self.context, kind, name))
+
+    def locked(
+        self, name: str, ttl: float = 15.0, wait: float | None = None, *, skip: bool = False
+    ) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+        """Return a decorator: the function runs under the lock.
+
+        Arguments:
+            name: may name the function's arguments, like "report:{customer}".
+            ttl: see `lock`.
+            wait: see `lock`.
+            skip: return None at once if somebody else holds it, and do not run.
+        """
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R | None]:
+            signature = inspect.signature(function)
+
+            @functools.wraps(function)
+            def run(*args: P.args, **kwargs: P.kwargs) -> R | None:
+                bound = signature.bind(*args, **kwargs)
+                bound.apply_defaults()
+                lock = self.lock(name.format(**bound.arguments), ttl, wait)
+                held = lock.try_acquire() if skip else lock.acquire()
+                if held is None:
+                    return None
+                with held:
+                    return function(*args, **kwargs)
+
+            return run
+
+        return decorate
+
+    def close(self) -> None:
+        """Stop the background threads and let go of the store; holds are lost, not released."""
+        self.driver.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

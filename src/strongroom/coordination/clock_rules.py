@@ -1,0 +1,73 @@
+"""Who may believe what for how long: every rule about time, in one place, as pure functions.
+
+The assumption: every node's clock runs at a rate within [1 - e, 1 + e] of true time. Nothing is
+assumed about offsets, delays, pauses or losses. The argument: a holder's write takes effect at tw,
+and it was SENT not later, so counting TTL from the sending ends before tw + TTL / (1 - e). An
+observer RECEIVED a read that shows this write at tr >= tw, so counting TTL * (1 + e) / (1 - e) from
+the receiving ends after tw + TTL / (1 - e). The compare-and-swap then proves that no renewal came
+between. Turn round either end, or leave out the factor, and two nodes believe at once: the
+simulator keeps those wrong rules as mutants. Must not live here: clocks, waiting, IO.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TTL_MIN_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRules:
+    """The rules for one bound on the clocks' rates.
+
+    Arguments:
+        rate_error: e, the share by which any clock may run too fast or too slow; 0 <= e < 1.
+    """
+
+    rate_error: float = 0.05
+
+    def holder_deadline_s(
+        self, sent_s: float, received_s: float, ttl_s: float, server_clock: bool
+    ) -> float:
+        """Return when a holder must stop to believe, on its own boot clock.
+
+        Arguments:
+            sent_s: when the write that succeeded was sent.
+            received_s: when its answer came; no right rule uses it.
+            ttl_s: what was written.
+            server_clock: whether the store itself ends the hold by its own clock after `ttl_s`;
+                the store's clock may be fast and the holder's slow, so that a part is given up.
+        """
+        e = self.rate_error
+        return sent_s + (ttl_s * (1 - e) / (1 + e) if server_clock else ttl_s)
+
+    def observer_start_s(self, sent_s: float, received_s: float) -> float:
+        """Return from when an observer counts, on its own monotonic clock.
+
+        Arguments:
+            sent_s: when the read was sent; no right rule uses it.
+            received_s: when the answer came.
+        """
+        return received_s
+
+    def observer_wait_s(self, ttl_s: float) -> float:
+        """Return how long an observer must see the same holder and sequence number."""
+        e = self.rate_error
+        return ttl_s * (1 + e) / (1 - e)
+
+    def attempt_timeout_s(self, ttl_s: float) -> float:
+        """Return after how long one request is given up: a hung one must not cost the hold."""
+        return min(ttl_s / 10, 1.5)
+
+    def renew_after_s(self, ttl_s: float, chance: float) -> float:
+        """Return how long after a successful write the next renewal starts: a third of the TTL.
+
+        Arguments:
+            ttl_s: the TTL.
+            chance: in [0, 1); up to 10 % earlier, so that many holders do not renew in step.
+        """
+        return ttl_s / 3 * (1 - chance / 10)
+
+    def retry_after_s(self, ttl_s: float, chance: float) -> float:
+        """Return how long after a renewal that did not succeed the next one starts."""
+        return min(ttl_s / 20, 0.5) * (0.5 + chance)

@@ -1,0 +1,68 @@
+"""From a URL to a client: the registry of schemes.
+
+Lives here: the table of schemes, and `connect`. Must not live here: what a URL means to a store
+(each store's `open_url`). A store's module, and the driver library that it needs, is imported only
+when its scheme is asked for, so that the core needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from strongroom.coordination.client import Client
+from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.store import Store
+
+OpenUrl = Callable[[str, Mapping[str, str]], Store]
+"""What a scheme names: takes the URL and its query as a mapping, returns the store."""
+
+_PACKAGE: Final = "strongroom.coordination.stores"
+SCHEMES: Final[dict[str, str]] = {
+    "memory": f"{_PACKAGE}.memory:open_url",
+    "file": f"{_PACKAGE}.file:open_url",
+    "azure": f"{_PACKAGE}.azure:open_url",
+    "etcd": f"{_PACKAGE}.etcd:open_url",
+    "postgres": f"{_PACKAGE}.postgres:open_url",
+    "postgresql": f"{_PACKAGE}.postgres:open_url",
+    "redis": f"{_PACKAGE}.redis:open_url",
+    "rediss": f"{_PACKAGE}.redis:open_url",
+    "s3": f"{_PACKAGE}.s3:open_url",
+}
+"""Scheme -> "module:function"; a program may add its own."""
+
+
+def open_store(url: str) -> Store:
+    """Return the store that a URL names.
+
+    Raises:
+        Unsupported: nobody knows the scheme, or the library that it needs is not installed.
+    """
+    parts = urlsplit(url)
+    target = SCHEMES.get(parts.scheme)
+    if target is None:
+        known = ", ".join(sorted(SCHEMES))
+        raise Unsupported(f"no store is known for {parts.scheme or url!r}://; known are {known}")
+    module, _, function = target.partition(":")
+    try:
+        opener: OpenUrl = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"{parts.scheme}:// needs {error.name!r}, not installed here") from error
+    return opener(url, dict(parse_qsl(parts.query, keep_blank_values=True)))
+
+
+def connect(url: str, *, label: str = "", rate_error: float = 0.05) -> Client:
+    """Return a client of the store that a URL names; nothing is sent yet.
+
+    Arguments:
+        url: like azure://account/container, etcd://host:2379, postgres://..., redis://...,
+            s3://..., file:///path, memory://name.
+        label: who this is, for people who look at locks; host and process by default.
+        rate_error: the share by which any node's clock may run too fast or too slow.
+
+    Raises:
+        Unsupported: see `open_store`.
+    """
+    return Client(open_store(url), label=label, rate_error=rate_error)

@@ -1,0 +1,136 @@
+"""What every recipe of one client shares: clock, rules, identity, sightings, names in use.
+
+Lives here: state in memory that belongs to a client and does no IO. Must not live here: effects,
+threads that run anything. All of it may be used from several threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.effects import Entry
+from strongroom.coordination.errors import AlreadyHeld, Unsupported
+from strongroom.coordination.store import Promises
+
+_SIGHTINGS_MAX: Final = 4096
+_RECENT_MAX: Final = 1024
+
+
+class Sightings:
+    """Since when this client has seen the same thing at one place: the observer's memory.
+
+    Kept for the life of the client, so that a caller who only tries now and then gets there too.
+    """
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, tuple[Hashable, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def since_s(self, place: str, mark: Hashable, received_s: float) -> float:
+        """Return since when `mark` has been seen at `place` without a change.
+
+        Arguments:
+            place: a key, or a key and a slot.
+            mark: must differ between any two writes of the one who is observed.
+            received_s: `rules.observer_start_s` of this very read, by the monotonic clock.
+        """
+        with self._lock:
+            known = self._seen.get(place)
+            if known is not None and known[0] == mark:
+                return known[1]
+            self._seen[place] = (mark, received_s)
+            self._seen.move_to_end(place)
+            if len(self._seen) > _SIGHTINGS_MAX:
+                self._seen.popitem(last=False)
+            return received_s
+
+    def forget(self, place: str) -> None:
+        """Forget what was seen there."""
+        with self._lock:
+            self._seen.pop(place, None)
+
+
+class Context:
+    """What recipes need besides effects; one per client.
+
+    Arguments:
+        clock: see clock.py.
+        rules: see clock_rules.py.
+        promises: of the store.
+        label: who this is, for people.
+    """
+
+    def __init__(self, clock: Clock, rules: ClockRules, promises: Promises, label: str) -> None:
+        self.clock, self.rules, self.promises, self.label = clock, rules, promises, label
+        self.reset()
+
+    def reset(self) -> None:
+        """Become another participant: a new identity that holds nothing (after a fork)."""
+        self.identity = self.clock.nonce()
+        self.sightings = Sightings()
+        self._numbers = itertools.count(1)
+        self._recent: dict[str, Entry] = {}
+        self._in_use: dict[str, str] = {}
+
+    def nonce(self) -> str:
+        """Return a text that names one hold or one attempt and never comes again."""
+        return f"{self.identity}-{next(self._numbers)}"
+
+    def claim(self, key: str, nonce: str) -> None:
+        """Note that this client wants or has a key.
+
+        Raises:
+            AlreadyHeld: it does already.
+        """
+        if self._in_use.setdefault(key, nonce) != nonce:
+            raise AlreadyHeld(key)
+
+    def unclaim(self, key: str, nonce: str) -> None:
+        """Note that it does no more; of no effect if another nonce claimed it since."""
+        if self._in_use.get(key) == nonce:
+            self._in_use.pop(key, None)
+
+    def holds(self, key: str, nonce: str) -> bool:
+        """Tell whether this client has the key by that very hold or attempt."""
+        return self._in_use.get(key) == nonce
+
+    def remember(self, key: str, entry: Entry) -> None:
+        """Keep what this client wrote last, to save the next reader a read. Only a hint."""
+        if len(self._recent) >= _RECENT_MAX:
+            self._recent.clear()
+        self._recent[key] = entry
+
+    def recall(self, key: str) -> Entry | None:
+        """Return and forget what `remember` kept."""
+        return self._recent.pop(key, None)
+
+    def check_ttl(self, ttl_s: float) -> None:
+        """Refuse a TTL that the store cannot keep.
+
+        Raises:
+            Unsupported: the message names the bounds.
+        """
+        p = self.promises
+        if not p.ttl_min_s <= ttl_s <= p.ttl_max_s:
+            raise Unsupported(
+                f"{p.store} takes TTLs of {p.ttl_min_s:g} to {p.ttl_max_s:g} s, not {ttl_s:g} s"
+                + "".join(f". {note}" for note in p.notes)
+            )
+        if p.whole_seconds and ttl_s != int(ttl_s):
+            raise Unsupported(f"{p.store} takes TTLs of whole seconds, not {ttl_s:g} s")
+
+    def check_fair(self) -> None:
+        """Refuse a fair queue where only the holder may write.
+
+        Raises:
+            Unsupported: with the store's own notes on what to use instead.
+        """
+        if not self.promises.fair_queue:
+            notes = "".join(f". {note}" for note in self.promises.notes)
+            raise Unsupported(f"{self.promises.store} cannot keep a fair queue{notes}")

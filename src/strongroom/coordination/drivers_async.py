@@ -1,0 +1,204 @@
+"""Runs steps on an event loop: the asyncio twin of drivers_sync.py.
+
+Lives here: the asyncio driver and its two background tasks per client. Must not live here: any
+rule of any recipe. A driver belongs to the loop that first used it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    Cas,
+    Delete,
+    Effect,
+    Get,
+    ListKeys,
+    Park,
+    Sleep,
+    Steps,
+    Watch,
+)
+from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.handles import Hold, log
+from strongroom.coordination.renewal import Timetable, deadlines, renewals
+from strongroom.coordination.store import AsyncStore
+
+T = TypeVar("T")
+
+
+class AsyncDriver:
+    """Runs recipes for one client on the running event loop.
+
+    Arguments:
+        store: where effects go.
+        context: the client's.
+    """
+
+    def __init__(self, store: AsyncStore, context: Context) -> None:
+        self.store, self.context = store, context
+        self._start()
+        watch_forks(self)
+
+    def _start(self) -> None:
+        context = self.context
+        self._renew_parking, self._deadline_parking = _Parking(), _Parking()
+        self.renewal_table = Timetable(context.clock, self._renew_parking.wake)
+        self.deadline_table = Timetable(context.clock, self._deadline_parking.wake)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._serving = False
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Perform the steps to their end and return their result.
+
+        When the task is cancelled, the steps are told, and may still clean up with a few effects.
+        """
+        send = steps.send
+        try:
+            effect = send(None)
+            while True:
+                try:
+                    outcome = await self.perform(effect)
+                except BaseException as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def perform(self, effect: Effect) -> Any:
+        """Perform one effect and return its outcome; see effects.py."""
+        store = self.store
+        kind = type(effect)
+        if kind is Cas:
+            return await store.cas(*effect)
+        if kind is Get:
+            return await store.get(*effect)
+        if kind is Watch:
+            return await store.watch(*effect)
+        if isinstance(effect, Sleep):
+            return await asyncio.sleep(effect.seconds)
+        if kind is ListKeys:
+            return await store.list_keys(*effect)
+        if kind is Delete:
+            return await store.delete(*effect)
+        raise TypeError(f"{effect!r} is no effect of a recipe")
+
+    def adopt(self, hold: Hold) -> None:
+        """Renew this hold from now on and watch its deadline."""
+        self._start_tasks()
+        hold.on_end = _chain(self._note_end, hold.on_end)
+        clock, rules = self.context.clock, self.context.rules
+        wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
+        self.renewal_table.add(clock.boot_s() + wait_s, hold)
+        self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+
+    def spawn(self, steps: Steps[None], name: str) -> asyncio.Task[None]:
+        """Run steps as a task of their own; the driver keeps it alive."""
+        task = asyncio.get_running_loop().create_task(self._run_logged(steps), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _note_end(self) -> None:
+        self.renewal_table.ended()
+        self.deadline_table.ended()
+
+    async def _run_logged(self, steps: Steps[None]) -> None:
+        try:
+            await self.run(steps)
+        except Exception:
+            log.exception("a background task failed")
+
+    def _start_tasks(self) -> None:
+        if self._serving:
+            return
+        self._serving = True
+        loop = asyncio.get_running_loop()
+        pairs = (
+            (self._renew_parking, renewals(self.renewal_table, self.context.rules)),
+            (self._deadline_parking, deadlines(self.deadline_table)),
+        )
+        for parking, steps in pairs:
+            parking.loop = loop
+            task = loop.create_task(self._serve(parking, steps))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, parking: _Parking, steps: Steps[None]) -> None:
+        effect = steps.send(None)
+        while True:
+            outcome: Any = None
+            if isinstance(effect, Park):
+                await parking.wait(effect.until_s, self.context.clock.boot_s)
+                effect = steps.send(None)
+                continue
+            try:
+                outcome = await self.perform(effect)
+            except Exception as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(outcome)
+
+    def holds(self) -> list[Hold]:
+        """Return what is held."""
+        return [hold for hold in self.deadline_table.holds() if hold.active]
+
+    def after_fork(self) -> None:
+        """In a forked child: hold nothing; a loop of the child's own may use the driver anew."""
+        for hold in self.deadline_table.inherited():
+            hold.after_fork()
+        self.context.reset()
+        self._start()
+
+    async def close(self) -> None:
+        """Stop the background tasks; what is still held is lost at once to its holder."""
+        for hold in self.holds():
+            hold.lose("the client was closed")
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._serving = False
+
+
+def _chain(first: Callable[[], None], then: Callable[[], None] | None) -> Callable[[], None]:
+    def both() -> None:
+        first()
+        if then is not None:
+            then()
+
+    return both
+
+
+class _Parking:
+    """Where a background task sleeps until a time or a call, from any thread."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._event = asyncio.Event()
+
+    async def wait(self, until_s: float | None, now_s: Callable[[], float]) -> None:
+        timeout_s = None if until_s is None else max(0.0, until_s - now_s())
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+        self._event.clear()
+
+    def wake(self) -> None:
+        if self.loop is None:
+            return  # nobody serves yet; the first look comes before the first sleep
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self.loop:
+            self._event.set()
+        elif not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._event.set)

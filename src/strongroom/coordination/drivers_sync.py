@@ -1,0 +1,202 @@
+"""Runs steps on threads: performs each effect against a `Store` and sends the outcome back.
+
+Lives here: the sync driver, its two background threads per client (renewal, deadlines), what
+happens at a fork. Must not live here: any rule of any recipe.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    Cas,
+    Delete,
+    Effect,
+    Get,
+    ListKeys,
+    Park,
+    Sleep,
+    Steps,
+    Watch,
+)
+from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.handles import Hold, log
+from strongroom.coordination.renewal import Timetable, deadlines, renewals
+from strongroom.coordination.store import Store
+
+T = TypeVar("T")
+
+
+class SyncDriver:
+    """Runs recipes for one client, in the threads of their callers.
+
+    Arguments:
+        store: where effects go.
+        context: the client's.
+    """
+
+    def __init__(self, store: Store, context: Context) -> None:
+        self.store, self.context = store, context
+        self._start()
+        watch_forks(self)
+
+    def _start(self) -> None:
+        self._renew_parking, self._deadline_parking = _Parking(), _Parking()
+        clock = self.context.clock
+        self.renewal_table = Timetable(clock, self._renew_parking.wake)
+        self.deadline_table = Timetable(clock, self._deadline_parking.wake)
+        self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
+        self._closed = False
+
+    def run(self, steps: Steps[T]) -> T:
+        """Perform the steps to their end, in this thread, and return their result."""
+        send = steps.send
+        try:
+            effect = send(None)
+            while True:
+                try:
+                    outcome = self.perform(effect)
+                except BaseException as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def perform(self, effect: Effect) -> Any:
+        """Perform one effect and return its outcome; see effects.py."""
+        store = self.store
+        kind = type(effect)
+        if kind is Cas:
+            return store.cas(*effect)
+        if kind is Get:
+            return store.get(*effect)
+        if kind is Watch:
+            return store.watch(*effect)
+        if isinstance(effect, Sleep):
+            return time.sleep(effect.seconds)
+        if kind is ListKeys:
+            return store.list_keys(*effect)
+        if kind is Delete:
+            return store.delete(*effect)
+        raise TypeError(f"{effect!r} is no effect of a recipe")
+
+    def adopt(self, hold: Hold) -> None:
+        """Renew this hold from now on and watch its deadline."""
+        if not self._threads:
+            self._start_threads()
+        hold.on_end = _Ended(self, hold.on_end)
+        clock, rules = self.context.clock, self.context.rules
+        wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
+        self.renewal_table.add(clock.boot_s() + wait_s, hold)
+        self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+
+    def spawn(self, steps: Steps[None], name: str) -> threading.Thread:
+        """Run steps on a daemon thread of their own."""
+        thread = threading.Thread(target=self._run_logged, args=(steps,), name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _run_logged(self, steps: Steps[None]) -> None:
+        try:
+            self.run(steps)
+        except Exception:
+            log.exception("a background task failed")
+
+    def _start_threads(self) -> None:
+        with self._starting:
+            if self._threads:
+                return
+            tasks = (
+                (self._renew_parking, renewals(self.renewal_table, self.context.rules), "renew"),
+                (self._deadline_parking, deadlines(self.deadline_table), "deadlines"),
+            )
+            threads = [
+                threading.Thread(
+                    target=self._serve,
+                    args=(parking, steps),
+                    name=f"coordination-{name}",
+                    daemon=True,
+                )
+                for parking, steps, name in tasks
+            ]
+            for thread in threads:
+                thread.start()
+            self._threads = threads
+
+    def _serve(self, parking: _Parking, steps: Steps[None]) -> None:
+        outcome: Any = None
+        effect = steps.send(None)
+        while not self._closed:
+            if isinstance(effect, Park):
+                parking.wait(effect.until_s, self.context.clock.boot_s)
+                effect = steps.send(None)
+                continue
+            try:
+                outcome = self.perform(effect)
+            except Exception as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(outcome)
+
+    def holds(self) -> list[Hold]:
+        """Return what is held."""
+        return [hold for hold in self.deadline_table.holds() if hold.active]
+
+    def close(self) -> None:
+        """Stop the background threads; what is still held is lost at once to its holder."""
+        self._closed = True
+        for hold in self.holds():
+            hold.lose("the client was closed")
+        self._renew_parking.wake()
+        self._deadline_parking.wake()
+
+    def after_fork(self) -> None:
+        """In a forked child: hold nothing, be somebody else, use no inherited connection."""
+        held = {id(hold): hold for hold in self.deadline_table.inherited()}
+        for hold in held.values():
+            hold.after_fork()
+        self.context.reset()
+        self.store.after_fork()
+        self._start()
+
+
+class _Ended:
+    """What a hold calls when it is over: the tables may forget it, then whoever asked before."""
+
+    __slots__ = ("before", "driver")
+
+    def __init__(self, driver: SyncDriver, before: Callable[[], None] | None) -> None:
+        self.driver, self.before = driver, before
+
+    def __call__(self) -> None:
+        self.driver.renewal_table.ended()
+        self.driver.deadline_table.ended()
+        if self.before is not None:
+            self.before()
+
+
+class _Parking:
+    """Where a background thread sleeps until a time or a call."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._woken = False
+
+    def wait(self, until_s: float | None, now_s: Callable[[], float]) -> None:
+        with self._condition:
+            if not self._woken:
+                timeout_s = None if until_s is None else max(0.0, until_s - now_s())
+                self._condition.wait(timeout_s)
+            self._woken = False
+
+    def wake(self) -> None:
+        with self._condition:
+            self._woken = True
+            self._condition.notify()

@@ -1,0 +1,13 @@
+"""The only reader of environment variables in the coordination toolkit.
+
+Lives here: one function. Must not live here: what a variable means (the stores' `open_url`).
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def variable(name: str) -> str:
+    """Return an environment variable; empty if it is not set."""
+    return os.environ.get(name, "")

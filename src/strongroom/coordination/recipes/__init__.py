@@ -1,0 +1,1 @@
+"""The recipes: each is steps (no IO), and two thin faces over them, for threads and asyncio."""

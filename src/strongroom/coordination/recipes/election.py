@@ -1,0 +1,170 @@
+"""Elections: one leads at a time, with a fence per term; everybody can watch who.
+
+Lives here: `Election` and `AioElection`, and the handles of a leader. An election is a lock whose
+record carries what the leader proclaims. Must not live here: the rules (lock_core.py,
+election_core.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Any
+
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.errors import CoordTimeout
+from strongroom.coordination.handles import HeldBase
+from strongroom.coordination.names import key_of
+from strongroom.coordination.recipes.election_core import LeaderView, LeaderWatch
+from strongroom.coordination.recipes.lock import (
+    AioHeld,
+    AioLock,
+    Cancel,
+    Held,
+    Lock,
+    LockOptions,
+)
+from strongroom.coordination.recipes.lock_keeper import LockKeeper
+
+KIND = "election"
+
+
+def _keeper(held: HeldBase) -> LockKeeper:
+    keeper = held._hold.keeper
+    assert isinstance(keeper, LockKeeper)
+    return keeper
+
+
+class Election:
+    """An election by name, for threads.
+
+    Arguments:
+        driver: of the client.
+        name: any text.
+        options: as of a lock; `value` is what this candidate proclaims when it is elected.
+    """
+
+    def __init__(self, driver: SyncDriver, name: str, options: LockOptions) -> None:
+        self._driver, self.name, self._options = driver, name, options
+        self._lock = Lock(driver, name, options, KIND)
+        self._key = key_of(KIND, name)
+        self._term: Held | None = None
+
+    def lead(self) -> Lock:
+        """Return a context manager: waits to be elected, leads in the block, resigns at its end."""
+        return Lock(self._driver, self.name, self._options, KIND)
+
+    def campaign(self) -> Held:
+        """Wait to be elected and return the term in hand; `resign` or its `release` ends it.
+
+        Raises:
+            CoordTimeout: not elected within `wait`.
+            AlreadyHeld: this client leads already, or is a candidate.
+        """
+        self._term = self._lock.acquire()
+        return self._term
+
+    def try_campaign(self) -> Held | None:
+        """Lead if nobody does right now, else return None."""
+        self._term = self._lock.try_acquire()
+        return self._term
+
+    def proclaim(self, term: Held, value: Any) -> bool:
+        """Change what the leader tells everybody; return whether it is certain to be told.
+
+        Arguments:
+            term: from `campaign` or `lead`.
+            value: JSON.
+        """
+        term.check()
+        return self._driver.run(_keeper(term).set_value(term._hold, value))
+
+    def resign(self) -> bool:
+        """End the term that `campaign` began; return whether it was still going on."""
+        term, self._term = self._term, None
+        return term is not None and term.release()
+
+    def leader(self) -> LeaderView:
+        """Return who leads, by one read. A leader seen for the first time is believed alive.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        return self._driver.run(LeaderWatch(self._driver.context, self._key).now())
+
+    def observe(self, timeout: float | None = None) -> Iterator[LeaderView]:
+        """Yield who leads: now, and after every change.
+
+        Arguments:
+            timeout: end when so many seconds went by without a change; None: never end.
+        """
+        watch = LeaderWatch(self._driver.context, self._key)
+        while True:
+            view = self._driver.run(watch.changed(timeout))
+            if view is None:
+                return
+            yield view
+
+    def wait_for_leader(self, timeout: float | None = None) -> LeaderView:
+        """Return as soon as somebody leads.
+
+        Raises:
+            CoordTimeout: nobody does, for so many seconds.
+        """
+        for view in self.observe(timeout):
+            if view.leading:
+                return view
+        raise CoordTimeout(self.name, timeout or 0.0)
+
+
+class AioElection:
+    """An election by name, for asyncio; see `Election`."""
+
+    def __init__(
+        self, driver: AsyncDriver, name: str, options: LockOptions, cancel: Cancel = "deadline"
+    ) -> None:
+        self._driver, self.name, self._options, self._cancel = driver, name, options, cancel
+        self._lock = AioLock(driver, name, options, cancel, KIND)
+        self._key = key_of(KIND, name)
+        self._term: AioHeld | None = None
+
+    def lead(self) -> AioLock:
+        """See `Election.lead`; the block is cancelled when the term is over."""
+        return AioLock(self._driver, self.name, replace(self._options), self._cancel, KIND)
+
+    async def campaign(self) -> AioHeld:
+        """See `Election.campaign`."""
+        self._term = await self._lock.acquire()
+        return self._term
+
+    async def try_campaign(self) -> AioHeld | None:
+        """See `Election.try_campaign`."""
+        self._term = await self._lock.try_acquire()
+        return self._term
+
+    async def proclaim(self, term: AioHeld, value: Any) -> bool:
+        """See `Election.proclaim`."""
+        term.check()
+        return await self._driver.run(_keeper(term).set_value(term._hold, value))
+
+    async def resign(self) -> bool:
+        """See `Election.resign`."""
+        term, self._term = self._term, None
+        return term is not None and await term.release()
+
+    async def leader(self) -> LeaderView:
+        """See `Election.leader`."""
+        return await self._driver.run(LeaderWatch(self._driver.context, self._key).now())
+
+    async def observe(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> AsyncIterator[LeaderView]:
+        """See `Election.observe`."""
+        watch = LeaderWatch(self._driver.context, self._key)
+        while True:
+            view = await self._driver.run(watch.changed(timeout))
+            if view is None:
+                return
+            yield view

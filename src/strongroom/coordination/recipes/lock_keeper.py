@@ -1,0 +1,192 @@
+"""How a lock that is held is kept, watched and given back.
+
+Lives here: the `Keeper` of locks and elections, one per hold. A write that conflicts, or whose
+answer is lost, is never taken for a loss: the record is read, and only another owner in it is one.
+Must not live here: taking (lock_core.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any, Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Act,
+    Applied,
+    Entry,
+    LeaseTerms,
+    Sleep,
+    Steps,
+    cas,
+    get,
+)
+from strongroom.coordination.errors import CoordinationError, StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
+
+_GIVE_TRIES: Final = 4
+_ALERT_S: Final = 20.0
+
+
+class LockKeeper:
+    """Keeps one hold.
+
+    Arguments:
+        context: the client's.
+        key: where the record lies.
+        nonce: of the hold.
+        record, version: what was written last.
+    """
+
+    def __init__(
+        self, context: Context, key: str, nonce: str, record: LockRecord, version: str
+    ) -> None:
+        self._context, self._key, self._nonce = context, key, nonce
+        self.record, self.version = record, version
+        self._numbers = itertools.count(record.seq + 1)
+        self._sent: dict[int, float] = {}
+        self._timeout_s = context.rules.attempt_timeout_s(record.ttl_s)
+        self.released = False
+
+    def unclaim_when_lost(self) -> None:
+        """Called when the hold is over; after a release `give` does it once the write is done."""
+        if not self.released:
+            self._context.unclaim(self._key, self._nonce)
+
+    def keep(self, hold: Hold) -> Steps[bool]:
+        """Write the record again with the next sequence number; see `handles.Keeper.keep`."""
+        record = replace(self.record, seq=self._next_seq())
+        return (yield from self._store(hold, record))
+
+    def set_value(self, hold: Hold, value: Any) -> Steps[bool]:
+        """Write another value into the record that is held; return whether that is certain."""
+        for _ in range(_GIVE_TRIES):
+            record = replace(self.record, seq=self._next_seq(), value=value)
+            if (yield from self._store(hold, record)) and self.record.value == value:
+                return True
+            if not hold.active:
+                return False
+        return False
+
+    def _next_seq(self) -> int:
+        return next(self._numbers)
+
+    def _store(self, hold: Hold, record: LockRecord) -> Steps[bool]:
+        clock = self._context.clock
+        sent_s = clock.boot_s()
+        self._sent[record.seq] = sent_s
+        try:
+            outcome = yield from cas(
+                self._key, self.version, encode_lock(record), self._timeout_s, self._terms(Act.KEEP)
+            )
+            if isinstance(outcome, Applied):
+                self.record, self.version = record, outcome.version
+                self._prolong(hold, record)
+                return True
+            entry = yield from get(self._key, self._timeout_s)
+        except StoreUnavailable as error:
+            hold.trouble = str(error) or "the store did not answer"
+            return False
+        return self._judge(hold, entry)
+
+    def _prolong(self, hold: Hold, record: LockRecord) -> None:
+        sent_s = self._sent.get(record.seq)
+        if sent_s is None:
+            return  # the write that is there is an old one: nothing new is known
+        self._sent = {seq: at for seq, at in self._sent.items() if seq > record.seq}
+        received_s, server_clock = self._context.clock.boot_s(), self._context.promises.server_lease
+        rules = self._context.rules
+        hold.extend(rules.holder_deadline_s(sent_s, received_s, record.ttl_s, server_clock))
+
+    def _judge(self, hold: Hold, entry: Entry | None) -> bool:
+        """Learn from what is there after a write that did not clearly succeed."""
+        if entry is None:
+            hold.lose("its record was deleted")
+            return False
+        record = decode_lock(self._key, entry.value)
+        if record.owner != self._nonce:
+            hold.lose(_taken(record))
+            return False
+        if entry.expires_in_s is not None and entry.expires_in_s <= 0:
+            hold.lose("it expired by the store's clock")
+            return False
+        if entry.version == self.version:
+            return False  # not applied, or not yet; the next try will tell
+        landed = record.seq in self._sent
+        self.record, self.version = record, entry.version
+        self._prolong(hold, record)
+        return landed and hold.active
+
+    def _terms(self, act: Act) -> LeaseTerms | None:
+        if not self._context.promises.server_lease:
+            return None
+        return LeaseTerms(act, self.record.ttl_s, self._nonce)
+
+    def give(self, hold: Hold) -> Steps[bool]:
+        """Write the tombstone; see `handles.Keeper.give`. Gives up quietly: it will expire."""
+        pace = Pace(self._context)
+        try:
+            for _ in range(_GIVE_TRIES):
+                try:
+                    given = yield from self._give_once()
+                except StoreUnavailable:
+                    given = None
+                if given is not None:
+                    return given
+                yield Sleep(pace.trouble_s())
+            return False
+        except CoordinationError:
+            return False
+        finally:
+            self._context.unclaim(self._key, self._nonce)
+
+    def _give_once(self) -> Steps[bool | None]:
+        tombstone = self.record.freed(self._next_seq())
+        value = encode_lock(tombstone)
+        outcome = yield from cas(
+            self._key, self.version, value, self._timeout_s, self._terms(Act.GIVE)
+        )
+        if isinstance(outcome, Applied):
+            self._context.remember(self._key, Entry(value, outcome.version))
+            return True
+        entry = yield from get(self._key, self._timeout_s)
+        if entry is None:
+            return False
+        record = decode_lock(self._key, entry.value)
+        if record.owner != self._nonce:
+            return record.fence == self.record.fence and record.owner is None
+        self.record, self.version = record, entry.version
+        return None
+
+    def alert(self, hold: Hold) -> Steps[None]:
+        """Watch the record until the hold is over; see `handles.Keeper.alert`."""
+        pace, version = Pace(self._context), self.version
+        while hold.active:
+            outcome = yield from await_change(
+                self._context, self._key, version, _ALERT_S, pace, self._timeout_s
+            )
+            if outcome is UNCHANGED or not hold.active:
+                continue
+            self.learn(hold, outcome)
+            version = outcome.version if outcome is not None else version
+
+    def learn(self, hold: Hold, entry: Entry | None) -> None:
+        """End the hold if this look at the record, later than the hold's begin, says so."""
+        if entry is None:
+            hold.lose("its record was deleted")
+            return
+        record = decode_lock(self._key, entry.value)
+        if record.owner != self._nonce:
+            hold.lose(_taken(record))
+        elif entry.expires_in_s is not None and entry.expires_in_s <= 0:
+            hold.lose("it expired by the store's clock")
+
+
+def _taken(record: LockRecord) -> str:
+    if record.owner is None:
+        return "it was broken by an administrator"
+    return f"{record.who or record.owner} took it with fence {record.fence}"

@@ -1,0 +1,122 @@
+"""What an observer makes of a lock's record: whether somebody holds it, and for how long at least.
+
+Lives here: the judgement that takers, observers of elections and people who look share. Must not
+live here: writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import Entry
+from strongroom.coordination.records import LockRecord, decode_lock
+
+_UNKNOWN_S: Final = 1e9
+_LOOK_AGAIN_S: Final = 0.01
+
+
+class Look(NamedTuple):
+    """One read of a record, and since when it counts (`rules.observer_start_s`)."""
+
+    entry: Entry | None
+    record: LockRecord | None
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LockView:
+    """A lock or an election as others see it.
+
+    Attributes:
+        name: of the lock.
+        held: somebody holds it, as far as this observer can tell.
+        who, since, value: of the holder, or of the last one.
+        nonce: of the hold; empty if nobody holds it.
+        fence: of the holder, or of the last one.
+        ttl_s: the holder's.
+        left_s: when this observer could take it at the earliest if it were not renewed.
+        waiting: who stands in the queue.
+    """
+
+    name: str
+    held: bool
+    who: str
+    since: str
+    value: object
+    nonce: str
+    fence: int
+    ttl_s: float
+    left_s: float
+    waiting: tuple[str, ...]
+
+
+def seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> Look:
+    """Return what was read, with the time from which it counts.
+
+    Arguments:
+        context: the observer's.
+        key: of the record.
+        entry: what was read just now.
+        sent_s: when the read was sent, by the monotonic clock.
+
+    Raises:
+        CorruptRecord: no lock's record.
+    """
+    received_s = context.clock.monotonic_s()
+    since_s = context.rules.observer_start_s(sent_s, received_s)
+    record = None if entry is None else decode_lock(key, entry.value)
+    return Look(entry, record, since_s)
+
+
+def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) -> float:
+    """Return for how long at least it cannot be taken; 0 or less: it can be, now.
+
+    Arguments:
+        context: the observer's.
+        key: of the record.
+        look: what was read last; it may be older than now if a watch saw no change since.
+        lock_delay_s: added after a hold that expired.
+    """
+    entry, record = look.entry, look.record
+    if entry is None or record is None:
+        return 0.0
+    now_s = context.clock.monotonic_s()
+    if entry.expires_in_s is not None:
+        if entry.expires_in_s > 0:
+            known_s = entry.expires_in_s if entry.expires_in_s < _UNKNOWN_S else record.ttl_s
+            return min(max(_LOOK_AGAIN_S, known_s), max(1.0, record.ttl_s))
+        if record.owner is None or not lock_delay_s:
+            return 0.0
+        since_s = context.sightings.since_s(key, ("over", record.fence), look.since_s)
+        return since_s + lock_delay_s - now_s
+    # Only one hold per key and client can be active, and whoever asks is not that one: a record
+    # of this very client is a hold that was lost.
+    if record.owner is None or record.owner.startswith(f"{context.identity}-"):
+        return 0.0
+    mark = (record.owner, record.seq)
+    since_s = context.sightings.since_s(key, mark, look.since_s)
+    return since_s + context.rules.observer_wait_s(record.ttl_s) + lock_delay_s - now_s
+
+
+def view_of(context: Context, name: str, key: str, look: Look) -> LockView | None:
+    """Return how this looks to people; None if there never was such a lock."""
+    record = look.record
+    if record is None:
+        return None
+    mine = record.owner is not None and context.holds(key, record.owner)
+    left_s = record.ttl_s if mine else max(0.0, busy_s(context, key, look))
+    held = record.owner is not None and left_s > 0
+    return LockView(
+        name=name,
+        held=held,
+        who=record.who,
+        since=record.since,
+        value=record.value,
+        nonce=record.owner if held and record.owner else "",
+        fence=record.fence,
+        ttl_s=record.ttl_s,
+        left_s=left_s if held else 0.0,
+        waiting=tuple(waiter.who for waiter in record.queue),
+    )

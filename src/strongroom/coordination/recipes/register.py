@@ -1,0 +1,188 @@
+"""Registers for users, and the book's locks that are built on nothing else.
+
+Lives here: `Register`, `AioRegister`; and `SimpleLock`, the locks of Burns, Designing Distributed
+Systems, chapter 9, under the book's names. Must not live here: the steps (register_core.py).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final
+
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.errors import LockLost
+from strongroom.coordination.names import key_of
+from strongroom.coordination.recipes.register_core import (
+    KIND,
+    Swap,
+    Swapping,
+    Versioned,
+    get_steps,
+    wait_steps,
+)
+
+
+class Absent(Enum):
+    """What to expect where nothing is expected."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+class Register:
+    """One value that everybody may read and swap; for threads.
+
+    Arguments:
+        driver: of the client.
+        name: any text.
+    """
+
+    def __init__(self, driver: SyncDriver, name: str) -> None:
+        self._driver, self.name, self._key = driver, name, key_of(KIND, name)
+
+    def get(self) -> Versioned | None:
+        """Return the value (JSON) and its version; None if it is absent or its TTL is over.
+
+        A value with a TTL that this client sees for the first time counts as fresh.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        return self._driver.run(get_steps(self._driver.context, self._key))
+
+    def compare_and_swap(
+        self, new: Any, expected: Any, version: str | None = None, ttl: float | None = None
+    ) -> Swap:
+        """Write `new` if the value is `expected`; mind the order: new first.
+
+        Arguments:
+            new: any JSON value.
+            expected: the value that must be there, or `ABSENT`: only a definite absence, or a
+                value whose TTL is over, counts as that.
+            version: if given, the version that must be there too.
+            ttl: seconds after which the new value counts as absent.
+
+        Returns:
+            (swapped, version); see `Swap`.
+
+        Raises:
+            StoreUnavailable: certainly not written.
+            OutcomeUnknown: it may have been written; looked for and not found.
+        """
+        swapping = Swapping(self._driver.context, self._key, new, ttl)
+        return self._driver.run(swapping.swap(expected, expected is ABSENT, version))
+
+    def put(self, new: Any, ttl: float | None = None) -> Swap:
+        """Write whatever is there: the last writer wins. Never use it for locks."""
+        return self._driver.run(Swapping(self._driver.context, self._key, new, ttl).put())
+
+    def wait_for_change(
+        self, version: str | None, timeout: float | None = None
+    ) -> tuple[bool, Versioned | None]:
+        """Wait until the version is not `version` any more, or the value's TTL is over.
+
+        Arguments:
+            version: the one that is known; None: absent.
+            timeout: at most so many seconds; None: for ever.
+
+        Returns:
+            whether it changed, and what is there now.
+        """
+        return self._driver.run(wait_steps(self._driver.context, self._key, version, timeout))
+
+
+class AioRegister:
+    """One value that everybody may read and swap; for asyncio. See `Register`."""
+
+    def __init__(self, driver: AsyncDriver, name: str) -> None:
+        self._driver, self.name, self._key = driver, name, key_of(KIND, name)
+
+    async def get(self) -> Versioned | None:
+        """See `Register.get`."""
+        return await self._driver.run(get_steps(self._driver.context, self._key))
+
+    async def compare_and_swap(
+        self, new: Any, expected: Any, version: str | None = None, ttl: float | None = None
+    ) -> Swap:
+        """See `Register.compare_and_swap`."""
+        swapping = Swapping(self._driver.context, self._key, new, ttl)
+        return await self._driver.run(swapping.swap(expected, expected is ABSENT, version))
+
+    async def put(self, new: Any, ttl: float | None = None) -> Swap:
+        """See `Register.put`."""
+        return await self._driver.run(Swapping(self._driver.context, self._key, new, ttl).put())
+
+    async def wait_for_change(
+        self,
+        version: str | None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> tuple[bool, Versioned | None]:
+        """See `Register.wait_for_change`."""
+        steps = wait_steps(self._driver.context, self._key, version, timeout)
+        return await self._driver.run(steps)
+
+
+class SimpleLock:
+    """The book's lock over a register: "0" is free, "1" is held, absent is free.
+
+    It shows the idea; `client.lock` is the one to use: it renews by itself and has a fence. The
+    listings' mistakes are mended: a renewal keeps the version that it wrote, only a success sets
+    the version, and only a definite absence creates the key.
+
+    Arguments:
+        register: where it lies.
+        ttl: the lock frees itself after so many seconds.
+    """
+
+    def __init__(self, register: Register, ttl: float = 15.0) -> None:
+        self._register, self._ttl = register, ttl
+        self._version: str | None = None
+
+    def simple_lock(self) -> bool:
+        """Try once; return whether it is locked by us now."""
+        for expected in ("0", ABSENT):
+            swap = self._register.compare_and_swap("1", expected, None, self._ttl)
+            if swap.swapped:
+                self._version = swap.version
+                return True
+        return False
+
+    def lock(self, timeout: float | None = None) -> bool:
+        """Try until it is locked by us, waiting by watching; False if a wait timed out."""
+        while not self.simple_lock():
+            seen = self._register.get()
+            if seen is not None and seen.value == "1":
+                changed, _ = self._register.wait_for_change(seen.version, timeout)
+                if not changed:
+                    return False
+        return True
+
+    def renew(self) -> None:
+        """Hold it for another TTL.
+
+        Raises:
+            LockLost: it is not ours any more.
+        """
+        swap = self._own_swap("1", self._ttl)
+        self._version = swap.version
+
+    def unlock(self) -> None:
+        """Free it, if value and version are still what we wrote.
+
+        Raises:
+            LockLost: it is not ours any more.
+        """
+        self._own_swap("0", None)
+        self._version = None
+
+    def _own_swap(self, new: str, ttl: float | None) -> Swap:
+        if self._version is None:
+            raise LockLost(self._register.name, "it is not locked by us")
+        swap = self._register.compare_and_swap(new, "1", self._version, ttl)
+        if not swap.swapped:
+            self._version = None
+            raise LockLost(self._register.name, "somebody else has written it")
+        return swap

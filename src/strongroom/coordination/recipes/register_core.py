@@ -1,0 +1,260 @@
+"""A register: compare-and-swap on a value, with versions and TTLs, and waiting for a change.
+
+Lives here: the steps. The record is JSON: {"kind": "register", "value", "ttl", "nonce",
+"before": [nonces of the last writes]}. A write whose answer is lost is looked for in `before`, so
+that its fate is known even when others wrote since. A value with a TTL is absent once this observer
+has seen the same write for long enough (clock_rules.py). Source of the interface: Burns, Designing
+Distributed Systems, chapter 9. Must not live here: locks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Applied,
+    CasOutcome,
+    Entry,
+    Sleep,
+    Steps,
+    Unknown,
+    cas,
+    get,
+)
+from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, StoreUnavailable
+from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.records import decode_document, encode_document
+
+KIND: Final = "register"
+TIMEOUT_S: Final = 1.5
+_BEFORE_MAX: Final = 16
+_TRIES: Final = 12
+
+
+class Versioned(NamedTuple):
+    """A value, and the version that names the write it came from."""
+
+    value: Any
+    version: str
+
+
+class Swap(NamedTuple):
+    """The outcome of a swap: whether it was done, and the version.
+
+    The version is that of the write; None if it was done and overwritten before that was known. If
+    it was not done, it is the version of what is there instead; None if nothing is.
+    """
+
+    swapped: bool
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    entry: Entry | None
+    document: dict[str, Any]
+    left_s: float  # until it is over; 0: absent or over; inf: has no TTL
+
+    @property
+    def version(self) -> str | None:
+        return None if self.entry is None else self.entry.version
+
+    @property
+    def present(self) -> bool:
+        return self.entry is not None and self.left_s > 0
+
+
+def look_steps(context: Context, key: str) -> Steps[_Seen]:
+    """Read once."""
+    sent_s = context.clock.monotonic_s()
+    entry = yield from get(key, TIMEOUT_S)
+    return _seen(context, key, entry, sent_s)
+
+
+def _seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> _Seen:
+    if entry is None:
+        return _Seen(None, {}, 0.0)
+    document = decode_document(key, entry.value, KIND)
+    ttl_s = document.get("ttl")
+    if "value" not in document or not isinstance(ttl_s, int | float | None):
+        raise CorruptRecord(key, entry.value, "a register record")
+    if ttl_s is None:
+        return _Seen(entry, document, float("inf"))
+    received_s = context.clock.monotonic_s()
+    begun_s = context.rules.observer_start_s(sent_s, received_s)
+    since_s = context.sightings.since_s(key, document.get("nonce"), begun_s)
+    left_s = since_s + context.rules.observer_wait_s(ttl_s) - received_s
+    return _Seen(entry, document, max(0.0, left_s))
+
+
+def get_steps(context: Context, key: str) -> Steps[Versioned | None]:
+    """Return the value and its version; None if absent or over."""
+    seen = yield from look_steps(context, key)
+    return _versioned(seen)
+
+
+class Swapping:
+    """One compare-and-swap.
+
+    Arguments:
+        context: the client's.
+        key: of the register.
+        new: JSON.
+        ttl_s: it is over after so long unless it is written again; None: never.
+    """
+
+    def __init__(self, context: Context, key: str, new: Any, ttl_s: float | None) -> None:
+        self._context, self._key = context, key
+        self._new, self._ttl_s = new, ttl_s
+        self._nonce = context.nonce()
+        self._pace = Pace(context)
+
+    def swap(self, expected: Any, absent: bool, version: str | None) -> Steps[Swap]:
+        """Write if the value is the expected one.
+
+        Arguments:
+            expected: JSON, compared as JSON.
+            absent: expect nothing there (or something whose TTL is over) instead.
+            version: if given, this must be the version too.
+
+        Raises:
+            StoreUnavailable: certainly not written.
+            OutcomeUnknown: it may have been written.
+        """
+        seen = yield from look_steps(self._context, self._key)
+        while True:
+            fits = (
+                (not seen.present)
+                if absent
+                else (seen.present and seen.document["value"] == expected)
+            )
+            if not fits or (version is not None and seen.version != version):
+                return Swap(False, seen.version if seen.present else None)
+            outcome = yield from self._write(seen)
+            if outcome.swapped:
+                return outcome
+            seen = yield from self._look_again()
+            done = self._found(seen)
+            if done is not None:
+                return done
+
+    def put(self) -> Steps[Swap]:
+        """Write whatever is there: the last writer wins."""
+        seen = yield from look_steps(self._context, self._key)
+        while True:
+            outcome = yield from self._write(seen)
+            if outcome.swapped:
+                return outcome
+            seen = yield from self._look_again()
+            done = self._found(seen)
+            if done is not None:
+                return done
+
+    def _look_again(self) -> Steps[_Seen]:
+        # A proxy that repeats a request gets a Conflict with itself: look before believing it.
+        try:
+            return (yield from look_steps(self._context, self._key))
+        except StoreUnavailable as error:
+            message = f"a write of {self._key!r} was refused, and a look at it failed"
+            raise OutcomeUnknown(message) from error
+
+    def _found(self, seen: _Seen) -> Swap | None:
+        """Tell whether a write of this swap is what is there, or under what is there."""
+        if seen.document.get("nonce") == self._nonce:
+            return Swap(True, seen.version)
+        return Swap(True, None) if self._nonce in seen.document.get("before", []) else None
+
+    def _write(self, seen: _Seen) -> Steps[Swap]:
+        """Write over what was seen; not swapped if something else is there now."""
+        before = [*seen.document.get("before", []), seen.document.get("nonce", "")]
+        document = {
+            "kind": KIND,
+            "value": self._new,
+            "ttl": self._ttl_s,
+            "nonce": self._nonce,
+            "before": before[-_BEFORE_MAX:],
+        }
+        value = encode_document(document)
+        sure = True  # no earlier try of this very write may have been applied
+        for _ in range(_TRIES):
+            outcome: CasOutcome
+            try:
+                outcome = yield from cas(self._key, seen.version, value, TIMEOUT_S)
+            except StoreUnavailable:
+                if sure:
+                    raise
+                outcome = Unknown("not tried")
+            if isinstance(outcome, Applied):
+                return Swap(True, outcome.version)
+            if sure and not isinstance(outcome, Unknown):
+                return Swap(False, None)
+            sure = False
+            fate = yield from self._fate(seen)
+            if fate is not None:
+                return fate
+            yield Sleep(self._pace.trouble_s())
+        raise OutcomeUnknown(f"it is not known whether {self._key!r} was written")
+
+    def _fate(self, seen: _Seen) -> Steps[Swap | None]:
+        """Look for the write; None if it is not there, but may still come."""
+        try:
+            now = yield from look_steps(self._context, self._key)
+        except StoreUnavailable:
+            return None
+        done = self._found(now)
+        if done is not None or now.version == seen.version:
+            return done
+        if seen.document.get("nonce", "") in now.document.get("before", []):
+            return Swap(False, None)
+        raise OutcomeUnknown(f"{self._key!r} was written too often since to know")
+
+
+def wait_steps(
+    context: Context, key: str, version: str | None, seconds: float | None
+) -> Steps[tuple[bool, Versioned | None]]:
+    """Wait until the version is another one, or the value is over.
+
+    Arguments:
+        context: the client's.
+        key: of the register.
+        version: the one that is known; None: absent.
+        seconds: at most so long; None: for ever. A store that does not answer is waited out.
+
+    Returns:
+        whether it changed, and what is there now (None: absent or over).
+    """
+    clock, pace = context.clock, Pace(context)
+    start_s = clock.monotonic_s()
+    seen: _Seen | None = None
+    while True:
+        left_s = float("inf") if seconds is None else start_s + seconds - clock.monotonic_s()
+        try:
+            if seen is None:
+                seen = yield from look_steps(context, key)
+            else:
+                sent_s = clock.monotonic_s()
+                wait_s = min(left_s, seen.left_s) if seen.present else left_s
+                outcome = yield from await_change(
+                    context, key, seen.version, wait_s, pace, TIMEOUT_S
+                )
+                entry = seen.entry if outcome is UNCHANGED else outcome
+                seen = _seen(context, key, entry, sent_s)
+        except StoreUnavailable:
+            yield Sleep(min(max(0.0, left_s), pace.trouble_s()))
+        if seen is not None:
+            present = seen.version if seen.present else None
+            if present != version:
+                return True, _versioned(seen)
+            if left_s <= 0:
+                return False, _versioned(seen)
+        elif left_s <= 0:
+            return False, None
+
+
+def _versioned(seen: _Seen) -> Versioned | None:
+    if not seen.present or seen.entry is None:
+        return None
+    return Versioned(seen.document["value"], seen.entry.version)

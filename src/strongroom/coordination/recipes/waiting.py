@@ -1,0 +1,87 @@
+"""How recipes wait: by watching where the store can, else by reading with decorrelated jitter.
+
+Lives here: one step of waiting for a change, and the pace of polls and of tries after trouble. Must
+not live here: what is waited for. Nobody here ever waits by writing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Sleep,
+    Steps,
+    Unchanged,
+    Watched,
+    get,
+    watch,
+)
+from strongroom.coordination.errors import StoreUnavailable
+
+WATCH_MAX_S: Final = 30.0
+_TROUBLE_FIRST_S: Final = 0.05
+_TROUBLE_MAX_S: Final = 2.0
+
+
+class Pace:
+    """How long to sleep between polls, and after trouble; one per waiting caller.
+
+    Arguments:
+        context: gives chance and the store's bounds.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._poll_s = context.promises.poll_min_s
+        self._trouble_s = _TROUBLE_FIRST_S
+
+    def poll_s(self) -> float:
+        """Return the next decorrelated sleep between the store's bounds."""
+        p = self._context.promises
+        spread = max(0.0, self._poll_s * 3 - p.poll_min_s)
+        self._poll_s = min(p.poll_max_s, p.poll_min_s + self._context.clock.random() * spread)
+        return self._poll_s
+
+    def trouble_s(self) -> float:
+        """Return how long to wait after a failed or lost try: full jitter under a doubling cap."""
+        cap = self._trouble_s
+        self._trouble_s = min(_TROUBLE_MAX_S, cap * 2)
+        return cap * self._context.clock.random()
+
+    def reset(self) -> None:
+        """Something went well: begin small again."""
+        self._poll_s = self._context.promises.poll_min_s
+        self._trouble_s = _TROUBLE_FIRST_S
+
+
+def await_change(
+    context: Context, key: str, version: str | None, seconds: float, pace: Pace, timeout_s: float
+) -> Steps[Watched]:
+    """Wait until a key has changed, or for `seconds`, or for one poll.
+
+    Arguments:
+        context: the client's.
+        key: what is watched.
+        version: the version that is known; None if the key was absent.
+        seconds: at most so long.
+        pace: of this caller.
+        timeout_s: for one read, where reads are needed.
+
+    Returns:
+        the entry (or None: absent) if there was a look at it, changed or not; `UNCHANGED` if a
+        watch ended without one. A store that does not answer counts as `UNCHANGED`, after a pause.
+    """
+    seconds = max(0.0, seconds)
+    outcome: Watched | Unchanged
+    try:
+        if context.promises.watch == "poll":
+            yield Sleep(min(seconds, pace.poll_s()))
+            outcome = yield from get(key, timeout_s)
+        else:
+            outcome = yield from watch(key, version, min(seconds, WATCH_MAX_S))
+    except StoreUnavailable:
+        yield Sleep(min(seconds, pace.trouble_s()))
+        return UNCHANGED
+    return outcome

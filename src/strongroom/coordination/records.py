@@ -1,0 +1,132 @@
+"""The record that a lock or an election keeps under its key: JSON that people can read.
+
+    {"v": 1, "owner": "9f86d081884c7d65-1" | null, "fence": 7, "ttl": 15, "seq": 3,
+     "who": "host:4711", "since": "2026-11-21T08:00:00.000Z", "queue": [["nonce", "who"], ...],
+     "value": ...}
+
+`owner` is the nonce of one hold, null in the tombstone that a release leaves. `fence` never goes
+back: a record is never deleted. `seq` differs in any two writes of one owner, so that every write
+has its own content, a reader can tell which attempt it sees, and observers see that the owner
+lives. `who` and `since` are for people: no rule reads them. Must not live here: what is done with
+a record (recipes/).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from strongroom.coordination.errors import CorruptRecord
+
+FENCE_MAX: Final = 2**63 - 1
+_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """One who waits in a fair queue: nonce of the attempt, and who it is."""
+
+    nonce: str
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class LockRecord:
+    """Who holds, since which fence; see the module's docstring."""
+
+    owner: str | None
+    fence: int
+    ttl_s: float
+    seq: int
+    who: str = ""
+    since: str = ""
+    queue: tuple[Waiter, ...] = ()
+    value: Any = None
+
+    def freed(self, seq: int) -> LockRecord:
+        """Return the tombstone: nobody's, with the fence, the queue and the value kept."""
+        return replace(self, owner=None, seq=seq)
+
+    def position(self, nonce: str) -> int | None:
+        """Return how many stand before this waiter; None if it does not stand in the queue."""
+        for at, waiter in enumerate(self.queue):
+            if waiter.nonce == nonce:
+                return at
+        return None
+
+
+def encode_lock(record: LockRecord) -> bytes:
+    """Return the JSON of a record."""
+    document: dict[str, Any] = {
+        "v": 1,
+        "owner": record.owner,
+        "fence": record.fence,
+        "ttl": record.ttl_s,
+        "seq": record.seq,
+        "who": record.who,
+        "since": record.since,
+    }
+    if record.queue:
+        document["queue"] = [[waiter.nonce, waiter.who] for waiter in record.queue]
+    if record.value is not None:
+        document["value"] = record.value
+    return _encode(document).encode()
+
+
+def decode_lock(key: str, value: bytes) -> LockRecord:
+    """Return the record of this JSON.
+
+    Raises:
+        CorruptRecord: it is none.
+    """
+    try:
+        document = json.loads(value)
+        record = LockRecord(
+            owner=document["owner"],
+            fence=document["fence"],
+            ttl_s=float(document["ttl"]),
+            seq=document["seq"],
+            who=str(document.get("who", "")),
+            since=str(document.get("since", "")),
+            queue=tuple(Waiter(str(n), str(w)) for n, w in document.get("queue", ())),
+            value=document.get("value"),
+        )
+        sound = (
+            document["v"] == 1
+            and (document["owner"] is None or isinstance(document["owner"], str))
+            and type(document["fence"]) is int
+            and 0 <= record.fence <= FENCE_MAX
+            and type(document["seq"]) is int
+            and 0 <= record.ttl_s < float("inf")
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptRecord(key, value, "a lock record") from error
+    if not sound:
+        raise CorruptRecord(key, value, "a lock record")
+    return record
+
+
+def encode_document(document: dict[str, Any]) -> bytes:
+    """Return the compact JSON of any other recipe's record (it carries its own nonce and seq)."""
+    return _encode(document).encode()
+
+
+def decode_document(key: str, value: bytes, kind: str) -> dict[str, Any]:
+    """Return the JSON object under a key.
+
+    Arguments:
+        key: for the message.
+        value: what was read.
+        kind: what the object's "kind" must be.
+
+    Raises:
+        CorruptRecord: not JSON, no object, or of another kind.
+    """
+    try:
+        document = json.loads(value)
+    except ValueError as error:
+        raise CorruptRecord(key, value, f"a {kind} record") from error
+    if not isinstance(document, dict) or document.get("kind") != kind:
+        raise CorruptRecord(key, value, f"a {kind} record")
+    return document

@@ -1,0 +1,110 @@
+"""Gates under faults: nodes wait, an administrator opens and re-arms; nobody is left behind.
+
+Lives here: the scenario, and `run_gate`, which plays one seed. Must hold: what is in the store
+never goes back (an open generation stays open, generations rise); who is let through saw its
+generation open or past; and after the faults have stopped and the gate is open, everybody is
+through. Must not live here: faults (world.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.effects import Sleep, Steps
+from strongroom.coordination.errors import CoordinationError
+from strongroom.coordination.recipes.gate_core import (
+    GateView,
+    open_steps,
+    rearm_steps,
+    view_of,
+    wait_steps,
+)
+from strongroom.coordination.simulation.report import Report
+from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
+
+KEY: Final = "gate/simulated"
+CHAOS_S: Final = 40.0
+QUIET_S: Final = 40.0
+WAIT, OPEN, REARM = wait_steps, open_steps, rearm_steps
+"""What is under test; mutants stand in for it."""
+
+
+class _Gate:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.waiting: dict[str, int] = {}
+        self.passes_count = 0
+        self.last_s: dict[str, float] = {}
+        self.violations: list[str] = []
+        self.truth = GateView()
+        world.on_start = self.start
+        world.observers.append(self.look)
+
+    def start(self, node: Node) -> None:
+        node.spawn(self.administrator(node) if node.name == "node0" else self.waiter(node))
+        if node.name == "node1":
+            node.spawn(self.administrator(node))  # two of them, who may be at odds
+
+    def administrator(self, node: Node) -> Steps[None]:
+        chance = self.world.chance
+        while True:
+            act = OPEN if self.world.calm or chance.random() < 0.6 else REARM
+            try:
+                yield Sleep(chance.uniform(0.0, 4.0))
+                if act is OPEN:
+                    yield from OPEN(node.context, KEY, node.name)
+                else:
+                    yield from REARM(node.context, KEY)
+            except (Cancelled, CoordinationError):
+                continue
+
+    def waiter(self, node: Node) -> Steps[None]:
+        chance = self.world.chance
+        while True:
+            try:
+                yield Sleep(chance.uniform(0.0, 1.0))
+                asked = self.truth.generation if chance.random() < 0.5 else None
+                limit_s = chance.choice((None, 2.0, 20.0))
+                view = yield from WAIT(node.context, "simulated", KEY, limit_s, asked)
+            except (Cancelled, CoordinationError):
+                continue
+            self.passed(node, view, asked)
+
+    def passed(self, node: Node, view: GateView, asked: int | None) -> None:
+        self.passes_count += 1
+        self.last_s[node.name] = self.world.now_s
+        truth = (self.truth.generation, self.truth.is_open)
+        if (view.generation, view.is_open) > truth:
+            self.complain(f"{node.name} passed by what never was: {view}")
+        if asked is not None and not self.truth.lets_through(asked):
+            self.complain(f"{node.name} waited for generation {asked} and passed: {view}")
+
+    def look(self) -> None:
+        view = view_of(KEY, self.world.registers.get(KEY, 0.0))
+        if (view.generation, view.is_open) < (self.truth.generation, self.truth.is_open):
+            self.complain(f"the gate went back from {self.truth} to {view}")
+        self.truth = view
+
+    def complain(self, text: str) -> None:
+        self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
+        self.world.stopped = True
+
+
+def run_gate(seed: int, watch: bool = True) -> Report:
+    """Play one seed and return what came of it.
+
+    Arguments:
+        seed: everything follows from it.
+        watch: the store can watch; else waiters read.
+    """
+    world = World(seed, Faults(), ClockRules(0.3), calm_after_s=CHAOS_S, watch=watch)
+    gate = _Gate(world)
+    for node in world.nodes:
+        gate.start(node)
+    world.run(CHAOS_S + QUIET_S)
+    for node in world.nodes[1:]:
+        if not gate.violations and gate.last_s.get(node.name, 0.0) < CHAOS_S:
+            gate.complain(f"{node.name} was left waiting at an open gate")
+    counts = (("passes", gate.passes_count), ("generations", gate.truth.generation))
+    return Report("gate", seed, tuple(gate.violations), counts, world.events_count)

@@ -1,0 +1,170 @@
+"""Locks under faults: four nodes that take, work, write with the fence, release, over and over.
+
+Lives here: the scenario, and `run_locks`, which plays one seed. Must not live here: what must hold
+(oracle.py), faults (world.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.effects import Sleep, Steps
+from strongroom.coordination.errors import CoordinationError
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes.lock_core import Acquisition, Wanted
+from strongroom.coordination.simulation.oracle import Oracle
+from strongroom.coordination.simulation.world import CALM, Cancelled, Faults, Node, World
+
+KEY: Final = "lock/simulated"
+TTL_S: Final = 2.0
+CHAOS_S: Final = 60.0
+QUIET_S: Final = 60.0
+LEAVE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Which kind of store and lock a run exercises."""
+
+    name: str
+    fair: bool = False
+    server_lease: bool = False
+    watch: bool = True
+    faults: Faults = Faults()  # noqa: RUF009 - frozen
+
+
+VARIANTS: Final = (
+    Variant("watched"),
+    Variant("polled", watch=False),
+    Variant("fair", fair=True),
+    Variant("server-lease", server_lease=True),
+    Variant("no-crashes", fair=True, faults=Faults(crash_every_s=0)),
+    Variant("calm", fair=True, faults=CALM),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of one seed."""
+
+    seed: int
+    variant: str
+    violations: tuple[str, ...]
+    holds_count: int
+    losses_count: int
+    stale_writes_count: int
+    events_count: int
+
+
+class _Locks:
+    def __init__(self, world: World, oracle: Oracle, variant: Variant) -> None:
+        self.world, self.oracle, self.variant = world, oracle, variant
+        self.leaving = False
+        world.on_start = self.start
+
+    def start(self, node: Node) -> None:
+        node.spawn(self.worker(node))
+
+    def worker(self, node: Node) -> Steps[None]:
+        while not self.leaving:
+            try:
+                yield from self.turn(node)
+            except Cancelled:
+                continue
+
+    def turn(self, node: Node) -> Steps[None]:
+        chance = self.world.chance
+        yield Sleep(chance.uniform(0.0, 0.3))
+        wait_s = chance.choice((0.0, 1.0, 10.0, None))
+        wanted = Wanted(KEY, "simulated", TTL_S, wait_s, self.variant.fair)
+        try:
+            outcome = yield from Acquisition(node.context, wanted).steps()
+        except CoordinationError:
+            yield Sleep(0.2)
+            return
+        if isinstance(outcome, Hold):
+            yield from self.hold(node, outcome)
+
+    def hold(self, node: Node, hold: Hold) -> Steps[None]:
+        self.oracle.begin(node, hold)
+        node.adopt(hold)
+        try:
+            yield from self.work(hold)
+        except GeneratorExit:
+            raise  # a crash gives nothing back
+        except BaseException:
+            yield from self.give(hold)
+            raise
+        yield from self.give(hold)
+
+    def work(self, hold: Hold) -> Steps[None]:
+        chance = self.world.chance
+        for _ in range(chance.randint(1, 3)):
+            if hold.remaining_s() <= 0:
+                break
+            self.send_write(hold.fence)
+            long = chance.random() < 0.1
+            yield Sleep(chance.uniform(1.0, 4.0) if long else chance.uniform(0.0, 0.3))
+
+    def give(self, hold: Hold) -> Steps[None]:
+        if hold.end():
+            yield from hold.keeper.give(hold)
+
+    def send_write(self, fence: int) -> None:
+        """Check-then-write without looking again: the write may arrive late."""
+        slow = self.world.chance.random() < 0.05 and not self.world.calm
+        delay_s = self.world.chance.uniform(0.0, 8.0) if slow else 0.01
+        self.world.after(delay_s, partial(self.oracle.write_arrives, fence))
+
+
+def run_locks(seed: int, variant: Variant, rules: ClockRules | None = None) -> Report:
+    """Play one seed and return what came of it.
+
+    Arguments:
+        seed: everything follows from it.
+        variant: which store and lock.
+        rules: the clock rules; right ones, with a bound of 30 %, by default.
+    """
+    faults = variant.faults
+    world = World(
+        seed,
+        faults,
+        rules or ClockRules(0.3),
+        calm_after_s=CHAOS_S,
+        server_lease=variant.server_lease,
+        watch=variant.watch,
+    )
+    oracle = Oracle(world)
+    locks = _Locks(world, oracle, variant)
+    for node in world.nodes:
+        locks.start(node)
+    world.run(CHAOS_S + QUIET_S)
+    if not oracle.violations:
+        _leave(locks)
+    return Report(
+        seed,
+        variant.name,
+        tuple(oracle.violations),
+        oracle.holds_count,
+        oracle.losses_count,
+        oracle.stale_writes_count,
+        world.events_count,
+    )
+
+
+def _leave(locks: _Locks) -> None:
+    """Check progress, let everybody leave, and check that nothing is left behind."""
+    world, oracle, faults = locks.world, locks.oracle, locks.variant.faults
+    if oracle.holds_count == 0:
+        oracle.complain("nobody ever held it")
+    for node in world.nodes:
+        if oracle.last_entry_s.get(node.name, 0.0) < CHAOS_S:
+            oracle.complain(f"{node.name} was stranded after the faults had stopped")
+    locks.leaving = True
+    world.run(CHAOS_S + QUIET_S + LEAVE_S)
+    oracle.check_clean(KEY, queue_too=faults.crash_every_s == 0)
+    if faults == CALM and oracle.losses_count:
+        oracle.complain(f"{oracle.losses_count} holds were lost although nothing went wrong")

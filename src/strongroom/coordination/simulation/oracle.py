@@ -1,0 +1,102 @@
+"""What must hold in every simulated run, and the list of what did not.
+
+Lives here: the invariants, asked with true time and the true contents of the store, which no node
+has. Must not live here: the scenarios that exercise them.
+"""
+
+from __future__ import annotations
+
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.records import decode_lock
+from strongroom.coordination.simulation.world import Node, World
+
+
+class Oracle:
+    """Watches one run.
+
+    Arguments:
+        world: the run.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._beliefs: dict[str, list[tuple[Node, int, Hold]]] = {}
+        self._lost_holds: list[tuple[Node, Hold]] = []
+        self._fences: dict[str, int] = {}
+        self._resource_fence = 0
+        self.violations: list[str] = []
+        self.holds_count = 0
+        self.losses_count = 0
+        self.stale_writes_count = 0
+        self.last_entry_s: dict[str, float] = {}
+        world.observers.append(self.look)
+
+    def complain(self, text: str) -> None:
+        """Note a violation, with the time, and stop the run: what follows would only echo it."""
+        self.violations.append(f"at {self._world.now_s:.3f} s: {text}")
+        self._world.stopped = True
+
+    def begin(self, node: Node, hold: Hold) -> None:
+        """Somebody believes to hold something from now on."""
+        self.holds_count += 1
+        self.last_entry_s[node.name] = self._world.now_s
+        if hold.fence <= self._fences.get(hold.key, 0):
+            self.complain(
+                f"{node.name} got fence {hold.fence} of {hold.key} after {self._fences[hold.key]}"
+            )
+        self._fences[hold.key] = max(hold.fence, self._fences.get(hold.key, 0))
+        self._beliefs.setdefault(hold.key, []).append((node, node.life, hold))
+        hold.on_lost(lambda reason: self._lost(node, hold, reason))
+
+    def _lost(self, node: Node, hold: Hold, reason: str) -> None:
+        self.losses_count += 1
+        self._lost_holds.append((node, hold))
+        if hold.remaining_s() > 0:
+            self.complain(f"{node.name} still counts time for what it lost")
+        if "renewed within" in reason or "expired" in reason:
+            return
+        entry = self._world.registers.get(hold.key, 0.0)
+        if entry is not None and decode_lock(hold.key, entry.value).owner == hold.nonce:
+            self.complain(f"{node.name} was told a loss that is none: {reason}")
+
+    def look(self) -> None:
+        """After every event: at most one believer per key; what was lost stays lost."""
+        for node, hold in self._lost_holds:
+            if hold.active:
+                self.complain(f"{node.name} revived {hold.key}")
+        for key, beliefs in self._beliefs.items():
+            over = False
+            believers = []
+            for belief in beliefs:
+                node, life, hold = belief
+                if life != node.life or not node.up or not hold.active:
+                    over = True
+                elif hold.remaining_s() > 0:
+                    believers.append(belief)
+            if len(believers) > 1:
+                names = " and ".join(f"{n.name} (fence {h.fence})" for n, _, h in believers)
+                self.complain(f"{names} both hold {key}")
+            if over:
+                self._beliefs[key] = [
+                    b for b in beliefs if b[1] == b[0].life and b[0].up and b[2].active
+                ]
+
+    def write_arrives(self, fence: int) -> None:
+        """A write with a fence reaches the guarded resource, which refuses a smaller one."""
+        if fence < self._resource_fence:
+            self.stale_writes_count += 1
+        else:
+            self._resource_fence = fence
+
+    def check_clean(self, key: str, queue_too: bool) -> None:
+        """At the end, when everybody has left: nobody owns it, nobody stands in the queue."""
+        entry = self._world.registers.get(key, 0.0)
+        if entry is None:
+            return
+        record = decode_lock(key, entry.value)
+        if record.owner is not None:
+            self.complain(f"{key} was left held by {record.who}")
+        if queue_too and record.queue:
+            self.complain(f"{key} was left with {len(record.queue)} in its queue")
+        if record.fence != self._fences.get(key, 0) and record.fence < self._fences.get(key, 0):
+            self.complain(f"{key} has forgotten fence {self._fences[key]}: {record.fence}")

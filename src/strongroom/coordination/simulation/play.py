@@ -1,0 +1,45 @@
+"""Playing one seed of every scenario: what a person calls to see a failure again.
+
+Lives here: the table of scenarios, and `play`. Must not live here: the scenarios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from strongroom.coordination.simulation.gate_scenario import run_gate
+from strongroom.coordination.simulation.ids_scenario import run_ids
+from strongroom.coordination.simulation.lock_scenario import VARIANTS, Variant, run_locks
+from strongroom.coordination.simulation.report import Report
+
+
+def _locks(variant: Variant, seed: int) -> Report:
+    found = run_locks(seed, variant)
+    counts = (
+        ("holds", found.holds_count),
+        ("lost", found.losses_count),
+        ("late writes refused", found.stale_writes_count),
+    )
+    name = f"lock-{variant.name}"
+    return Report(name, seed, found.violations, counts, found.events_count)
+
+
+SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
+    **{f"lock-{variant.name}": partial(_locks, variant) for variant in VARIANTS},
+    "ids": run_ids,
+    "gate": run_gate,
+    "gate-polled": lambda seed: run_gate(seed, watch=False),
+}
+"""Scenario by name; each takes a seed."""
+
+
+def play(seed: int, scenario: str | None = None) -> list[Report]:
+    """Play a seed, of one scenario or of all.
+
+    Raises:
+        KeyError: no such scenario.
+    """
+    names = list(SCENARIOS) if scenario is None else [scenario]
+    return [SCENARIOS[name](seed) for name in names]

@@ -1,0 +1,440 @@
+"""Virtual time, nodes with bad clocks, a network that loses, and one store that restarts.
+
+Lives here: what happens to effects and when. Each node's clocks have an offset of up to 5 s and a
+rate of up to 30 % off; requests and replies are lost, late or doubled; nodes pause and crash; the
+store goes away and comes back. Must not live here: what nodes do (scenarios), what must hold
+(oracle.py).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from strongroom.coordination.clock import Chance
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Cas,
+    Delete,
+    Effect,
+    Get,
+    ListKeys,
+    Park,
+    Sleep,
+    Steps,
+    Unknown,
+    Watch,
+)
+from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.renewal import Timetable, deadlines, renewals
+from strongroom.coordination.store import Promises
+from strongroom.coordination.stores.registers import Registers
+
+_LATENCY_S: Final = 0.008
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What goes wrong, and how often.
+
+    Attributes:
+        loss: the share of requests, and of replies, that vanish.
+        late: the share of messages that take up to `late_max_s`.
+        doubled: the share of requests that arrive twice.
+        stall: the share of requests after whose sending the node stops for up to 8 s.
+        offset_s, rate: how far the nodes' clocks are off at most.
+        pause_every_s, crash_every_s, cut_every_s: mean times between, per node; 0: never. A cut
+            node reaches nothing for a while.
+        outage_every_s: the same for the store, and for all nodes at once.
+        cancel_every_s: mean time between cancellations of a waiting caller, per node.
+    """
+
+    loss: float = 0.03
+    late: float = 0.02
+    late_max_s: float = 6.0
+    doubled: float = 0.01
+    stall: float = 0.004
+    offset_s: float = 5.0
+    rate: float = 0.3
+    pause_every_s: float = 25.0
+    crash_every_s: float = 60.0
+    cut_every_s: float = 30.0
+    outage_every_s: float = 50.0
+    cancel_every_s: float = 20.0
+
+
+CALM: Final = Faults(0, 0, 0, 0, 0, 5.0, 0.3, 0, 0, 0, 0, 0)
+
+
+class Cancelled(BaseException):
+    """What a cancelled caller is thrown, as asyncio throws its own."""
+
+
+class NodeClock:
+    """The clocks of one node: wrong by an offset and a rate.
+
+    Arguments:
+        world: gives true time and chance.
+        name: shown in wall time.
+        offset_s, rate: of this node.
+    """
+
+    def __init__(self, world: World, offset_s: float, rate: float) -> None:
+        self._world, self.offset_s, self.rate = world, offset_s, rate
+
+    def boot_s(self) -> float:
+        return 1000.0 + self.offset_s + self._world.now_s * self.rate
+
+    def monotonic_s(self) -> float:
+        return self.boot_s() - 777.0
+
+    def wall_text(self) -> str:
+        return f"{self.boot_s():.6f}"
+
+    def random(self) -> float:
+        return self._world.chance.random()
+
+    def nonce(self) -> str:
+        return f"{self._world.chance.getrandbits(64):016x}"
+
+    def real_s(self, local_s: float) -> float:
+        """Return how much true time passes while this clock counts `local_s`."""
+        return local_s / self.rate
+
+
+class Node:
+    """One machine: clocks, a client's context, its background tasks, its callers.
+
+    Arguments:
+        world: where it lives.
+        name: for people.
+    """
+
+    def __init__(self, world: World, name: str) -> None:
+        faults, chance = world.faults, world.chance
+        offset_s = chance.uniform(-faults.offset_s, faults.offset_s)
+        rate = chance.uniform(1 - faults.rate, 1 + faults.rate)
+        self.world, self.name = world, name
+        self.clock = NodeClock(world, offset_s, rate)
+        self.life = 0  # counts its lives; what belongs to an earlier one is gone
+        self.up = True
+        self.paused_until_s = 0.0
+        self.cut_until_s = 0.0
+        self.processes: list[Process] = []
+        self.start()
+
+    def start(self) -> None:
+        """Begin a life: a new identity, empty tables, the two background tasks."""
+        world = self.world
+        self.life += 1
+        self.up = True
+        self.processes = []
+        self.context = Context(self.clock, world.rules, world.promises, self.name)
+        self._parked: dict[int, Process] = {}
+        self.renewal_table = Timetable(self.clock, lambda: self._unpark(0))
+        self.deadline_table = Timetable(self.clock, lambda: self._unpark(1))
+        for number, steps in enumerate(
+            (renewals(self.renewal_table, world.rules), deadlines(self.deadline_table))
+        ):
+            process = Process(self, steps, number)
+            self.processes.append(process)
+            world.resume(process, None)
+
+    def spawn(self, steps: Steps[None]) -> Process:
+        """Let somebody on this node run these steps."""
+        process = Process(self, steps, -1)
+        self.processes.append(process)
+        self.world.resume(process, None)
+        return process
+
+    def adopt(self, hold: Hold) -> None:
+        """Renew this hold and watch its deadline, as the drivers do."""
+        rules, clock = self.context.rules, self.clock
+        wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
+        self.renewal_table.add(clock.boot_s() + wait_s, hold)
+        self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+
+    def crash(self) -> None:
+        """Lose everything in memory."""
+        self.up = False
+        for process in self.processes:
+            process.alive = False
+        self.processes = []
+
+    def park(self, process: Process, until_s: float | None) -> None:
+        """Let a background task sleep until a time, or until its table calls."""
+        process.ticket += 1
+        ticket = process.ticket
+        self._parked[process.number] = process
+        if until_s is not None:
+            delay_s = max(0.0, self.clock.real_s(until_s - self.clock.boot_s())) + 1e-9
+            self.world.after(delay_s, lambda: self._unpark(process.number, ticket))
+
+    def _unpark(self, number: int, ticket: int | None = None) -> None:
+        process = self._parked.get(number)
+        if process is not None and (ticket is None or ticket == process.ticket):
+            del self._parked[number]
+            self.world.resume(process, None)
+
+
+class Process:
+    """Steps that run on a node."""
+
+    def __init__(self, node: Node, steps: Steps[None], number: int) -> None:
+        self.node, self.steps, self.number = node, steps, number
+        self.alive = True
+        self.started = False
+        self.ticket = 0
+        self.waiting = 0  # which effect it waits for; answers to earlier ones are late
+
+
+class World:
+    """One run.
+
+    Arguments:
+        seed: everything follows from it.
+        faults: what goes wrong until `calm_after_s`.
+        rules: the clock rules under test.
+        nodes: how many.
+        calm_after_s: from then on nothing goes wrong any more (clocks stay as bad as they are).
+        server_lease: the store keeps a lease clock of its own, which is off like the others.
+        watch: the store can watch.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        faults: Faults,
+        rules: ClockRules,
+        nodes: int = 4,
+        calm_after_s: float = 60.0,
+        server_lease: bool = False,
+        watch: bool = True,
+    ) -> None:
+        self.chance = Chance(seed)
+        self.faults, self.rules = faults, rules
+        self.now_s = 0.0
+        self.calm_after_s = calm_after_s
+        self.observers: list[Callable[[], None]] = []
+        self.events_count = 0
+        self.stopped = False
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self.registers = Registers(server_lease)
+        self._store_rate = self.chance.uniform(1 - faults.rate, 1 + faults.rate)
+        self._store_down_until_s = 0.0
+        self._watchers: dict[str, list[Callable[[], None]]] = {}
+        self.promises = Promises(
+            store="the simulated store",
+            mutual_exclusion="server-clock" if server_lease else "clock-rate",
+            assumption="clock rates within the bound",
+            fencing="durable",
+            watch="push" if watch else "poll",
+            durable=True,
+            scope="network",
+            server_lease=server_lease,
+            poll_min_s=0.05,
+            poll_max_s=0.5,
+        )
+        self.nodes = [Node(self, f"node{number}") for number in range(nodes)]
+        self.on_start: Callable[[Node], None] = lambda node: None
+        self._plan_faults()
+
+    @property
+    def calm(self) -> bool:
+        """Nothing goes wrong any more."""
+        return self.now_s >= self.calm_after_s
+
+    # Time
+
+    def after(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call so many true seconds from now."""
+        heapq.heappush(self._events, (self.now_s + seconds, next(self._numbers), call))
+
+    def run(self, until_s: float) -> None:
+        """Let time pass until `until_s`, telling the observers after every event."""
+        while self._events and self._events[0][0] <= until_s and not self.stopped:
+            self.now_s, _, call = heapq.heappop(self._events)
+            call()
+            self.events_count += 1
+            for observe in self.observers:
+                observe()
+        self.now_s = until_s
+
+    # Processes
+
+    def resume(self, process: Process, outcome: Any, error: BaseException | None = None) -> None:
+        """Send an outcome to a process as soon as its node lets it run."""
+        process.waiting += 1
+        self._resume_when_awake(process, process.waiting, outcome, error)
+
+    def _resume_when_awake(
+        self, process: Process, waiting: int, outcome: Any, error: BaseException | None
+    ) -> None:
+        delay_s = max(0.0, process.node.paused_until_s - self.now_s)
+
+        def go() -> None:
+            if not process.alive or process.waiting != waiting:
+                return
+            if process.node.paused_until_s > self.now_s:
+                self._resume_when_awake(process, waiting, outcome, error)
+            else:
+                self._step(process, outcome, error)
+
+        self.after(delay_s, go)
+
+    def _step(self, process: Process, outcome: Any, error: BaseException | None) -> None:
+        process.started = True
+        try:
+            if error is not None:
+                effect = process.steps.throw(error)
+            else:
+                effect = process.steps.send(outcome)
+        except StopIteration:
+            process.alive = False
+            return
+        process.waiting += 1
+        self._perform(process, effect)
+
+    def cancel(self, process: Process) -> None:
+        """Throw `Cancelled` into what the process is doing."""
+        if process.alive and process.started:
+            self.resume(process, None, Cancelled())
+
+    # Effects
+
+    def _perform(self, process: Process, effect: Effect) -> None:
+        clock = process.node.clock
+        waiting = process.waiting
+
+        def answer(outcome: Any, error: BaseException | None = None) -> None:
+            if process.alive and process.waiting == waiting:
+                self.resume(process, outcome, error)
+
+        if isinstance(effect, Sleep):
+            self.after(clock.real_s(effect.seconds), lambda: answer(None))
+        elif isinstance(effect, Park):
+            process.node.park(process, effect.until_s)
+        else:
+            self._request(process.node, effect, answer)
+
+    def _request(self, node: Node, effect: Any, answer: Callable[..., None]) -> None:
+        def give_up() -> None:
+            if isinstance(effect, Cas | Delete):
+                answer(Unknown("no answer in time"))
+            elif isinstance(effect, Watch):
+                answer(UNCHANGED)
+            else:
+                answer(None, StoreUnavailable("no answer in time"))
+
+        self.after(node.clock.real_s(effect.timeout_s), give_up)
+        copies = 2 if self._happens(self.faults.doubled) else 1
+        for _ in range(copies):
+            if not self._happens(self.faults.loss):
+                self.after(self._latency_s(), lambda: self._arrive(node, effect, answer))
+        if self._happens(self.faults.stall):
+            self._pause(node)
+
+    def _arrive(self, node: Node, effect: Effect, answer: Callable[..., None]) -> None:
+        if self.now_s < node.cut_until_s:
+            return
+
+        def reply(outcome: Any, error: BaseException | None = None) -> None:
+            cut = self.now_s < node.cut_until_s
+            if not cut and not self._happens(self.faults.loss):
+                self.after(self._latency_s(), lambda: answer(outcome, error))
+
+        if self.now_s < self._store_down_until_s:
+            if self.chance.random() < 0.5:
+                reply(None, StoreUnavailable("the store is down"))
+        elif isinstance(effect, Watch):
+            self._watch(effect, reply)
+        else:
+            reply(self._apply(effect))
+
+    def _apply(self, effect: Effect) -> Any:
+        now_s = self.now_s * self._store_rate
+        if isinstance(effect, Get):
+            return self.registers.get(effect.key, now_s)
+        if isinstance(effect, ListKeys):
+            return self.registers.list_keys(effect.prefix)
+        if isinstance(effect, Delete):
+            outcome = self.registers.delete(effect.key, effect.expected)
+        else:
+            assert isinstance(effect, Cas)
+            outcome = self.registers.cas(
+                effect.key, effect.expected, effect.value, effect.lease, effect.note, now_s
+            )
+        for wake in self._watchers.pop(effect.key, []):
+            wake()
+        return outcome
+
+    def _watch(self, effect: Watch, reply: Callable[..., None]) -> None:
+        def tell() -> None:
+            reply(self.registers.get(effect.key, self.now_s * self._store_rate))
+
+        if self.registers.version(effect.key) != effect.version:
+            tell()
+        else:
+            self._watchers.setdefault(effect.key, []).append(tell)
+
+    def _latency_s(self) -> float:
+        if self._happens(self.faults.late):
+            return self.chance.uniform(0, self.faults.late_max_s)
+        return _LATENCY_S * (0.5 + self.chance.random())
+
+    def _happens(self, share: float) -> bool:
+        return share > 0 and not self.calm and self.chance.random() < share
+
+    # Faults
+
+    def _plan_faults(self) -> None:
+        faults = self.faults
+        self._plan(faults.outage_every_s, self._outage)
+        for node in self.nodes:
+            self._plan(faults.pause_every_s, partial(self._pause, node))
+            self._plan(faults.cut_every_s, partial(self._cut, node))
+            self._plan(faults.crash_every_s, partial(self._crash, node))
+            self._plan(faults.cancel_every_s, partial(self._cancel, node))
+
+    def _plan(self, every_s: float, strike: Callable[[], None]) -> None:
+        if every_s <= 0:
+            return
+
+        def due() -> None:
+            if not self.calm:
+                strike()
+                self._plan(every_s, strike)
+
+        self.after(self.chance.expovariate(1 / every_s), due)
+
+    def _outage(self) -> None:
+        self._store_down_until_s = self.now_s + self.chance.uniform(0.2, 6)
+        self._watchers = {}
+
+    def _pause(self, node: Node) -> None:
+        node.paused_until_s = self.now_s + self.chance.uniform(0.1, 8)
+
+    def _cut(self, node: Node) -> None:
+        node.cut_until_s = self.now_s + self.chance.uniform(0.5, 10)
+
+    def _crash(self, node: Node) -> None:
+        if node.up:
+            node.crash()
+            self.after(self.chance.uniform(0.5, 10), lambda: self._restart(node))
+
+    def _restart(self, node: Node) -> None:
+        node.start()
+        self.on_start(node)
+
+    def _cancel(self, node: Node) -> None:
+        callers = [process for process in node.processes if process.number < 0]
+        if callers:
+            self.cancel(self.chance.choice(callers))

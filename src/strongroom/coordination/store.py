@@ -1,0 +1,233 @@
+"""What a store must be able to do, and what it promises: the contract between drivers and stores.
+
+Lives here: the protocols (sync and asyncio), `Promises`, the base class with the defaults. Must not
+live here: any store (stores/), any recipe. The one conformance suite under tests/coordination runs
+over every store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What a lock on this store is worth, and under which assumption.
+
+    Attributes:
+        store: the store in words, like "Azure Blob Storage, lease mode".
+        mutual_exclusion: "clock-rate": two holders never believe at once while clock rates differ
+            by less than the client's bound. "server-clock": the same, and a dead holder's hold is
+            ended by the store's clock. "efficiency": usually one, never to be relied on.
+        assumption: the assumption in a sentence for people.
+        fencing: "durable": the fence never goes back. "best-effort": a failover may lose it.
+        watch: "push" or "long-poll": waiting costs next to nothing. "poll": waiters read.
+        durable: an acknowledged write survives the death of the store's process and machine.
+        scope: who can take part: one process, one host, or whoever reaches the network.
+        server_lease: the store ends holds by its own clock (it is sent `LeaseTerms`).
+        fair_queue: others than the holder may write to a held key (needed for `fair=True`).
+        ttl_min_s, ttl_max_s: the TTLs that it takes.
+        whole_seconds: TTLs must be whole seconds.
+        poll_min_s, poll_max_s: how often a waiter reads, where it must.
+        notes: whatever else a user must know, a sentence each.
+    """
+
+    store: str
+    mutual_exclusion: Literal["clock-rate", "server-clock", "efficiency"]
+    assumption: str
+    fencing: Literal["durable", "best-effort"]
+    watch: Literal["push", "long-poll", "poll"]
+    durable: bool
+    scope: Literal["process", "host", "network"]
+    server_lease: bool = False
+    fair_queue: bool = True
+    ttl_min_s: float = 0.1
+    ttl_max_s: float = 86400.0
+    whole_seconds: bool = False
+    poll_min_s: float = 0.25
+    poll_max_s: float = 2.0
+    notes: tuple[str, ...] = ()
+
+
+class Store(Protocol):
+    """A linearizable register per key, driven from threads. Every method may be called from any.
+
+    Keys are those of names.py (`kind/escaped`), at most 255 ASCII characters. Values are bytes of
+    at most 64 KiB. Notes are at most 128 visible ASCII characters. A store must give up a request
+    after `timeout_s` (watches: after about `timeout_s`), must not retry writes by itself, and must
+    answer `Unknown` for a write whose fate it does not know.
+    """
+
+    def get(self, key: str, timeout_s: float) -> Entry | None:
+        """Read; sees every write that was answered before.
+
+        Raises:
+            StoreUnavailable: no answer; never None for that.
+            StoreRefused: it will not get better.
+        """
+        ...
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        """Write if the key's version is `expected` (None: if the key does not exist).
+
+        Every success gives a version that this key has never had. Where `promises().server_lease`,
+        `lease` says what the write means for the hold: TAKE is a Conflict while a hold of
+        another nonce is alive even if the version fits (one's own TAKE may be repeated); KEEP may
+        leave value and version as they are (then it answers the old version) if prolonging is all
+        that the store can do cheaply; GIVE and BREAK write the value and end the hold.
+
+        Raises:
+            StoreUnavailable: certainly not applied.
+            StoreRefused: certainly not applied, and it will not get better.
+        """
+        ...
+
+    def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        """Delete if the version is `expected`; `Applied` repeats it. Never used for fences."""
+        ...
+
+    def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        """Return every key that begins so, sorted."""
+        ...
+
+    def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        """Wait until the key's version differs from `version`; see `effects.Watch`.
+
+        Only called where `promises().watch` is not "poll". Must look at the present version AFTER
+        it has subscribed, or a change in between is slept through.
+        """
+        ...
+
+    def promises(self) -> Promises:
+        """Return what this store promises; does no IO."""
+        ...
+
+    def aio(self) -> AsyncStore:
+        """Return the asyncio face over the same data; `close` of either closes its own."""
+        ...
+
+    def after_fork(self) -> None:
+        """In a forked child: forget inherited connections without a word on them."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class AsyncStore(Protocol):
+    """The same contract for an event loop. A cancelled call may leave its write in flight."""
+
+    async def get(self, key: str, timeout_s: float) -> Entry | None:
+        """See `Store.get`."""
+        ...
+
+    async def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        """See `Store.cas`."""
+        ...
+
+    async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        """See `Store.delete`."""
+        ...
+
+    async def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        """See `Store.list_keys`."""
+        ...
+
+    async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        """See `Store.watch`."""
+        ...
+
+    def promises(self) -> Promises:
+        """See `Store.promises`."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class StoreBase:
+    """Defaults for stores: an asyncio face on threads, no connections to forget."""
+
+    def aio(self: Store) -> AsyncStore:
+        """Return a face that calls this store from threads."""
+        return ThreadedStore(self)
+
+    def after_fork(self) -> None:
+        """Nothing was inherited that matters."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class ThreadedStore:
+    """The asyncio face of a sync store: every call on a thread of its own pool.
+
+    Arguments:
+        store: what is called.
+        threads: how many calls, watches included, may run at once.
+    """
+
+    def __init__(self, store: Store, threads: int = 64) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="coordination-store")
+
+    async def get(self, key: str, timeout_s: float) -> Entry | None:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._store.get, key, timeout_s)
+
+    async def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._pool, self._store.cas, key, expected, value, timeout_s, lease, note
+        )
+
+    async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._store.delete, key, expected, timeout_s)
+
+    async def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._store.list_keys, prefix, timeout_s)
+
+    async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._store.watch, key, version, timeout_s)
+
+    def promises(self) -> Promises:
+        return self._store.promises()
+
+    async def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,1 @@
+"""One module per store; each is imported only when its scheme is asked for (connect.py)."""

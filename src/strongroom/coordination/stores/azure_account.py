@@ -1,0 +1,162 @@
+"""Which Azure Storage account a URL means, and how its requests are signed.
+
+Lives here: the rules for credentials, and SharedKey for the Blob service, as pure functions.
+Sources: Microsoft Learn, "Configure Azure Storage connection strings", "Authorize with Shared Key",
+"Use the Azurite emulator" (the development account). Must not live here: sockets, clocks, the
+environment.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from strongroom.coordination.errors import Unsupported
+
+CONNECTION_STRING: Final = "AZURE_STORAGE_CONNECTION_STRING"
+DEVELOPMENT_NAME: Final = "devstoreaccount1"
+DEVELOPMENT_KEY: Final = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+_DEVELOPMENT_ENDPOINT: Final = f"http://127.0.0.1:10000/{DEVELOPMENT_NAME}"
+_CONTAINER: Final = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_DEFAULT_CONTAINER: Final = "strongroom-coordination"
+_SIGNED: Final = (
+    "content-encoding", "content-language", "content-length", "content-md5", "content-type", "date",
+    "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AzureAccount:
+    """An account's Blob service, and the key to it or a shared access signature.
+
+    Attributes:
+        name: of the account.
+        key: decoded; never shown. Empty if there is a signature.
+        endpoint: like https://name.blob.core.windows.net or http://127.0.0.1:10000/name.
+        sas: the query of a shared access signature as it is sent; never shown.
+    """
+
+    name: str
+    key: bytes = field(repr=False)
+    endpoint: str
+    sas: str = field(default="", repr=False)
+
+    def authorization(
+        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> str:
+        """Return the Authorization header of a request.
+
+        Arguments:
+            method: GET, PUT, ...
+            path: as it is sent, percent-encoded, with the account in it if the endpoint has one.
+            query: not encoded.
+            headers: all that are sent, x-ms-date among them; Content-Length only if it is not 0.
+        """
+        lower = {name.lower(): value for name, value in headers.items()}
+        lines = [method, *(lower.get(name, "") for name in _SIGNED)]
+        lines += [f"{name}:{lower[name]}" for name in sorted(lower) if name.startswith("x-ms-")]
+        lines.append(f"/{self.name}{path}")
+        lines += [f"{name}:{query[name]}" for name in sorted(query)]
+        digest = hmac.digest(self.key, "\n".join(lines).encode(), hashlib.sha256)
+        return f"SharedKey {self.name}:{base64.b64encode(digest).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class AzurePlace:
+    """An account and the container in it where everybody meets."""
+
+    account: AzureAccount
+    container: str
+
+
+def place_of(url: str, query: Mapping[str, str], connection_string: str) -> AzurePlace:
+    """Return what a URL means.
+
+    Arguments:
+        url: azure://ACCOUNT/CONTAINER; both may be left out.
+        query: `key`, the account's key, or `sas`, a shared access signature (percent-encoded as a
+            whole); `endpoint`, the URL of its Blob service.
+        connection_string: used if the URL gives no key and the account is the one in it, or none.
+
+    Raises:
+        Unsupported: no such container name, no key, or a connection string that cannot be read.
+    """
+    parts = urlsplit(url)
+    container = unquote(parts.path).strip("/") or _DEFAULT_CONTAINER
+    if not _CONTAINER.fullmatch(container):
+        raise Unsupported(f"{container!r} is no name of a container; write azure://account/name")
+    return AzurePlace(_account(parts.netloc, query, connection_string), container)
+
+
+def _account(name: str, query: Mapping[str, str], connection_string: str) -> AzureAccount:
+    endpoint = query.get("endpoint", "").rstrip("/")
+    key = query.get("key", "").replace(" ", "+")  # a + that was not escaped came as a space
+    sas = query.get("sas", "").lstrip("?")
+    if name and (key or sas):
+        if not endpoint:
+            developed = name == DEVELOPMENT_NAME
+            endpoint = _DEVELOPMENT_ENDPOINT if developed else _public_endpoint(name, "https")
+        return AzureAccount(name, _decoded(key), endpoint, sas)
+    if connection_string:
+        account = _from_connection_string(connection_string)
+        if name in ("", account.name):
+            return replace(account, endpoint=endpoint or account.endpoint)
+    if name in ("", DEVELOPMENT_NAME):
+        return _development(endpoint)
+    raise Unsupported(
+        f"no key for the account {name!r}: set {CONNECTION_STRING}, or add ?key=... or ?sas=..."
+        " to the URL"
+    )
+
+
+def _from_connection_string(text: str) -> AzureAccount:
+    fields: dict[str, str] = {}
+    for part in text.split(";"):
+        word, _, value = part.strip().partition("=")
+        fields[word.lower()] = value
+    if fields.get("usedevelopmentstorage", "").lower() == "true":
+        return _development("")
+    name, key = fields.get("accountname", ""), fields.get("accountkey", "")
+    sas = fields.get("sharedaccesssignature", "").lstrip("?")
+    endpoint = fields.get("blobendpoint", "").rstrip("/")
+    if not name and sas and endpoint:
+        name = _account_in(endpoint)
+    if not name or not (key or sas):
+        raise Unsupported(
+            f"{CONNECTION_STRING} needs an AccountName, and an AccountKey or a"
+            " SharedAccessSignature"
+        )
+    scheme = fields.get("defaultendpointsprotocol", "https")
+    suffix = fields.get("endpointsuffix", "core.windows.net")
+    endpoint = endpoint or _public_endpoint(name, scheme, suffix)
+    return AzureAccount(name, _decoded(key), endpoint, sas)
+
+
+def _account_in(endpoint: str) -> str:
+    parts = urlsplit(endpoint)
+    return parts.path.strip("/") or (parts.hostname or "").partition(".")[0]
+
+
+def _development(endpoint: str) -> AzureAccount:
+    key = _decoded(DEVELOPMENT_KEY)
+    return AzureAccount(DEVELOPMENT_NAME, key, endpoint or _DEVELOPMENT_ENDPOINT)
+
+
+def _public_endpoint(name: str, scheme: str, suffix: str = "core.windows.net") -> str:
+    return f"{scheme}://{name}.blob.{suffix}"
+
+
+def _decoded(key: str) -> bytes:
+    try:
+        return base64.b64decode(key, validate=True)
+    except (binascii.Error, ValueError):
+        raise Unsupported("the account's key is not base64") from None

@@ -1,0 +1,89 @@
+"""Signed requests to a Blob service, each sent once.
+
+Lives here: the headers that every request has, and its signature. Must not live here: sockets
+(http_pool.py), the rules for signing (azure_account.py), what a status means (azure.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import format_datetime
+from typing import Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.stores.azure_account import AzureAccount
+from strongroom.coordination.stores.http_pool import Answer, HttpPool
+
+_VERSION: Final = "2021-12-02"
+
+
+def code_of(answer: Answer) -> str:
+    """Return the error code of an answer, like BlobNotFound; empty if there is none."""
+    return answer.header("x-ms-error-code")
+
+
+class AzureHttp:
+    """Sends requests to one account.
+
+    Arguments:
+        account: which, and how to sign.
+        clock: for the Date of requests and for time limits.
+    """
+
+    def __init__(self, account: AzureAccount, clock: Clock) -> None:
+        self._account, self._clock = account, clock
+        self._base = quote(urlsplit(account.endpoint).path.rstrip("/"))
+        self.pool = HttpPool(account.endpoint, clock)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: bytes = b"",
+        waits: bool = False,
+    ) -> Answer:
+        """Send one request and return the answer; raises like `HttpPool.send`.
+
+        Arguments:
+            method: GET, PUT, ...
+            path: below the account, not encoded, like /container/blob.
+            query: not encoded.
+            headers: besides date, version and authorization.
+            timeout_s: for connecting, sending and receiving together.
+            body: what is sent.
+            waits: see `HttpPool.send`.
+        """
+        target = self._base + quote(path)
+        now = datetime.fromisoformat(self._clock.wall_text())
+        sent = {**headers, "x-ms-date": format_datetime(now, usegmt=True), "x-ms-version": _VERSION}
+        if body:
+            sent["Content-Length"] = str(len(body))
+        parts = [urlencode(query, quote_via=quote)] if query else []
+        if self._account.sas:
+            parts.append(self._account.sas)
+        else:
+            signature = self._account.authorization(method, target, query, sent)
+            sent["Authorization"] = signature
+        if method == "PUT":
+            sent["Content-Length"] = str(len(body))
+        whole = f"{target}?{'&'.join(parts)}" if parts else target
+        return self.pool.send(method, whole, sent, body, timeout_s, waits)
+
+    def strongroom_health(self, timeout_s: float) -> dict[str, object] | None:
+        """Return what the server's health endpoint says; None for other services.
+
+        Raises:
+            StoreUnavailable, NoAnswer: nobody answers.
+        """
+        answer = self.pool.send("GET", "/.strongroom/health", {}, b"", timeout_s)
+        try:
+            facts = json.loads(answer.body)
+        except ValueError:
+            return None
+        return facts if isinstance(facts, dict) and "durable" in facts else None

@@ -1,0 +1,185 @@
+"""A store in a folder of one host: a file per key, replaced whole, under one lock of the system.
+
+Lives here: `FileStore`. Every access holds an flock on `.lock` in the folder, so get and cas are
+linearizable among the processes of one host (a network file system may not keep that promise).
+A write goes to a temporary file, is flushed to the disk, and renamed over the old one. The file
+holds one line of JSON, version and note, and then the value as it is. A version is counted up in a
+file of its own, so that a deleted key never sees an old one again. Must not live here: leases
+(observers count), waiting (waiters read).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from strongroom.coordination.effects import (
+    CONFLICT,
+    Applied,
+    CasOutcome,
+    Entry,
+    LeaseTerms,
+    Watched,
+)
+from strongroom.coordination.errors import CorruptRecord, StoreRefused, Unsupported
+from strongroom.coordination.store import Promises, StoreBase
+
+_SUFFIX: Final = ".entry"
+
+
+class FileStore(StoreBase):
+    """A folder that processes of one host share.
+
+    Arguments:
+        folder: made if it is missing.
+        sync: flush every write to the disk before it is answered.
+    """
+
+    def __init__(self, folder: Path, sync: bool = True) -> None:
+        self._folder, self._sync = folder, sync
+        self._threads = threading.Lock()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreRefused(f"{folder}: {error.strerror}") from error
+
+    def get(self, key: str, timeout_s: float) -> Entry | None:
+        # A rename is atomic, so that a reader needs no lock: it sees the last finished write.
+        return self._read(key)
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        with self._exclusive():
+            entry = self._read(key)
+            if (None if entry is None else entry.version) != expected:
+                return CONFLICT
+            version = self._next_version()
+            head = json.dumps({"version": version, "note": note})
+            self._replace(self._path(key), head.encode() + b"\n" + value)
+            return Applied(version)
+
+    def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        with self._exclusive():
+            entry = self._read(key)
+            if entry is None or entry.version != expected:
+                return CONFLICT
+            self._path(key).unlink()
+            self._flush_folder(self._path(key).parent)
+            return Applied(expected)
+
+    def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        found = (
+            f"{path.parent.name}/{path.name.removesuffix(_SUFFIX)}"
+            for path in self._folder.glob(f"*/*{_SUFFIX}")
+        )
+        return sorted(key for key in found if key.startswith(prefix))
+
+    def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        raise Unsupported("a folder cannot be watched; read it")
+
+    def promises(self) -> Promises:
+        return Promises(
+            store=f"the folder {self._folder}",
+            mutual_exclusion="clock-rate",
+            assumption="all participants run on this host, on a local file system that keeps flock",
+            fencing="durable",
+            watch="poll",
+            durable=self._sync,
+            scope="host",
+            poll_min_s=0.01,
+            poll_max_s=0.25,
+        )
+
+    def after_fork(self) -> None:
+        self._threads = threading.Lock()
+
+    def _path(self, key: str) -> Path:
+        # Keys come from names.py: one slash, and no part that begins with a dot.
+        kind, _, escaped = key.partition("/")
+        if not kind.isidentifier() or not escaped or escaped.startswith(".") or "/" in escaped:
+            raise StoreRefused(f"{key!r} is no key")
+        return self._folder / kind / f"{escaped}{_SUFFIX}"
+
+    def _read(self, key: str) -> Entry | None:
+        try:
+            raw = self._path(key).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreRefused(f"{key}: {error.strerror}") from error
+        head, newline, value = raw.partition(b"\n")
+        try:
+            document = json.loads(head)
+            entry = Entry(value, str(document["version"]), None, str(document["note"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptRecord(key, raw, "a line of JSON and a value") from error
+        if not newline:
+            raise CorruptRecord(key, raw, "a line of JSON and a value")
+        return entry
+
+    def _next_version(self) -> str:
+        path = self._folder / ".versions"
+        try:
+            last = int(path.read_text())
+        except FileNotFoundError:
+            last = 0
+        except ValueError as error:
+            raise CorruptRecord(".versions", path.read_bytes(), "a number") from error
+        self._replace(path, str(last + 1).encode())
+        return str(last + 1)
+
+    def _replace(self, path: Path, raw: bytes) -> None:
+        new = path.with_name(f"{path.name}.new")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            with new.open("wb") as file:
+                file.write(raw)
+                file.flush()
+                if self._sync:
+                    os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            raise StoreRefused(f"{path}: {error.strerror}") from error
+        self._flush_folder(path.parent)
+
+    def _flush_folder(self, folder: Path) -> None:
+        if not self._sync:
+            return
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        with self._threads, (self._folder / ".lock").open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def open_url(url: str, query: Mapping[str, str]) -> FileStore:
+    """Return the store in a folder.
+
+    Arguments:
+        url: file:///path/to/folder
+        query: `sync=0` does not flush to the disk (faster; a power cut may take fences back).
+    """
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise Unsupported(f"{url!r} names no folder; write file:///path/to/folder")
+    return FileStore(Path(unquote(parts.path)), sync=query.get("sync") != "0")

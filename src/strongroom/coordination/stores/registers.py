@@ -1,0 +1,105 @@
+"""The model of a store: what every store must be like, as one dictionary and no IO.
+
+Lives here: the semantics of get, cas, delete, list and of the store's own lease clock, with time as
+an argument. The memory store puts a lock around it, the simulator a faulty network. Must not live
+here: threads, waiting, clocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strongroom.coordination.effects import (
+    CONFLICT,
+    Act,
+    Applied,
+    CasOutcome,
+    Entry,
+    LeaseTerms,
+)
+
+
+@dataclass(slots=True)
+class _Cell:
+    value: bytes
+    version: str
+    note: str
+    holder: str = ""
+    expires_s: float = 0.0
+
+
+class Registers:
+    """Keys with values, versions, notes and, if asked for, leases.
+
+    Arguments:
+        server_lease: keep a lease clock, and tell in `Entry.expires_in_s`.
+    """
+
+    def __init__(self, server_lease: bool = False) -> None:
+        self.server_lease = server_lease
+        self._cells: dict[str, _Cell] = {}
+        self._writes = 0
+
+    def get(self, key: str, now_s: float) -> Entry | None:
+        """Return the entry as it is at `now_s` by the store's clock."""
+        cell = self._cells.get(key)
+        if cell is None:
+            return None
+        left_s = None
+        if self.server_lease:
+            left_s = cell.expires_s - now_s if cell.holder else 0.0
+        return Entry(cell.value, cell.version, left_s, cell.note)
+
+    def version(self, key: str) -> str | None:
+        """Return the version alone; None if the key is absent."""
+        cell = self._cells.get(key)
+        return None if cell is None else cell.version
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        lease: LeaseTerms | None,
+        note: str,
+        now_s: float,
+    ) -> CasOutcome:
+        """Write if the version is the expected one and the lease allows it."""
+        cell = self._cells.get(key)
+        if (None if cell is None else cell.version) != expected:
+            return CONFLICT
+        if lease is not None and self.server_lease and not _allows(cell, lease, now_s):
+            return CONFLICT
+        self._writes += 1
+        version = str(self._writes)
+        if cell is None:
+            cell = self._cells[key] = _Cell(value, version, note)
+        else:
+            cell.value, cell.version, cell.note = value, version, note
+        if lease is not None:
+            ends = lease.act in (Act.GIVE, Act.BREAK)
+            cell.holder = "" if ends else lease.nonce
+            cell.expires_s = now_s + lease.ttl_s
+        return Applied(version)
+
+    def delete(self, key: str, expected: str) -> CasOutcome:
+        """Delete if the version is the expected one."""
+        cell = self._cells.get(key)
+        if cell is None or cell.version != expected:
+            return CONFLICT
+        del self._cells[key]
+        return Applied(expected)
+
+    def list_keys(self, prefix: str) -> list[str]:
+        """Return every key that begins so, sorted."""
+        return sorted(key for key in self._cells if key.startswith(prefix))
+
+
+def _allows(cell: _Cell | None, lease: LeaseTerms, now_s: float) -> bool:
+    if lease.act is Act.BREAK:
+        return True
+    alive = cell is not None and cell.holder != "" and cell.expires_s > now_s
+    mine = cell is not None and cell.holder == lease.nonce
+    if lease.act is Act.TAKE:
+        return mine or not alive
+    return alive and mine if lease.act is Act.KEEP else mine

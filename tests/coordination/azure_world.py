@@ -1,0 +1,383 @@
+"""Schedules for lease mode: the shipped Azure store over a model of the service, in virtual time.
+
+The store sends several requests for one write, so it cannot run in the simulator of single effects.
+Here every node is a thread, only one of them ever runs, and whoever waits hands on to the one that
+is due next: a run is a function of its seed. The service keeps blobs, ETags and leases by a clock
+of its own; requests and replies are lost, late or doubled.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import Any, Final
+
+from strongroom.coordination.clock import Chance
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import Cas, Get, Sleep, Steps
+from strongroom.coordination.errors import CoordinationError, StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes.lock_core import Acquisition, Wanted
+from strongroom.coordination.stores.azure_account import AzureAccount, AzurePlace
+from strongroom.coordination.stores.azure_lease import AzureLeaseStore
+from strongroom.coordination.stores.http_pool import Answer, NoAnswer
+
+KEY: Final = "lock/simulated"
+TTL_S: Final = 15.0
+CHAOS_S: Final = 600.0
+CALM_S: Final = CHAOS_S + 60.0  # whatever was late has arrived
+END_S: Final = 1000.0
+RATE: Final = 0.3
+_PLACE: Final = AzurePlace(AzureAccount("a", b"key", "http://127.0.0.1:9/a"), "locks")
+
+
+class World:
+    """Virtual time, and the baton that lets one thread run at a time.
+
+    Arguments:
+        seed: everything follows from it.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Chance(seed)
+        self.now_s = 0.0
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._idle = threading.Semaphore(0)
+        self._batons: dict[int, threading.Semaphore] = {}
+
+    def at(self, when_s: float, act: Callable[[], None]) -> None:
+        """Have something happen."""
+        heapq.heappush(self._due, (when_s, next(self._numbers), act))
+
+    def sleep(self, seconds: float) -> None:
+        """Let this thread go on when so much true time has passed."""
+        baton = self._batons[threading.get_ident()]
+        self.at(self.now_s + seconds, lambda: self._hand(baton))
+        self._idle.release()
+        baton.acquire()
+
+    def _hand(self, baton: threading.Semaphore) -> None:
+        baton.release()
+        self._idle.acquire()
+
+    def spawn(self, work: Callable[[], None]) -> threading.Thread:
+        """Start a thread that runs when it is its turn."""
+        baton = threading.Semaphore(0)
+
+        def run() -> None:
+            self._batons[threading.get_ident()] = baton
+            baton.acquire()
+            try:
+                work()
+            finally:
+                self._idle.release()
+
+        thread = threading.Thread(target=run, daemon=True)
+        self.at(self.now_s, lambda: self._hand(baton))
+        thread.start()
+        return thread
+
+    def run(self) -> None:
+        """Go on until nothing is due any more."""
+        while self._due:
+            self.now_s, _, act = heapq.heappop(self._due)
+            act()
+
+    @property
+    def calm(self) -> bool:
+        """Whether the faults have stopped."""
+        return self.now_s >= CHAOS_S
+
+    def happens(self, share: float) -> bool:
+        """Whether a fault of this probability strikes."""
+        return not self.calm and self.chance.random() < share
+
+
+@dataclass(slots=True)
+class _Blob:
+    body: bytes
+    etag: str
+    placeholder: bool
+    note: str = ""
+    lease: str = ""
+    duration_s: float = 0.0
+    ends_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Service:
+    """One blob of the service, by its own clock. See Microsoft Learn, "Lease Blob", "Put Blob"."""
+
+    rate: float
+    blob: _Blob | None = None
+    writes: int = 0
+
+    def serve(
+        self,
+        method: str,
+        query: Mapping[str, str],
+        sent: Mapping[str, str],
+        body: bytes,
+        at_s: float,
+    ) -> Answer:
+        now_s = at_s * self.rate
+        if method == "GET":
+            return self._get(now_s)
+        if query.get("comp") == "lease":
+            return self._lease(sent, now_s)
+        return self._put(sent, body, now_s)
+
+    def held(self, now_s: float) -> bool:
+        return self.blob is not None and self.blob.lease != "" and self.blob.ends_s > now_s
+
+    def _get(self, now_s: float) -> Answer:
+        if self.blob is None:
+            return _answer(404, "BlobNotFound")
+        fields = {"ETag": self.blob.etag, "x-ms-lease-state": "available"}
+        if self.held(now_s):
+            fields["x-ms-lease-state"] = "leased"
+        if self.blob.note:
+            fields["x-ms-meta-lease"] = self.blob.note
+        if self.blob.placeholder:
+            fields["x-ms-meta-placeholder"] = "1"
+        return _answer(200, "", fields, self.blob.body)
+
+    def _put(self, sent: Mapping[str, str], body: bytes, now_s: float) -> Answer:
+        blob, mine = self.blob, sent.get("x-ms-lease-id", "")
+        if blob is None:
+            if "If-Match" in sent or mine:
+                return _answer(412, "ConditionNotMet")
+            blob = _Blob(b"", "", False)
+        elif "If-None-Match" in sent:
+            return _answer(409, "BlobAlreadyExists")
+        elif sent.get("If-Match") != blob.etag:
+            return _answer(412, "ConditionNotMet")
+        elif self.held(now_s) and mine != blob.lease:
+            return _answer(412, "LeaseIdMissing")
+        elif mine and not self.held(now_s):
+            return _answer(412, "LeaseLost")
+        self.writes += 1
+        blob.body, blob.etag = body, f'"{self.writes}"'
+        blob.placeholder = "x-ms-meta-placeholder" in sent
+        blob.note = sent.get("x-ms-meta-lease", "")
+        if not mine:
+            blob.lease = ""  # a write after its end: it cannot be renewed any more
+        self.blob = blob
+        return _answer(201, "", {"ETag": blob.etag})
+
+    def _lease(self, sent: Mapping[str, str], now_s: float) -> Answer:
+        blob, action = self.blob, sent["x-ms-lease-action"]
+        if blob is None:
+            return _answer(404, "BlobNotFound")
+        if "If-Match" in sent and sent["If-Match"] != blob.etag:
+            return _answer(412, "ConditionNotMet")
+        mine = sent.get("x-ms-lease-id", "") or sent.get("x-ms-proposed-lease-id", "")
+        if action == "acquire":
+            if self.held(now_s) and mine != blob.lease:
+                return _answer(409, "LeaseAlreadyPresent")
+            blob.lease, blob.duration_s = mine, float(sent["x-ms-lease-duration"])
+        elif mine != blob.lease:
+            return _answer(409, "LeaseIdMismatchWithLeaseOperation")
+        if action == "release":
+            blob.lease = ""
+        else:
+            blob.ends_s = now_s + blob.duration_s
+        return _answer(201 if action == "acquire" else 200, "")
+
+
+def _answer(
+    status: int, code: str, fields: Mapping[str, str] | None = None, body: bytes = b""
+) -> Answer:
+    headers = Message()
+    for name, value in {"x-ms-error-code": code, **(fields or {})}.items():
+        if value:
+            headers[name] = value
+    return Answer(status, headers, body)
+
+
+class Network:
+    """What a node's store sends through, in place of `AzureHttp`."""
+
+    host = "127.0.0.1"
+
+    def __init__(self, world: World, service: Service, rate: float) -> None:
+        self._world, self._service, self._rate = world, service, rate
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: bytes = b"",
+        waits: bool = False,
+    ) -> Answer:
+        assert not waits
+        world, gives_up_s = self._world, self._world.now_s + timeout_s / self._rate
+        if world.happens(0.01):
+            world.sleep(0.01)
+            raise StoreUnavailable("refused")
+        answers: list[Answer] = []
+
+        def arrive() -> None:
+            answers.append(self._service.serve(method, query, headers, body, world.now_s))
+
+        arrives_s = world.now_s + self._latency_s()
+        if world.happens(0.02):
+            world.at(arrives_s + world.chance.uniform(0.0, 20.0), arrive)
+        lost = world.happens(0.04)
+        if not lost:
+            world.at(arrives_s, arrive)
+        replied_s = arrives_s + self._latency_s()
+        if lost or world.happens(0.04) or replied_s > gives_up_s:
+            world.sleep(max(0.0, gives_up_s - world.now_s))
+            raise NoAnswer("no answer in time")
+        world.sleep(replied_s - world.now_s)
+        return answers[0]
+
+    def _latency_s(self) -> float:
+        if self._world.happens(0.03):
+            return self._world.chance.uniform(0.0, 20.0)
+        return 0.005 + 0.01 * self._world.chance.random()
+
+
+class NodeClock:
+    """Clocks that are wrong by an offset and a rate."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._offset_s = world.chance.uniform(-5.0, 5.0)
+        self.rate = world.chance.uniform(1 - RATE, 1 + RATE)
+
+    def boot_s(self) -> float:
+        return 1000.0 + self._offset_s + self._world.now_s * self.rate
+
+    monotonic_s = boot_s
+
+    def wall_text(self) -> str:
+        return f"{self.boot_s():.3f}"
+
+    def random(self) -> float:
+        return self._world.chance.random()
+
+    def nonce(self) -> str:
+        return f"{self._world.chance.getrandbits(64):016x}"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one seed."""
+
+    violations: list[str] = field(default_factory=list)
+    holds_count: int = 0
+    losses_count: int = 0
+
+
+class Node:
+    """One participant: takes, renews, sleeps too long now and then, gives back, over and over."""
+
+    def __init__(
+        self, world: World, service: Service, beliefs: list[Hold], told: Outcome, fair: bool
+    ) -> None:
+        self._world, self._beliefs, self._told, self._fair = world, beliefs, told, fair
+        self._clock = NodeClock(world)
+        self._store = AzureLeaseStore(_PLACE, waits=False, clock=self._clock)
+        network: Any = Network(world, service, self._clock.rate)
+        self._store._http = network
+        promises = self._store.promises()
+        self._context = Context(self._clock, ClockRules(RATE), promises, f"node {id(self)}")
+        self.last_s = -math.inf
+
+    def perform(self, steps: Steps[Any]) -> Any:
+        """Run steps to their end."""
+        try:
+            effect = steps.send(None)
+            while True:
+                try:
+                    outcome = self._outcome(effect)
+                except CoordinationError as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(outcome)
+        except StopIteration as end:
+            return end.value
+
+    def _outcome(self, effect: Any) -> Any:
+        if isinstance(effect, Cas):
+            return self._store.cas(*effect)
+        if isinstance(effect, Get):
+            return self._store.get(*effect)
+        assert isinstance(effect, Sleep)
+        return self._world.sleep(effect.seconds / self._clock.rate)
+
+    def live(self) -> None:
+        """Until the end of time."""
+        chance = self._world.chance
+        while self._world.now_s < END_S:
+            self._world.sleep(chance.uniform(0.0, 5.0))
+            wait_s = chance.choice((0.0, 5.0, 60.0))
+            wanted = Wanted(KEY, "simulated", TTL_S, wait_s, self._fair)
+            try:
+                hold = self.perform(Acquisition(self._context, wanted).steps())
+            except CoordinationError:
+                continue
+            if isinstance(hold, Hold):
+                self._use(hold)
+
+    def _use(self, hold: Hold) -> None:
+        told, chance = self._told, self._world.chance
+        others = [other for other in self._beliefs if other.active and other.remaining_s() > 0]
+        if others:
+            told.violations.append(f"{self._world.now_s:.2f} s: two believe, fence {hold.fence}")
+        if self._beliefs and hold.fence <= max(other.fence for other in self._beliefs):
+            told.violations.append(f"{self._world.now_s:.2f} s: fence {hold.fence} came again")
+        self._beliefs.append(hold)
+        told.holds_count += 1
+        self.last_s = self._world.now_s
+        for _ in range(chance.randint(0, 4)):
+            self._world.sleep(chance.uniform(5.0, 40.0) if self._world.happens(0.1) else 3.0)
+            self._renew(hold)
+        if hold.end():
+            self.perform(hold.keeper.give(hold))
+            return
+        told.losses_count += 1
+        if self._world.now_s > CALM_S:
+            told.violations.append(f"{self._world.now_s:.2f} s: lost in calm: {hold.reason}")
+
+    def _renew(self, hold: Hold) -> None:
+        """Try until it is renewed or over, as the renewal task does."""
+        rules = self._context.rules
+        while hold.active and hold.remaining_s() > 0:
+            try:
+                if self.perform(hold.keeper.keep(hold)):
+                    return
+            except CoordinationError as error:
+                hold.trouble = str(error)
+            retry_s = rules.retry_after_s(TTL_S, self._clock.random())
+            self._world.sleep(retry_s / self._clock.rate)
+
+
+def run_schedule(seed: int, fair: bool = False) -> Outcome:
+    """Play one seed: four nodes, a service whose clock may be off too; maybe with a queue."""
+    world, told = World(seed), Outcome()
+    service = Service(world.chance.uniform(1 - RATE, 1 + RATE))
+    beliefs: list[Hold] = []
+    nodes = [Node(world, service, beliefs, told, fair) for _ in range(4)]
+    threads = [world.spawn(node.live) for node in nodes]
+    world.run()
+    for thread in threads:
+        thread.join(10)
+    for number, node in enumerate(nodes):
+        if node.last_s < CHAOS_S:
+            told.violations.append(f"node {number} was stranded after the faults had stopped")
+    if service.held(world.now_s * service.rate):
+        told.violations.append("a lease was left behind")
+    return told

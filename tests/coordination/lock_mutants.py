@@ -1,0 +1,255 @@
+"""Wrong rules for locks, each of which somebody has shipped; the simulator must kill every one.
+
+A mutant is the shipped code with one rule replaced. `MUTANTS` names, for each, the variant of the
+simulation in which it must be caught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.effects import Act, Applied, Entry, Steps, Unknown, cas, get
+from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.handles import HELD, Hold
+from strongroom.coordination.recipes.lock_core import Acquisition
+from strongroom.coordination.recipes.lock_keeper import LockKeeper
+from strongroom.coordination.records import LockRecord, Waiter, encode_lock
+from strongroom.coordination.simulation.lock_scenario import VARIANTS, Report, Variant, run_locks
+
+BY_NAME = {variant.name: variant for variant in VARIANTS}
+
+
+class FromResponse(ClockRules):
+    """The holder counts from the answer."""
+
+    def holder_deadline_s(
+        self, sent_s: float, received_s: float, ttl_s: float, server_clock: bool
+    ) -> float:
+        return ClockRules.holder_deadline_s(self, received_s, received_s, ttl_s, server_clock)
+
+
+class FromRequest(ClockRules):
+    """The observer counts from its request."""
+
+    def observer_start_s(self, sent_s: float, received_s: float) -> float:
+        return sent_s
+
+
+class ExactWait(ClockRules):
+    """The observer waits the TTL and no longer."""
+
+    def observer_wait_s(self, ttl_s: float) -> float:
+        return ttl_s
+
+
+class FullServerTtl(ClockRules):
+    """The holder counts the whole TTL although the store's clock may be faster."""
+
+    def holder_deadline_s(
+        self, sent_s: float, received_s: float, ttl_s: float, server_clock: bool
+    ) -> float:
+        return sent_s + ttl_s
+
+
+def _others_wall_clock(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+    """The instant of expiry is taken from the holder's wall clock, and read by one's own."""
+    if record.owner is None:
+        return 0.0
+    return float(record.since) + record.ttl_s - float(self._context.clock.wall_text())
+
+
+def _keep_with_wall_clock(self: LockKeeper, hold: Hold) -> Steps[bool]:
+    now = self._context.clock.wall_text()
+    record = replace(self.record, seq=self._next_seq(), since=now)
+    return (yield from self._store(hold, record))
+
+
+def _same_fence(self: Acquisition, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
+    """A takeover does not count the fence up."""
+    return replace(_mine(self, fence, queue), fence=max(1, fence))
+
+
+def _unknown_is_success(self: Acquisition, look: Any, step: Any) -> Steps[Hold | None]:
+    """A write whose answer was lost is taken for done."""
+    hold = yield from _write(self, look, step)
+    if hold is None and step.takes and self._unsure:
+        return self._hold(step.record, "")
+    return hold
+
+
+def _blind_give(self: LockKeeper, hold: Hold) -> Steps[bool]:
+    """The release overwrites whatever is there: no version, no owner."""
+    try:
+        while True:
+            entry = yield from get(self._key, self._timeout_s)
+            version = entry.version if entry else None
+            value = encode_lock(self.record.freed(self._next_seq()))
+            outcome = yield from cas(self._key, version, value, self._timeout_s)
+            if isinstance(outcome, Applied):
+                return True
+    except StoreUnavailable:
+        return False
+    finally:
+        self._context.unclaim(self._key, self._nonce)
+
+
+def _forget_fence(self: LockRecord, seq: int) -> LockRecord:
+    """The release deletes the counter, as a DELETE of the record would."""
+    return replace(self, owner=None, seq=seq, fence=0)
+
+
+def _conflict_is_loss(self: LockKeeper, hold: Hold, entry: Entry | None) -> bool:
+    """A renewal that conflicts, or has no answer, is taken for a loss."""
+    hold.lose("the renewal was refused")
+    return False
+
+
+def _revive(self: Hold, deadline_s: float) -> None:
+    """A renewal that comes late brings a hold back that was over."""
+    self.deadline_s = max(self.deadline_s, deadline_s)
+    self.state = HELD
+
+
+def _renewal_unknown_is_success(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool]:
+    """A renewal whose answer was lost is taken for done."""
+    sent_s = self._context.clock.boot_s()
+    self._sent[record.seq] = sent_s
+    try:
+        value = encode_lock(record)
+        terms = self._terms(Act.KEEP)
+        outcome = yield from cas(self._key, self.version, value, self._timeout_s, terms)
+        if isinstance(outcome, Applied | Unknown):
+            if isinstance(outcome, Applied):
+                self.record, self.version = record, outcome.version
+            hold.extend(sent_s + record.ttl_s)
+            return True
+        entry = yield from get(self._key, self._timeout_s)
+    except StoreUnavailable:
+        return False
+    return self._judge(hold, entry)
+
+
+def _old_version(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool]:
+    """A renewal forgets the version that it wrote, and does not look again."""
+    sent_s = self._context.clock.boot_s()
+    try:
+        outcome = yield from cas(self._key, self.version, encode_lock(record), self._timeout_s)
+    except StoreUnavailable:
+        return False
+    if isinstance(outcome, Applied):
+        hold.extend(sent_s + record.ttl_s)
+        return True
+    return False
+
+
+def _no_withdrawal(self: Acquisition) -> Steps[None]:
+    """Who gives up leaves everything behind."""
+    yield from ()
+
+
+def _believe_what_is_there(self: Acquisition, record: LockRecord) -> float:
+    """A write that landed is adopted as if it had been sent just now."""
+    return self._context.clock.boot_s() + record.ttl_s
+
+
+def _give_and_go_on(self: Hold) -> bool:
+    """The holder goes on believing while its release is on its way."""
+    return self.state == HELD
+
+
+def _first_sight_is_enough(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+    """The age of what is seen is counted over renewals: the owner alone is the mark."""
+    context = self._context
+    if record.owner is None:
+        return 0.0
+    since_s = context.sightings.since_s(self._wanted.key, record.owner, look.since_s)
+    return since_s + context.rules.observer_wait_s(record.ttl_s) - context.clock.monotonic_s()
+
+
+def _renew_in_background_never(self: LockKeeper, hold: Hold) -> Steps[bool]:
+    """Nobody renews."""
+    yield from ()
+    return False
+
+
+_mine = Acquisition._mine
+_write = Acquisition._write
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Where the wrong rule goes: clock rules, or attributes of shipped classes."""
+
+    variant: str
+    rules: ClockRules | None = None
+    patches: tuple[tuple[type, str, Callable[..., Any]], ...] = ()
+
+
+MUTANTS: dict[str, Mutant] = {
+    "holder counts from the response": Mutant("watched", FromResponse(0.3)),
+    "observer counts from the request": Mutant("polled", FromRequest(0.3)),
+    "observer waits exactly the TTL": Mutant("watched", ExactWait(0.3)),
+    "holder counts the full TTL of the store's clock": Mutant("server-lease", FullServerTtl(0.3)),
+    "expiry by another node's wall clock": Mutant(
+        "watched",
+        None,
+        (
+            (Acquisition, "_busy_s", _others_wall_clock),
+            (LockKeeper, "keep", _keep_with_wall_clock),
+        ),
+    ),
+    "owner seen for long enough, renewed or not": Mutant(
+        "watched", None, ((Acquisition, "_busy_s", _first_sight_is_enough),)
+    ),
+    "takeover without a new fence": Mutant("calm", None, ((Acquisition, "_mine", _same_fence),)),
+    "release forgets the fence": Mutant("calm", None, ((LockRecord, "freed", _forget_fence),)),
+    "unknown acquisition is success": Mutant(
+        "watched", None, ((Acquisition, "_write", _unknown_is_success),)
+    ),
+    "unknown renewal is success": Mutant(
+        "watched", None, ((LockKeeper, "_store", _renewal_unknown_is_success),)
+    ),
+    "late answer adopted as fresh": Mutant(
+        "watched", None, ((Acquisition, "_deadline_s", _believe_what_is_there),)
+    ),
+    "conflict of a renewal is a loss": Mutant(
+        "fair", None, ((LockKeeper, "_judge", _conflict_is_loss),)
+    ),
+    "release without version": Mutant("watched", None, ((LockKeeper, "give", _blind_give),)),
+    "renewal forgets its version": Mutant("calm", None, ((LockKeeper, "_store", _old_version),)),
+    "a lost hold is revived": Mutant("watched", None, ((Hold, "extend", _revive),)),
+    "believes while releasing": Mutant("watched", None, ((Hold, "end", _give_and_go_on),)),
+    "nobody renews": Mutant("calm", None, ((LockKeeper, "keep", _renew_in_background_never),)),
+    "giving up leaves the queue standing": Mutant(
+        "no-crashes", None, ((Acquisition, "_withdraw", _no_withdrawal),)
+    ),
+}
+
+
+@contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    """Run the block with the wrong rule in force."""
+    patchers = [patch.object(owner, name, wrong) for owner, name, wrong in mutant.patches]
+    for patcher in patchers:
+        patcher.start()
+    try:
+        yield
+    finally:
+        for patcher in patchers:
+            patcher.stop()
+
+
+def first_kill(mutant: Mutant, seeds: int) -> Report | None:
+    """Return the first run that catches the mutant, if any of so many seeds does."""
+    variant: Variant = BY_NAME[mutant.variant]
+    with applied(mutant):
+        for seed in range(seeds):
+            report = run_locks(seed, variant, mutant.rules)
+            if report.violations:
+                return report
+    return None

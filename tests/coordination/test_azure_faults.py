@@ -1,0 +1,242 @@
+"""Locks and ids over the Azure store when answers get lost: never twice, and nobody stranded.
+
+The server does what it is asked and then loses the answer, cuts it off, or is busy: on order, and
+repeatably. Also here: what waiting costs the server, which it counts itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from strongroom import coordination as coord
+from strongroom.coordination import Client
+from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.effects import UNCHANGED, Act, Applied, LeaseTerms, Unknown
+from strongroom.testing import InProcessServer
+from strongroom.testing.faults import Fault, FaultRule
+from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_key
+
+MODES = ("etag", "lease")
+WRITES = ("Put Blob", "Lease Blob*")
+_clock = SystemClock()
+
+
+@pytest.fixture
+def server() -> Iterator[InProcessServer]:
+    with InProcessServer.start() as running:
+        yield running
+
+
+def url_of(server: InProcessServer, mode: str) -> str:
+    endpoint = quote(f"{server.url}/devstoreaccount1", safe="")
+    return f"azure://devstoreaccount1/coordination?mode={mode}&endpoint={endpoint}"
+
+
+class Resource:
+    """Notices two who are in it at once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self.most = 0
+        self.fences: list[int] = []
+
+    def use(self, held: coord.Held) -> None:
+        with self._lock:
+            self._inside += 1
+            self.most = max(self.most, self._inside)
+            self.fences.append(held.fence)
+        threading.Event().wait(0.002)
+        with self._lock:
+            self._inside -= 1
+
+
+def contend(url: str, threads: int, laps: int, *, fair: bool = False) -> Resource:
+    """Let that many participants take one lock that many times each."""
+    resource = Resource()
+    troubles: list[BaseException] = []
+
+    def work(client: Client) -> None:
+        try:
+            for _ in range(laps):
+                with client.lock("x", ttl=15, wait=90, fair=fair) as held:
+                    resource.use(held)
+        except BaseException as error:
+            troubles.append(error)
+
+    with coord.connect(url) as first:
+        clients = [first, *(first.sibling() for _ in range(threads - 1))]
+        workers = [threading.Thread(target=work, args=(client,)) for client in clients]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(110)
+        for client in clients:
+            client.driver.close()
+    assert not troubles, troubles
+    return resource
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fair", [False, True])
+def test_eight_exclude_each_other(server: InProcessServer, mode: str, fair: bool) -> None:
+    resource = contend(url_of(server, mode), 8, 5, fair=fair)
+    assert resource.most == 1
+    assert resource.fences == sorted(set(resource.fences)) and len(resource.fences) == 40
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fault", [Fault.LOST_REPLY, Fault.CUT, Fault.BUSY, Fault.ERROR])
+def test_faults_never_make_two_holders(server: InProcessServer, mode: str, fault: Fault) -> None:
+    rules = [FaultRule(operation=name, fault=fault, probability=0.2) for name in WRITES]
+    rules.append(FaultRule(operation="Get Blob", fault=fault, probability=0.1))
+    server.faults.order(*rules, seed=3)
+    resource = contend(url_of(server, mode), 4, 4)
+    assert resource.most == 1
+    assert resource.fences == sorted(set(resource.fences)) and len(resource.fences) == 16
+    assert sum(count.hit for count in server.faults.counts()) > 5
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fault", [Fault.LOST_REPLY, Fault.CUT, Fault.BUSY])
+def test_ids_are_never_handed_out_twice(server: InProcessServer, mode: str, fault: Fault) -> None:
+    rules = [FaultRule(operation=name, fault=fault, probability=0.3) for name in WRITES]
+    server.faults.order(*rules, seed=5)
+    found: list[int] = []
+    guard = threading.Lock()
+
+    def work(client: Client) -> None:
+        ids = client.ids("orders", 10)
+        for _ in range(12):
+            some = ids.take(7)
+            with guard:
+                found.extend(some)
+
+    with coord.connect(url_of(server, mode)) as first:
+        clients = [first, *(first.sibling() for _ in range(3))]
+        workers = [threading.Thread(target=work, args=(client,)) for client in clients]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(100)
+    assert len(found) == len(set(found)) == 4 * 12 * 7
+    assert sum(count.hit for count in server.faults.counts()) > 0
+
+
+@pytest.mark.parametrize("step", range(3))
+@pytest.mark.parametrize("fault", [Fault.LOST_REPLY, Fault.CUT])
+def test_a_take_whose_answer_is_lost_at_any_step_may_be_repeated(
+    server: InProcessServer, step: int, fault: Fault
+) -> None:
+    """The steps: the placeholder, the lease, the record under it."""
+    store = coord.open_store(url_of(server, "lease"))
+    applied(store.cas(fresh_key("ids"), None, b"", TIMEOUT_S))
+    operation = ("Put Blob", "Lease Blob*", "Put Blob")[step]
+    server.faults.order(FaultRule(operation=operation, fault=fault, skip=step // 2, times=1))
+    key, terms = fresh_key(), LeaseTerms(Act.TAKE, 15.0, _clock.nonce())
+    outcome = store.cas(key, None, b"mine", TIMEOUT_S, terms)
+    assert [count.hit for count in server.faults.counts()] == [1]
+    entry = store.get(key, TIMEOUT_S)
+    if entry is None:
+        assert isinstance(outcome, Unknown)
+        outcome = store.cas(key, None, b"mine", TIMEOUT_S, terms)
+        assert isinstance(outcome, Applied)
+    entry = entry_of(store, key)
+    assert entry.value == b"mine" and (entry.expires_in_s or 0) > 0
+    other = LeaseTerms(Act.TAKE, 15.0, _clock.nonce())
+    assert not isinstance(store.cas(key, entry.version, b"other", TIMEOUT_S, other), Applied)
+    store.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_hold_past_its_time_is_lost_and_stays_lost(server: InProcessServer, mode: str) -> None:
+    """Nothing gets through for longer than the TTL: the holder knows before anybody else can."""
+    if mode == "lease":
+        ttl_s, options = 15.0, {"ttl": 15.0}
+    else:
+        ttl_s, options = 1.5, {"ttl": 1.5}
+    with (
+        coord.connect(url_of(server, mode)) as client,
+        coord.connect(url_of(server, mode)) as rival,
+    ):
+        held = client.lock("x", **options).acquire()  # type: ignore[arg-type]
+        order = [FaultRule(operation=name, fault=Fault.BUSY) for name in WRITES]
+        server.faults.order(*order)
+        assert held.lost.wait(ttl_s * 1.5)
+        server.faults.clear()
+        if mode == "lease":
+            server.clock.advance(16)
+        with rival.lock("x", **options, wait=30) as taken:  # type: ignore[arg-type]
+            assert taken.fence > held.fence
+            with pytest.raises(coord.LockLost):
+                held.check()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_administrator_ends_a_hold_at_once(server: InProcessServer, mode: str) -> None:
+    with (
+        coord.connect(url_of(server, mode)) as client,
+        coord.connect(url_of(server, mode)) as admin,
+    ):
+        held = client.lock("x", ttl=15, alert=True).acquire()
+        broken = admin.break_lock("x")
+        assert broken is not None and broken.fence == held.fence
+        assert held.lost.wait(5), "a holder that watches learns of it at once"
+        taken = admin.lock("x", ttl=15).try_acquire()
+        assert taken is not None and taken.fence > held.fence
+        taken.release()
+
+
+@pytest.mark.parametrize(("mode", "most"), [("etag", 4), ("lease", 4)])
+def test_sixteen_idle_waiters_cost_next_to_nothing(
+    server: InProcessServer, mode: str, most: int
+) -> None:
+    """The server counts; the holder's own renewals come on top, every twentieth second."""
+    with coord.connect(url_of(server, mode)) as first:
+        clients = [first.sibling() for _ in range(16)]
+        went = []
+
+        def wait(client: Client) -> None:
+            with client.lock("x", ttl=60, wait=60) as held:
+                went.append(held.fence)
+
+        held = first.lock("x", ttl=60).acquire()
+        waiters = [threading.Thread(target=wait, args=(client,)) for client in clients]
+        for waiter in waiters:
+            waiter.start()
+        threading.Event().wait(1.5)  # until all of them wait
+        server.faults.order(FaultRule())
+        threading.Event().wait(4)
+        asked = server.faults.counts()[0].matched
+        held.release()
+        for waiter in waiters:
+            waiter.join(60)
+        for client in clients:
+            client.driver.close()
+    assert sorted(went) == list(range(held.fence + 1, held.fence + 17))
+    assert asked <= most, f"{asked} requests in 4 s"
+
+
+def test_closing_ends_what_waits(server: InProcessServer) -> None:
+    async def main() -> float:
+        client = coord.connect(url_of(server, "etag"))
+        aio = client.store.aio()
+        applied(await aio.cas("lock/x", None, b"x", TIMEOUT_S))
+        entry = await aio.get("lock/x", TIMEOUT_S)
+        assert entry is not None
+        assert await aio.watch("lock/x", entry.version, 1.0) is UNCHANGED
+        waiting = asyncio.ensure_future(aio.watch("lock/x", entry.version, 30.0))
+        await asyncio.sleep(0.3)
+        started_s = _clock.monotonic_s()
+        await aio.close()
+        with pytest.raises(coord.StoreUnavailable):
+            await waiting
+        client.close()
+        return _clock.monotonic_s() - started_s
+
+    assert asyncio.run(main()) < 5

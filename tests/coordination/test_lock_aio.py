@@ -1,0 +1,219 @@
+"""Locks for asyncio: the body is cancelled when the hold is over; the rest is as for threads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from strongroom.coordination import AlreadyHeld, Client, CoordTimeout, LockLost
+from strongroom.coordination.records import decode_lock
+from strongroom.coordination.stores.memory import MemoryStore
+from tests.coordination.test_lock import FlakyStore
+
+
+def test_one_holds_and_the_other_waits() -> None:
+    async def play() -> None:
+        store = MemoryStore()
+        one, other = Client(store, label="one").aio, Client(store).aio
+        async with one.lock("a") as held:
+            assert held.fence == 1
+            held.check()
+            assert await other.lock("a").try_acquire() is None
+            with pytest.raises(CoordTimeout, match="held by one"):
+                await other.lock("a", wait=0.05).acquire()
+            with pytest.raises(AlreadyHeld):
+                await one.lock("a").acquire()
+        async with other.lock("a", wait=20) as held:
+            assert held.fence == 2
+
+    asyncio.run(play())
+
+
+def test_threads_and_tasks_meet() -> None:
+    client = Client(MemoryStore())
+
+    async def play() -> None:
+        with client.sibling().lock("a"):
+            assert await client.aio.lock("a").try_acquire() is None
+        async with client.aio.lock("a"):
+            with pytest.raises(AlreadyHeld):
+                client.lock("a").acquire()
+
+    asyncio.run(play())
+
+
+def test_waiting_ends_with_the_release() -> None:
+    async def play() -> None:
+        store = MemoryStore()
+        held = await Client(store).aio.lock("a").acquire()
+        waiting = asyncio.create_task(Client(store).aio.lock("a", wait=20).acquire())
+        await asyncio.sleep(0.05)
+        assert await held.release()
+        assert (await waiting).fence == 2
+
+    asyncio.run(play())
+
+
+def test_it_is_renewed() -> None:
+    async def play() -> None:
+        async with Client(MemoryStore()).aio.lock("a", ttl=0.3) as held:
+            await asyncio.sleep(0.8)
+            held.check()
+
+    asyncio.run(play())
+
+
+def test_the_body_is_cancelled_when_it_is_over() -> None:
+    reached = []
+
+    async def body(client: Client, store: FlakyStore) -> None:
+        async with client.aio.lock("a", ttl=0.3):
+            store.cut = True
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                reached.append("cancelled")
+                raise
+
+    async def play() -> None:
+        store = FlakyStore()
+        with pytest.raises(LockLost, match="cut off"):
+            await body(Client(store), store)
+        assert reached == ["cancelled"]
+        task = asyncio.current_task()
+        assert task is not None and task.cancelling() == 0
+        await asyncio.sleep(0)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("cancel", ["event", "never"])
+def test_the_body_may_go_on(cancel: str) -> None:
+    async def play() -> str:
+        store = FlakyStore()
+        client = Client(store)
+        mode = "event" if cancel == "event" else "never"
+        try:
+            async with client.aio.lock("a", ttl=0.3, cancel=mode) as held:  # type: ignore[arg-type]
+                store.cut = True
+                reason = await asyncio.wait_for(held.wait_lost(), 20)
+                assert "cut off" in reason and held.lost.is_set()
+        except LockLost:
+            return "raised"
+        return "silent"
+
+    assert asyncio.run(play()) == ("raised" if cancel == "event" else "silent")
+
+
+def test_a_body_that_checks_raises_by_itself() -> None:
+    async def body(client: Client, store: FlakyStore) -> None:
+        async with client.aio.lock("a", ttl=0.2) as held:
+            store.cut = True
+            time.sleep(0.3)  # noqa: ASYNC251 - the loop is late, so that no task of ours can notice
+            held.check()
+
+    async def play() -> None:
+        store = FlakyStore()
+        with pytest.raises(LockLost):
+            await body(Client(store), store)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(play())
+
+
+def test_somebody_elses_cancellation_stays_one() -> None:
+    async def body(client: Client, started: asyncio.Event) -> None:
+        async with client.aio.lock("a"):
+            started.set()
+            await asyncio.sleep(60)
+
+    async def play() -> None:
+        client, started = Client(MemoryStore()), asyncio.Event()
+        task = asyncio.create_task(body(client, started))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await client.aio.lock("a").try_acquire() is not None
+
+    asyncio.run(play())
+
+
+def test_a_cancelled_waiter_leaves_the_queue() -> None:
+    async def play() -> None:
+        store = MemoryStore()
+        one, other = Client(store).aio, Client(store).aio
+        async with one.lock("a", fair=True):
+            waiting = asyncio.create_task(other.lock("a", fair=True).acquire())
+            await asyncio.sleep(0.05)
+            entry = store.get("lock/a", 1.0)
+            assert entry is not None and len(decode_lock("lock/a", entry.value).queue) == 1
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            entry = store.get("lock/a", 1.0)
+            assert entry is not None and decode_lock("lock/a", entry.value).queue == ()
+        assert await other.lock("a").try_acquire() is not None
+
+    asyncio.run(play())
+
+
+def test_several_names_or_none() -> None:
+    async def play() -> None:
+        store = MemoryStore()
+        one, other = Client(store).aio, Client(store).aio
+        async with one.locks("b", "a") as held:
+            assert held.fences == {"a": 1, "b": 1}
+            with pytest.raises(CoordTimeout):
+                async with other.locks("0", "b", wait=0.05):
+                    raise AssertionError("held by nobody else")
+            assert await other.lock("0").try_acquire() is not None
+
+    asyncio.run(play())
+
+
+def test_a_forked_child_holds_nothing() -> None:
+    async def play() -> int:
+        client = Client(MemoryStore())
+        held = await client.aio.lock("a").acquire()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if held.remaining() == 0 and held.lost.is_set() else 1)
+        held.check()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])  # noqa: ASYNC222
+
+    assert asyncio.run(play()) == 0
+
+
+def test_closing_leaves_no_task_behind() -> None:
+    async def play() -> None:
+        client = Client(MemoryStore())
+        held = await client.aio.lock("a", alert=True).acquire()
+        await client.aio.close()
+        assert held.lost.is_set()
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(play())
+
+
+def test_counter_under_contention() -> None:
+    async def play() -> int:
+        store, total = FlakyStore(), 0
+
+        async def add() -> None:
+            nonlocal total
+            client = Client(store).aio
+            for _ in range(10):
+                async with client.lock("a", wait=60, fair=True):
+                    seen = total
+                    await asyncio.sleep(0)
+                    total = seen + 1
+
+        await asyncio.gather(*(add() for _ in range(8)))
+        return total
+
+    assert asyncio.run(play()) == 80

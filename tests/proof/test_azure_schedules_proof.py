@@ -1,0 +1,16 @@
+"""Lease mode in virtual time, at length: 500 seeds, with and without a fair queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coordination.azure_world import run_schedule
+
+SEEDS = 500
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("fair", [False, True])
+def test_lease_mode_holds_under_faults(fair: bool) -> None:
+    violations = {seed: run_schedule(seed, fair).violations for seed in range(1000, 1000 + SEEDS)}
+    assert {seed: found for seed, found in violations.items() if found} == {}
