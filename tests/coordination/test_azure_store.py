@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import quote
 
 import pytest
+from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClock
@@ -282,6 +284,53 @@ def test_a_key_in_the_url_may_have_lost_its_plus() -> None:
     assert place.account.key == place_of("azure://", {}, "").account.key
 
 
+SAS = "sv=2022-11-02&sig=a%2Bb%3D"
+SIGNED = {
+    "azure://b/locks": ({"sas": f"?{SAS}"}, "", "b", "https://b.blob.core.windows.net"),
+    "azure:///locks": (
+        {},
+        f"BlobEndpoint=https://b.example.net/;SharedAccessSignature={SAS}",
+        "b",
+        "https://b.example.net",
+    ),
+    "azure://": ({}, f"BlobEndpoint=http://h:1/c;SharedAccessSignature={SAS}", "c", "http://h:1/c"),
+}
+
+
+@pytest.mark.parametrize("url", SIGNED)
+def test_a_shared_access_signature_stands_for_a_key(url: str) -> None:
+    query, connection_string, name, endpoint = SIGNED[url]
+    account = place_of(url, query, connection_string).account
+    assert (account.name, account.endpoint, account.sas) == (name, endpoint, SAS)
+    assert "sig=" not in repr(account)
+
+
+def test_a_shared_access_signature_opens_a_container(server: InProcessServer) -> None:
+    token = generate_account_sas(
+        "devstoreaccount1",
+        DEVELOPMENT_KEY,
+        ResourceTypes(service=True, container=True, object=True),
+        AccountSasPermissions(read=True, write=True, delete=True, list=True, create=True),
+        datetime(2099, 1, 1, tzinfo=UTC),
+    )
+    for mode in MODES:
+        url = f"{url_of(server, mode, f'signed-{mode}')}&sas={quote(token, safe='')}"
+        with coord.connect(url) as client, client.lock("x", ttl=15) as held:
+            assert held.fence == 1
+    reading = quote(token.replace("sig=", "sig=A"), safe="")
+    with pytest.raises(coord.StoreRefused, match="Authentication") as caught:
+        coord.open_store(f"{url_of(server, 'etag')}&sas={reading}").get("lock/x", TIMEOUT_S)
+    assert "sig=" not in str(caught.value)
+
+
+def test_a_strongroom_says_what_it_is(server: InProcessServer) -> None:
+    promises = coord.open_store(url_of(server, "etag")).promises()
+    assert promises.watch == "long-poll"
+    assert not promises.durable, "the server keeps everything in memory"
+    forced = coord.open_store(f"{url_of(server, 'etag')}&wait=0").promises()
+    assert forced.watch == "poll"
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -301,11 +350,11 @@ class _Hasty(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     asked: ClassVar[list[str | None]]
-    changed: ClassVar[threading.Event]
+    changes_at: ClassVar[int] = 0
 
     def do_GET(self) -> None:
         type(self).asked.append(self.headers["x-strongroom-wait"])
-        if self.changed.is_set():
+        if len(self.asked) == self.changes_at:
             self.send_response(200)
             self.send_header("ETag", '"2"')
         else:
@@ -320,7 +369,7 @@ class _Hasty(BaseHTTPRequestHandler):
 def test_a_service_that_does_not_wait_is_read_now_and_then() -> None:
     class Handler(_Hasty):
         asked: ClassVar[list[str | None]] = []
-        changed = threading.Event()
+        changes_at = 5
 
     port = free_port()
     hasty = ThreadingHTTPServer(("127.0.0.1", port), Handler)
@@ -330,11 +379,10 @@ def test_a_service_that_does_not_wait_is_read_now_and_then() -> None:
         account = AzureAccount("a", b"key", f"http://127.0.0.1:{port}/a")
         store = AzureStore(AzurePlace(account, "locks"))
         assert store.promises().watch == "long-poll"
-        threading.Timer(2.0, Handler.changed.set).start()
         seen = store.watch("lock/a", '"1"', 30.0)
         assert isinstance(seen, Entry) and seen.version == '"2"'
-        assert [wait is not None for wait in Handler.asked[:4]] == [True, True, True, False]
-        assert len(Handler.asked) < 12
+        waited = [wait is not None for wait in Handler.asked]
+        assert waited == [True, True, True, False, False]
         assert store.promises().watch == "poll"
     finally:
         hasty.shutdown()
@@ -346,6 +394,8 @@ def test_a_service_that_does_not_wait_is_read_now_and_then() -> None:
 class _Silent(_Hasty):
     """A service that takes what it is sent and never says a word."""
 
+    changed: ClassVar[threading.Event]
+
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.changed.wait(10)
@@ -353,7 +403,7 @@ class _Silent(_Hasty):
 
 def test_a_write_without_an_answer_is_of_unknown_fate() -> None:
     class Handler(_Silent):
-        changed = threading.Event()
+        changed: ClassVar[threading.Event] = threading.Event()
 
     port = free_port()
     silent = ThreadingHTTPServer(("127.0.0.1", port), Handler)

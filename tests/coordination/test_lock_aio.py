@@ -200,6 +200,23 @@ def test_closing_leaves_no_task_behind() -> None:
     asyncio.run(play())
 
 
+def test_fair_shares_are_equal() -> None:
+    async def play() -> list[int]:
+        store, counts = MemoryStore(), [0] * 16
+
+        async def contend(number: int) -> None:
+            client = Client(store).aio
+            while sum(counts) < 4800:
+                async with client.lock("a", fair=True, wait=60):
+                    counts[number] += 1
+
+        await asyncio.gather(*(contend(number) for number in range(16)))
+        return counts
+
+    counts = asyncio.run(play())
+    assert max(counts) <= 1.2 * min(counts) + 10, counts
+
+
 def test_counter_under_contention() -> None:
     async def play() -> int:
         store, total = FlakyStore(), 0

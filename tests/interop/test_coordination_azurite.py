@@ -115,3 +115,18 @@ def test_a_lease_runs_out_by_azurites_clock(azurite: str) -> None:
     late = store.cas(key, version, b"late", TIMEOUT_S, LeaseTerms(Act.KEEP, 15.0, dead))
     assert isinstance(late, Conflict)
     store.close()
+
+
+@pytest.mark.parametrize(("mode", "ttl_s"), [("etag", 2.0), ("lease", 15.0)])
+def test_a_dead_holder_is_replaced(azurite: str, mode: str, ttl_s: float) -> None:
+    """The first one closes its client and never gives back; the service's clock is a real one."""
+    name = f"dead-{_clock.nonce()}"
+    client = coord.connect(url_of(azurite, mode))
+    lost = client.lock(name, ttl=ttl_s).acquire()
+    client.close()
+    with pytest.raises(coord.LockLost):
+        lost.check()
+    with coord.connect(url_of(azurite, mode)) as other:
+        assert other.lock(name, ttl=ttl_s).try_acquire() is None
+        with other.lock(name, ttl=ttl_s, wait=60) as held:
+            assert held.fence == lost.fence + 1

@@ -17,6 +17,8 @@ from strongroom.coordination.recipes.lock import AioLock, Cancel, LockOptions, O
 from strongroom.coordination.recipes.lock_state import LockView
 from strongroom.coordination.recipes.locks import AioLocks
 from strongroom.coordination.recipes.register import AioRegister
+from strongroom.coordination.recipes.rwlock import AioRwLock
+from strongroom.coordination.recipes.semaphore import AioSemaphore
 from strongroom.coordination.store import AsyncStore, Promises
 
 
@@ -90,6 +92,35 @@ class AioClient:
     def register(self, name: str) -> AioRegister:
         """Return the register of that name; see `Client.register`."""
         return AioRegister(self.driver, name)
+
+    def semaphore(
+        self,
+        name: str,
+        permits: int,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        cancel: Cancel = "deadline",
+        on_lost: OnLost = "event",
+        alert: bool = False,
+    ) -> AioSemaphore:
+        """Return the semaphore of that name; see `Client.semaphore`."""
+        options = LockOptions(ttl, wait, False, 0.0, on_lost, False, alert)
+        return AioSemaphore(self.driver, name, permits, options, cancel)
+
+    def rwlock(
+        self,
+        name: str,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        cancel: Cancel = "deadline",
+        on_lost: OnLost = "event",
+        alert: bool = False,
+    ) -> AioRwLock:
+        """Return the read-write lock of that name; see `Client.rwlock`."""
+        options = LockOptions(ttl, wait, False, 0.0, on_lost, False, alert)
+        return AioRwLock(self.driver, name, options, cancel)
 
     async def show(self, name: str, kind: str = "lock") -> LockView | None:
         """See `Client.show`."""

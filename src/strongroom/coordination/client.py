@@ -25,6 +25,8 @@ from strongroom.coordination.recipes.lock import Lock, LockOptions, OnLost
 from strongroom.coordination.recipes.lock_state import LockView
 from strongroom.coordination.recipes.locks import Locks
 from strongroom.coordination.recipes.register import Register
+from strongroom.coordination.recipes.rwlock import RwLock
+from strongroom.coordination.recipes.semaphore import Semaphore
 from strongroom.coordination.store import Promises, Store
 
 P = ParamSpec("P")
@@ -152,6 +154,44 @@ class Client:
     def register(self, name: str) -> Register:
         """Return the register of that name: `get`, `compare_and_swap`, `put`, `wait_for_change`."""
         return Register(self.driver, name)
+
+    def semaphore(
+        self,
+        name: str,
+        permits: int,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        on_lost: OnLost = "event",
+        strict: bool = False,
+        alert: bool = False,
+    ) -> Semaphore:
+        """Return the semaphore of that name: a context manager, `acquire()`, `try_acquire()`.
+
+        Arguments:
+            name: any text.
+            permits: how many may hold it at once; all who hold it must count the same.
+            ttl, wait, on_lost, strict, alert: see `LockOptions`.
+        """
+        options = LockOptions(ttl, wait, False, 0.0, on_lost, strict, alert)
+        return Semaphore(self.driver, name, permits, options)
+
+    def rwlock(
+        self,
+        name: str,
+        ttl: float = 15.0,
+        wait: float | None = None,
+        *,
+        on_lost: OnLost = "event",
+        strict: bool = False,
+        alert: bool = False,
+    ) -> RwLock:
+        """Return the read-write lock of that name: `read()` and `write()`, each to be held.
+
+        The arguments are those of `LockOptions`, times in seconds.
+        """
+        options = LockOptions(ttl, wait, False, 0.0, on_lost, strict, alert)
+        return RwLock(self.driver, name, options)
 
     def show(self, name: str, kind: str = "lock") -> LockView | None:
         """Return how a lock or an election looks, by one read; None if there never was one.

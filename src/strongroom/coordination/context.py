@@ -68,6 +68,7 @@ class Context:
 
     def __init__(self, clock: Clock, rules: ClockRules, promises: Promises, label: str) -> None:
         self.clock, self.rules, self.promises, self.label = clock, rules, promises, label
+        self.round_trip_s = 0.001  # of the last write that went well; only paces
         self.reset()
 
     def reset(self) -> None:

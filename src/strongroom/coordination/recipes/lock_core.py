@@ -36,6 +36,7 @@ from strongroom.coordination.records import LockRecord, Waiter, decode_lock, enc
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
 _RACES_SPREAD: Final = 4
+_COURTESY: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,11 @@ class Acquisition:
 
     def _pursue(self, start_s: float) -> Steps[Hold | None]:
         look = self._recalled()
+        if look is not None and self._wanted.fair:
+            # Whoever comes back for what it has just given up lets others get into the queue: they
+            # need a read and a write, and it would need a write only.
+            yield Sleep(self._context.clock.random() * _COURTESY * self._context.round_trip_s)
+            look = None
         while True:
             if look is None:
                 look = yield from self._look(start_s)
@@ -292,6 +298,7 @@ class Acquisition:
             return None
         if isinstance(outcome, Applied):
             self._pace.reset()
+            context.round_trip_s = context.clock.boot_s() - sent_s
             self._queued = not step.takes
             if step.takes:
                 return self._hold(record, outcome.version)

@@ -20,7 +20,7 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import StoreUnavailable
 
-WATCH_MAX_S: Final = 30.0
+WATCH_MAX_S: Final = 10.0  # what a lost answer costs at most; 0.1 requests/s for an idle waiter
 _TROUBLE_FIRST_S: Final = 0.05
 _TROUBLE_MAX_S: Final = 2.0
 

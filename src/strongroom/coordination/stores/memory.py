@@ -143,8 +143,11 @@ class AsyncMemoryStore:
         lease: LeaseTerms | None = None,
         note: str = "",
     ) -> CasOutcome:
-        await asyncio.sleep(0)  # or a task that takes and gives would never let another one run
-        return self._store.cas(key, expected, value, timeout_s, lease, note)
+        # A way there and a way back, or a task that takes and gives would let no other one run.
+        await asyncio.sleep(0)
+        outcome = self._store.cas(key, expected, value, timeout_s, lease, note)
+        await asyncio.sleep(0)
+        return outcome
 
     async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
         return self._store.delete(key, expected, timeout_s)

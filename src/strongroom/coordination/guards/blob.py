@@ -1,0 +1,284 @@
+"""Blobs that refuse whoever comes with an old fence: Azure Blob Storage as the resource.
+
+    guard = BlobGuard(held, "azure://account/reports")
+    guard.claim("daily.csv")
+    guard.write("daily.csv", data)
+
+A blob keeps in its metadata the highest fence that has written it, and the name of the lock. Every
+write says which ETag it saw together with which fence, so that nobody slips in between: a later
+holder has changed the ETag, and then its fence is read. An older holder may write until the newer
+one has written once; `claim` does that at the beginning, without touching the content. With
+`lease_s` it also leases the blob under an id that follows from the lock and the fence: then the
+service refuses even those who do not ask the guard. Source: Microsoft Learn, "Specifying
+conditional headers for Blob service operations", "Lease Blob". Must not live here: locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.environment import variable
+from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
+from strongroom.coordination.guards.fencing import Fenced, FencedOut
+from strongroom.coordination.names import escape
+from strongroom.coordination.stores.azure import condition
+from strongroom.coordination.stores.azure_account import CONNECTION_STRING, place_of
+from strongroom.coordination.stores.azure_http import AzureHttp, code_of
+from strongroom.coordination.stores.azure_lease import lease_id
+from strongroom.coordination.stores.http_pool import Answer, NoAnswer
+
+_META: Final = "x-ms-meta-"
+_FENCE: Final = f"{_META}fence"
+_LOCK: Final = f"{_META}fencelock"
+_WRITE: Final = f"{_META}fencewrite"
+_OURS: Final = frozenset({_FENCE, _LOCK, _WRITE})
+_TRIES: Final = 20
+_UNCERTAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class Guarded(NamedTuple):
+    """A blob as it was read.
+
+    Attributes:
+        value: the content.
+        etag: its version.
+        fence: the highest that has written it; 0 if no guard ever did.
+    """
+
+    value: bytes
+    etag: str
+    fence: int
+
+
+class _State(NamedTuple):
+    etag: str | None
+    fence: int
+    write: str
+    metadata: dict[str, str]
+
+
+class BlobGuard:
+    """Writes blobs of one container for one hold. Any thread may use it.
+
+    Arguments:
+        held: a handle, or a `Token`.
+        url: azure://ACCOUNT/CONTAINER?..., as for `connect`; the container must exist.
+        timeout_s: for one request.
+        clock: for tests.
+
+    Raises:
+        Unsupported: the URL names no container, or there is no key.
+    """
+
+    def __init__(
+        self,
+        held: Fenced,
+        url: str,
+        *,
+        timeout_s: float = 10.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._held, self._timeout_s = held, timeout_s
+        self._clock = clock or SystemClock()
+        query = dict(parse_qsl(urlsplit(url).query))
+        place = place_of(url, query, variable(CONNECTION_STRING))
+        self._container = place.container
+        self._http = AzureHttp(place.account, self._clock)
+        self._lock = escape(held.name)
+        self._leased: set[str] = set()
+
+    def read(self, name: str) -> Guarded | None:
+        """Return a blob; None if there is none. Asks nothing of the hold.
+
+        Raises:
+            StoreUnavailable, StoreRefused: the service.
+        """
+        answer = self._send("GET", name, {})
+        if answer.status == 404 and code_of(answer) == "BlobNotFound":
+            return None
+        if answer.status != 200:
+            raise _trouble(name, answer)
+        return Guarded(answer.body, answer.etag, self._state(name, answer).fence)
+
+    def claim(self, name: str, lease_s: int | None = None) -> None:
+        """Make the blob refuse every earlier holder from now on; an absent one becomes empty.
+
+        Arguments:
+            name: of the blob.
+            lease_s: lease it as well, for 15 to 60 s; `claim` again prolongs the lease.
+
+        Raises:
+            LockLost: the hold is known to be over.
+            FencedOut: the blob has seen a later holder.
+            StoreUnavailable: it is not known whether it was done.
+            StoreRefused: the service, or the blob belongs to another lock; or somebody else's
+                lease is on it.
+        """
+        self._write(name, None, {})
+        if lease_s is not None:
+            self._lease(name, lease_s)
+
+    def write(
+        self,
+        name: str,
+        value: bytes,
+        content_type: str = "application/octet-stream",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        """Replace the content of a blob, or create it; return its ETag.
+
+        Arguments:
+            name: of the blob.
+            value: its content.
+            content_type: its media type.
+            metadata: its metadata, without the prefix; none by default.
+
+        Raises: as `claim`.
+        """
+        headers = {f"{_META}{key}": text for key, text in (metadata or {}).items()}
+        return self._write(name, value, {**headers, "Content-Type": content_type})
+
+    def give_back(self, name: str) -> None:
+        """End the lease that `claim` took; of no effect if there is none any more."""
+        self._leased.discard(name)
+        terms = {"x-ms-lease-action": "release", "x-ms-lease-id": self._lease_id(name)}
+        answer = self._send("PUT", name, terms, {"comp": "lease"})
+        if answer.status not in (200, 404, 409):
+            raise _trouble(name, answer)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._http.pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, name: str, value: bytes | None, headers: Mapping[str, str]) -> str:
+        write = self._clock.nonce()
+        for _ in range(_TRIES):
+            self._held.check()
+            state = self._look(name)
+            if state.write == write and state.etag is not None:
+                return state.etag  # it was done, and its answer was lost
+            self._judge(name, state)
+            answer = self._try(name, value, headers, state, write)
+            if answer is None or answer.status in _UNCERTAIN:
+                # Whatever is still on its way names the same ETag: it cannot land after another.
+                continue
+            if answer.status in (200, 201):
+                return answer.etag
+            if answer.status == 412 and code_of(answer).startswith("Lease"):
+                self._judge(name, self._look(name))
+                if name in self._leased:
+                    raise FencedOut(self._held.name, self._held.fence, None, name)
+                raise StoreRefused(f"{name}: somebody else's lease is on it ({code_of(answer)})")
+            if answer.status not in (409, 412):
+                raise _trouble(name, answer)
+        raise StoreUnavailable(f"{name}: it is not known whether it was written")
+
+    def _try(
+        self,
+        name: str,
+        value: bytes | None,
+        headers: Mapping[str, str],
+        state: _State,
+        write: str,
+    ) -> Answer | None:
+        token = {_FENCE: str(self._held.fence), _LOCK: self._lock, _WRITE: write}
+        sent = {**headers, **token, **condition(state.etag)}
+        if name in self._leased:
+            sent["x-ms-lease-id"] = self._lease_id(name)
+        query = {}
+        if value is None and state.etag is not None:
+            query["comp"] = "metadata"
+            sent = {**state.metadata, **sent}
+        else:
+            sent["x-ms-blob-type"] = "BlockBlob"
+        try:
+            return self._exchange("PUT", name, sent, query, value or b"")
+        except NoAnswer:
+            return None
+
+    def _judge(self, name: str, state: _State) -> None:
+        if state.fence > self._held.fence:
+            raise FencedOut(self._held.name, self._held.fence, state.fence, name)
+
+    def _look(self, name: str) -> _State:
+        answer = self._send("HEAD", name, {})
+        if answer.status == 404 and code_of(answer) in ("BlobNotFound", ""):
+            return _State(None, 0, "", {})
+        if answer.status != 200:
+            raise _trouble(name, answer)
+        return self._state(name, answer)
+
+    def _state(self, name: str, answer: Answer) -> _State:
+        fence, lock = answer.header(_FENCE), answer.header(_LOCK)
+        if fence and not (fence.isascii() and fence.isdigit()):
+            raise CorruptRecord(name, fence.encode(), "a fence in its metadata")
+        if lock and lock != self._lock:
+            raise StoreRefused(f"{name} belongs to the lock {lock}, not to {self._lock}")
+        metadata = {
+            field.lower(): text
+            for field, text in answer.headers.items()
+            if field.lower().startswith(_META) and field.lower() not in _OURS
+        }
+        return _State(answer.etag, int(fence or 0), answer.header(_WRITE), metadata)
+
+    def _lease(self, name: str, lease_s: int) -> None:
+        terms = {
+            "x-ms-lease-action": "acquire",
+            "x-ms-lease-duration": str(lease_s),
+            "x-ms-proposed-lease-id": self._lease_id(name),
+        }
+        answer = self._send("PUT", name, terms, {"comp": "lease"})
+        if answer.status == 409:
+            self._judge(name, self._look(name))
+        if answer.status not in (200, 201):
+            raise _trouble(name, answer)
+        self._leased.add(name)
+
+    def _lease_id(self, name: str) -> str:
+        return lease_id(f"{self._lock}#{self._held.fence}#{name}")
+
+    def _send(
+        self,
+        method: str,
+        name: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send what may be sent again."""
+        try:
+            return self._exchange(method, name, headers, query or {}, b"")
+        except NoAnswer as error:
+            raise StoreUnavailable(str(error)) from error
+
+    def _exchange(
+        self,
+        method: str,
+        name: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+        body: bytes,
+    ) -> Answer:
+        path = f"/{self._container}/{name}"
+        return self._http.send(method, path, query, headers, self._timeout_s, body)
+
+
+def _trouble(where: str, answer: Answer) -> StoreRefused | StoreUnavailable:
+    text = f"{where}: {answer.status} {code_of(answer)}".rstrip()
+    if answer.status in _UNCERTAIN:
+        return StoreUnavailable(text)
+    return StoreRefused(text)

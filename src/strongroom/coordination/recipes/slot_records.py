@@ -1,0 +1,201 @@
+"""The record that several holders share, a slot each: semaphores, read-write locks, barriers.
+
+    {"kind": "semaphore", "write": "9f86d081884c7d65-9", "fence": 12, "limit": 4, "slots": [
+      {"owner": "9f86d081884c7d65-1", "role": "hold", "fence": 12, "seq": 3, "ttl": 15,
+       "who": "host:4711", "since": "2026-11-21T08:00:00.000Z"}]}
+
+`fence` is the highest that was ever given; the record is never deleted, so that it never goes
+back. `write` differs in any two writes, `seq` in any two writes of one owner. A slot is over when
+its owner gave it back, or when an observer has seen the same owner and `seq` for
+`rules.observer_wait_s`: the argument of clock_rules.py, slot by slot, because whoever drops a slot
+does it with a compare-and-swap of the whole record. Must not live here: effects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.errors import CorruptRecord, Unsupported
+from strongroom.coordination.records import FENCE_MAX, decode_document, encode_document
+
+SLOTS_MAX: Final = 200
+"""A record has at most so many slots: it is read and written as a whole, and stays below 64 KiB."""
+TTL_MAX_S: Final = 86400.0
+TTL_MIN_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One holder, or one who waits visibly.
+
+    Attributes:
+        owner: the nonce of the hold.
+        role: what the owner has; the recipes' own words.
+        fence: its token.
+        seq: counts the owner's writes.
+        ttl_s: how long it lives without renewal.
+        who, since: for people.
+    """
+
+    owner: str
+    role: str
+    fence: int
+    seq: int
+    ttl_s: float
+    who: str = ""
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRecord:
+    """Everybody's slots; see the module's docstring.
+
+    Attributes:
+        fence: the highest that was given.
+        limit: how many there may be, where the recipe has such a number, else 0.
+        slots: in the order of their coming.
+    """
+
+    fence: int = 0
+    limit: int = 0
+    slots: tuple[Slot, ...] = ()
+
+    def slot_of(self, owner: str) -> Slot | None:
+        """Return the slot of a nonce."""
+        for slot in self.slots:
+            if slot.owner == owner:
+                return slot
+        return None
+
+    def with_slot(self, slot: Slot) -> SlotRecord:
+        """Return the record with this slot in the place of its owner's, or behind all others."""
+        if self.slot_of(slot.owner) is None:
+            return replace(self, slots=(*self.slots, slot))
+        return replace(self, slots=tuple(slot if s.owner == slot.owner else s for s in self.slots))
+
+    def without(self, owner: str) -> SlotRecord:
+        """Return the record without the slot of a nonce."""
+        return replace(self, slots=tuple(slot for slot in self.slots if slot.owner != owner))
+
+
+def encode_slots(kind: str, record: SlotRecord, write: str) -> bytes:
+    """Return the JSON of a record.
+
+    Arguments:
+        kind: of the recipe.
+        record: what to write.
+        write: a nonce of this very write.
+    """
+    return encode_document(
+        {
+            "kind": kind,
+            "write": write,
+            "fence": record.fence,
+            "limit": record.limit,
+            "slots": slots_json(record.slots),
+        }
+    )
+
+
+def slots_json(slots: tuple[Slot, ...]) -> list[dict[str, Any]]:
+    """Return slots as JSON has them."""
+    return [
+        {
+            "owner": slot.owner,
+            "role": slot.role,
+            "fence": slot.fence,
+            "seq": slot.seq,
+            "ttl": slot.ttl_s,
+            "who": slot.who,
+            "since": slot.since,
+        }
+        for slot in slots
+    ]
+
+
+def decode_slots(kind: str, key: str, value: bytes) -> SlotRecord:
+    """Return the record of this JSON.
+
+    Raises:
+        CorruptRecord: it is none of this kind.
+    """
+    found = decode_document(key, value, kind)
+    try:
+        fence, limit = found["fence"], found["limit"]
+        slots = slots_of(found["slots"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptRecord(key, value, f"a {kind} record") from error
+    if not (_count(fence) and _count(limit)):
+        raise CorruptRecord(key, value, f"a {kind} record")
+    return SlotRecord(fence, limit, slots)
+
+
+def slots_of(found: Any) -> tuple[Slot, ...]:
+    """Return the slots in a JSON array.
+
+    Raises:
+        KeyError, TypeError, ValueError: these are none.
+    """
+    slots = tuple(
+        Slot(
+            owner=str(one["owner"]),
+            role=str(one["role"]),
+            fence=one["fence"],
+            seq=one["seq"],
+            ttl_s=float(one["ttl"]),
+            who=str(one.get("who", "")),
+            since=str(one.get("since", "")),
+        )
+        for one in found
+    )
+    sound = all(
+        _count(slot.fence) and _count(slot.seq) and 0 <= slot.ttl_s <= TTL_MAX_S for slot in slots
+    )
+    if not sound or len({slot.owner for slot in slots}) < len(slots):
+        raise ValueError("these are no slots")
+    return slots
+
+
+def _count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= FENCE_MAX
+
+
+def place_of(key: str, owner: str) -> str:
+    """Return under which name a slot is sighted and claimed."""
+    return f"{key}#{owner}"
+
+
+def is_own(context: Context, key: str, slot: Slot) -> bool:
+    """Tell whether this very client has that slot, or is about to."""
+    return context.holds(place_of(key, slot.owner), slot.owner)
+
+
+def slot_left_s(context: Context, key: str, slot: Slot, since_s: float) -> float:
+    """Return for how long at least a slot stands; 0 or less: it may be dropped.
+
+    Arguments:
+        context: the observer's.
+        key: of the record.
+        slot: of anybody.
+        since_s: `rules.observer_start_s` of the read that showed it.
+    """
+    ours = slot.owner.startswith(f"{context.identity}-")
+    if ours and not is_own(context, key, slot):
+        return 0.0  # a hold of this client that was lost, or an attempt that was given up
+    start_s = context.sightings.since_s(place_of(key, slot.owner), slot.seq, since_s)
+    wait_s = context.rules.observer_wait_s(slot.ttl_s)
+    return start_s + wait_s - context.clock.monotonic_s()
+
+
+def check_slot_ttl(context: Context, ttl_s: float) -> None:
+    """Refuse a TTL that no slot can have: slots never use a store's own lease clock.
+
+    Raises:
+        Unsupported: the message names the bounds.
+    """
+    p = context.promises
+    low_s, high_s = (TTL_MIN_S, TTL_MAX_S) if p.server_lease else (p.ttl_min_s, p.ttl_max_s)
+    if not low_s <= ttl_s <= min(high_s, TTL_MAX_S):
+        raise Unsupported(f"a slot on {p.store} lives {low_s:g} to {high_s:g} s, not {ttl_s:g} s")

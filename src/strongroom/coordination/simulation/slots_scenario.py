@@ -1,0 +1,222 @@
+"""Semaphores and read-write locks under faults: four nodes, two callers each, that come and go.
+
+Lives here: the scenarios, what must hold in them, and `run_slots`, which plays one seed. Must not
+live here: faults (world.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.effects import Sleep, Steps
+from strongroom.coordination.errors import AlreadyHeld, CoordinationError
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.names import key_of
+from strongroom.coordination.recipes import rwlock, semaphore
+from strongroom.coordination.recipes.slot_records import decode_slots
+from strongroom.coordination.recipes.slots_core import SlotAcquisition, SlotWanted
+from strongroom.coordination.simulation.report import Report
+from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
+
+NAME: Final = "simulated"
+TTL_S: Final = 2.0
+PERMITS: Final = 2
+CHAOS_S: Final = 60.0
+QUIET_S: Final = 60.0
+LEAVE_S: Final = 30.0
+_WRITERS_SHARE: Final = 0.3
+_HELD: Final = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a run exercises: the kind of recipe, and how waiters wait."""
+
+    name: str
+    kind: str
+    watch: bool = True
+    faults: Faults = Faults()  # noqa: RUF009 - frozen
+
+
+VARIANTS: Final = (
+    Variant("semaphore", semaphore.KIND),
+    Variant("semaphore-polled", semaphore.KIND, watch=False),
+    Variant("rwlock", rwlock.KIND),
+    Variant("rwlock-polled", rwlock.KIND, watch=False),
+    Variant("rwlock-no-crashes", rwlock.KIND, faults=Faults(crash_every_s=0)),
+)
+
+
+@dataclass(slots=True)
+class _Belief:
+    node: Node
+    life: int
+    hold: Hold
+    role: str
+
+    @property
+    def alive(self) -> bool:
+        return self.life == self.node.life and self.node.up and self.hold.active
+
+
+@dataclass(slots=True)
+class _Judge:
+    """What must hold: not too many believers, no fence twice, no writer beside anybody."""
+
+    world: World
+    beliefs: list[_Belief] = field(default_factory=list)
+    lost: list[_Belief] = field(default_factory=list)
+    fences: set[int] = field(default_factory=set)
+    written: int = 0
+    violations: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    last_entry_s: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def complain(self, text: str) -> None:
+        self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
+        self.world.stopped = True
+
+    def begin(self, node: Node, hold: Hold, role: str) -> None:
+        """Somebody believes to be inside from now on."""
+        self.counts[role] = self.counts.get(role, 0) + 1
+        self.last_entry_s[node.name, role] = self.world.now_s
+        if role == _HELD and hold.fence in self.fences:
+            self.complain(f"fence {hold.fence} was given twice")
+        late = hold.fence <= self.written if role == rwlock.WRITE else hold.fence < self.written
+        if role != _HELD and late:
+            self.complain(f"{node.name} got fence {hold.fence} to {role} after {self.written}")
+        if role == rwlock.WRITE:
+            self.written = max(self.written, hold.fence)
+        self.fences.add(hold.fence)
+        belief = _Belief(node, node.life, hold, role)
+        self.beliefs.append(belief)
+        hold.on_lost(lambda _: self._note_loss(belief))
+
+    def _note_loss(self, belief: _Belief) -> None:
+        self.counts["lost"] = self.counts.get("lost", 0) + 1
+        self.lost.append(belief)
+
+    def look(self) -> None:
+        """After every event."""
+        if any(belief.hold.active for belief in self.lost):
+            self.complain("a lost hold was revived")
+        self.beliefs = [belief for belief in self.beliefs if belief.alive]
+        inside = [belief for belief in self.beliefs if belief.hold.remaining_s() > 0]
+        writers = [belief for belief in inside if belief.role == rwlock.WRITE]
+        if writers and len(inside) > 1:
+            names = ", ".join(f"{b.node.name} ({b.role} {b.hold.fence})" for b in inside)
+            self.complain(f"a writer is not alone: {names}")
+        held = [belief for belief in inside if belief.role == _HELD]
+        if len(held) > PERMITS:
+            self.complain(f"{len(held)} hold {PERMITS} permits")
+
+
+class _Play:
+    def __init__(self, world: World, judge: _Judge, variant: Variant) -> None:
+        self.world, self.judge, self.variant = world, judge, variant
+        self.key = key_of(variant.kind, NAME)
+        self.leaving = False
+        world.on_start = self.start
+
+    def start(self, node: Node) -> None:
+        for _ in range(2 if self.variant.kind == semaphore.KIND else 1):
+            node.spawn(self.worker(node))
+
+    def worker(self, node: Node) -> Steps[None]:
+        while not self.leaving:
+            try:
+                yield from self.turn(node)
+            except Cancelled:
+                continue
+
+    def turn(self, node: Node) -> Steps[None]:
+        yield Sleep(self.world.chance.uniform(0.0, 0.4))
+        wanted = self.wanted()
+        try:
+            outcome = yield from SlotAcquisition(node.context, wanted).steps()
+        except AlreadyHeld:
+            self.judge.complain(f"{node.name} took a slot of nobody's for its own")
+            return
+        except CoordinationError:
+            yield Sleep(0.2)
+            return
+        if isinstance(outcome, Hold):
+            yield from self.hold(node, outcome, wanted.role)
+
+    def wanted(self) -> SlotWanted:
+        chance, kind = self.world.chance, self.variant.kind
+        wait_s = chance.choice((0.0, 1.0, 10.0, None))
+        if kind == semaphore.KIND:
+            rule = semaphore.SemaphoreRule(NAME, PERMITS)
+            return SlotWanted(
+                kind, self.key, NAME, _HELD, rule, TTL_S, wait_s, limit=PERMITS, reentrant=True
+            )
+        if chance.random() < _WRITERS_SHARE:
+            return SlotWanted(
+                kind, self.key, NAME, rwlock.WRITE, rwlock.WriteRule(), TTL_S, wait_s,
+                rwlock.WANTS_WRITE,
+            )  # fmt: skip
+        return SlotWanted(kind, self.key, NAME, rwlock.READ, rwlock.ReadRule(), TTL_S, wait_s)
+
+    def hold(self, node: Node, hold: Hold, role: str) -> Steps[None]:
+        self.judge.begin(node, hold, role)
+        node.adopt(hold)
+        chance = self.world.chance
+        try:
+            long = chance.random() < 0.1
+            yield Sleep(chance.uniform(1.0, 4.0) if long else chance.uniform(0.0, 0.6))
+        except GeneratorExit:
+            raise  # a crash gives nothing back
+        except BaseException:
+            yield from self.give(hold)
+            raise
+        yield from self.give(hold)
+
+    def give(self, hold: Hold) -> Steps[None]:
+        if hold.end():
+            yield from hold.keeper.give(hold)
+
+    def leave(self) -> None:
+        """Check progress, let everybody leave, and check that the living left nothing behind."""
+        judge, world = self.judge, self.world
+        roles = (_HELD,) if self.variant.kind == semaphore.KIND else (rwlock.READ, rwlock.WRITE)
+        for node in world.nodes:
+            for role in roles:
+                if judge.last_entry_s.get((node.name, role), 0.0) < CHAOS_S:
+                    judge.complain(f"{node.name} was stranded ({role}) after the faults stopped")
+        self.leaving = True
+        world.run(CHAOS_S + QUIET_S + LEAVE_S)
+        entry = world.registers.get(self.key, 0.0)
+        living = tuple(f"{node.context.identity}-" for node in world.nodes)
+        for slot in decode_slots(self.variant.kind, self.key, entry.value).slots if entry else ():
+            if slot.owner.startswith(living):
+                judge.complain(f"{slot.who} left a slot behind ({slot.role})")
+
+
+def run_slots(seed: int, variant: Variant, rules: ClockRules | None = None) -> Report:
+    """Play one seed and return what came of it.
+
+    Arguments:
+        seed: everything follows from it.
+        variant: which recipe.
+        rules: the clock rules; right ones, with a bound of 30 %, by default.
+    """
+    world = World(
+        seed,
+        variant.faults,
+        rules or ClockRules(0.3),
+        calm_after_s=CHAOS_S,
+        watch=variant.watch,
+    )
+    judge = _Judge(world)
+    world.observers.append(judge.look)
+    play = _Play(world, judge, variant)
+    for node in world.nodes:
+        play.start(node)
+    world.run(CHAOS_S + QUIET_S)
+    if not judge.violations:
+        play.leave()
+    counts = tuple(sorted(judge.counts.items()))
+    return Report(variant.name, seed, tuple(judge.violations), counts, world.events_count)
