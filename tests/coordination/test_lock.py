@@ -409,3 +409,18 @@ def test_the_core_needs_the_standard_library_only() -> None:
 def test_promises_are_told() -> None:
     promises = connect("memory://").promises()
     assert promises.mutual_exclusion == "clock-rate" and promises.scope == "process"
+
+
+def test_a_slow_callback_delays_no_other_loss() -> None:
+    client = Client(MemoryStore())
+    going_on = threading.Event()
+    slow = client.lock("a", ttl=0.5).acquire()
+    quick = client.lock("b", ttl=0.6).acquire()
+    slow.on_lost(lambda _: going_on.wait(30))
+    told = threading.Event()
+    quick.on_lost(lambda _: told.set())
+    for name in ("a", "b"):
+        client.break_lock(name)
+    assert slow.lost.wait(20) and quick.lost.wait(20) and told.wait(20)
+    going_on.set()
+    client.close()

@@ -163,7 +163,11 @@ class Hold:
             return self._event
 
     def on_lost(self, callback: Callable[[str], Any]) -> None:
-        """Call `callback(reason)` once when it is lost, now if it is already."""
+        """Call `callback(reason)` once when it is lost, now if it is already.
+
+        It is called by whoever finds out, the watch over all deadlines among them: it must return
+        at once. What a user gives goes through `apart`.
+        """
         with self._lock:
             if self.state == HELD:
                 self._callbacks.append(callback)
@@ -179,6 +183,21 @@ class Hold:
         self._callbacks = []
         if self.state == HELD:
             self.state, self.reason = LOST, "this process was forked; its parent holds"
+
+
+def apart(callback: Callable[[str], Any]) -> Callable[[str], None]:
+    """Return the callback on a thread of its own: one that takes long delays nobody else's loss."""
+
+    def start(reason: str) -> None:
+        thread = threading.Thread(
+            target=_call, args=(callback, reason), name="coordination-on-lost", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is ending: there are no new threads any more
+            _call(callback, reason)
+
+    return start
 
 
 def _call(callback: Callable[[str], Any], reason: str) -> None:
@@ -237,8 +256,8 @@ class HeldBase:
         self._hold.check()
 
     def on_lost(self, callback: Callable[[str], Any]) -> None:
-        """Call `callback(reason)` once, on a thread of ours, when this is lost."""
-        self._hold.on_lost(callback)
+        """Call `callback(reason)` once, on a thread of its own, when this is lost."""
+        self._hold.on_lost(apart(callback))
 
     def __repr__(self) -> str:
         left = f"{self.remaining():.1f} s left" if self._hold.active else self._hold.state

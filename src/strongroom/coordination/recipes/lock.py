@@ -17,7 +17,7 @@ from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.errors import CoordTimeout, LockLost
-from strongroom.coordination.handles import LOST, HeldBase, Hold
+from strongroom.coordination.handles import LOST, HeldBase, Hold, apart
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.lock_core import Acquisition, Refusal, Wanted
 
@@ -135,7 +135,7 @@ class AioHeld(HeldBase):
     async def wait_lost(self) -> str:
         """Return, once it is lost, why."""
         loop, told = asyncio.get_running_loop(), asyncio.Event()
-        self.on_lost(lambda _: loop.call_soon_threadsafe(told.set))
+        self._hold.on_lost(lambda _: loop.call_soon_threadsafe(told.set))
         await told.wait()
         return self.reason
 
@@ -144,7 +144,7 @@ class AioHeld(HeldBase):
             self._task = asyncio.current_task()
             if self._task is not None:
                 self._cancelling = self._task.cancelling()
-                self.on_lost(self._cancel_body)
+                self._hold.on_lost(self._cancel_body)
         return self
 
     def _cancel_body(self, reason: str) -> None:
@@ -289,7 +289,7 @@ def _arm(hold: Hold, on_lost: OnLost) -> None:
     if on_lost == "abort":
         hold.on_lost(lambda reason: abort_process(hold.name, reason))
     elif callable(on_lost):
-        hold.on_lost(on_lost)
+        hold.on_lost(apart(on_lost))
 
 
 def abort_process(name: str, reason: str) -> None:

@@ -15,7 +15,7 @@ from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.errors import CoordTimeout
-from strongroom.coordination.handles import Hold
+from strongroom.coordination.handles import Hold, apart
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.lock import (
     AioHeld,
@@ -188,4 +188,4 @@ def arm(hold: Hold, on_lost: OnLost) -> None:
     if on_lost == "abort":
         hold.on_lost(lambda reason: abort_process(hold.name, reason))
     elif callable(on_lost):
-        hold.on_lost(on_lost)
+        hold.on_lost(apart(on_lost))

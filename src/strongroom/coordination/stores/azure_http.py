@@ -70,8 +70,7 @@ class AzureHttp:
         else:
             signature = self._account.authorization(method, target, query, sent)
             sent["Authorization"] = signature
-        if method == "PUT":
-            sent["Content-Length"] = str(len(body))
+        sent.pop("Content-Length", None)
         whole = f"{target}?{'&'.join(parts)}" if parts else target
         return self.pool.send(method, whole, sent, body, timeout_s, waits)
 

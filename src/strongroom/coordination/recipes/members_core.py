@@ -1,0 +1,358 @@
+"""Who is there: one record per member, renewed while it lives, removed by whoever finds it dead.
+
+    members/<group, escaped>.<nonce>
+    {"kind": "member", "owner": "9f86d081884c7d65-1", "seq": 7, "ttl": 15, "who": "host:4711",
+     "since": "2026-11-21T08:00:00.000Z", "data": ...}
+
+A key of its own for each, so that hundreds of members share no record. An observer takes a member
+for dead when it has seen the same `seq` for `rules.observer_wait_s`, the rule of clock_rules.py, and
+deletes the very version that it saw: a renewal in between makes the deletion fail, so that nobody
+who lives is removed. A membership carries no fence. Must not live here: faces (members.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Applied,
+    Entry,
+    Sleep,
+    Steps,
+    cas,
+    delete,
+    get,
+    list_keys,
+)
+from strongroom.coordination.errors import CoordinationError, CorruptRecord, StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.names import key_of
+from strongroom.coordination.recipes.slot_records import TTL_MAX_S, place_of
+from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.records import decode_document, encode_document
+
+KIND: Final = "members"
+_RECORD_KIND: Final = "member"
+_NONCE: Final = re.compile(r"[0-9a-f]{16}-[0-9]+")
+_ATTEMPT_S: Final = 1.5
+_TRIES: Final = 8
+_GIVE_TRIES: Final = 4
+_ALERT_S: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as it was at one look.
+
+    Attributes:
+        nonce: names this membership.
+        data: what it told about itself.
+        who: for people.
+        since: when it joined, by its own clock, for people.
+        seq: counts its writes.
+        ttl_s: it is taken for dead that long after its last sign of life, and a little more.
+    """
+
+    nonce: str
+    data: Any
+    who: str
+    since: str
+    seq: int
+    ttl_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What has become of a member: it joined, tells other data, or left (or died)."""
+
+    what: Literal["joined", "changed", "left"]
+    member: Member
+
+
+def group_prefix(group: str) -> str:
+    """Return how the keys of a group's members begin. Raises: BadName."""
+    return key_of(KIND, group) + "."
+
+
+def nonce_of(prefix: str, key: str) -> str | None:
+    """Return the member's nonce; None if the key belongs to another group ("a.b" beside "a")."""
+    nonce = key.removeprefix(prefix)
+    return nonce if _NONCE.fullmatch(nonce) else None
+
+
+def encode_member(member: Member) -> bytes:
+    """Return the JSON of a member."""
+    return encode_document(
+        {
+            "kind": _RECORD_KIND,
+            "owner": member.nonce,
+            "seq": member.seq,
+            "ttl": member.ttl_s,
+            "who": member.who,
+            "since": member.since,
+            "data": member.data,
+        }
+    )
+
+
+def decode_member(key: str, value: bytes) -> Member:
+    """Return the member of this JSON.
+
+    Raises:
+        CorruptRecord: it is none.
+    """
+    found = decode_document(key, value, _RECORD_KIND)
+    try:
+        member = Member(
+            nonce=str(found["owner"]),
+            data=found["data"],
+            who=str(found.get("who", "")),
+            since=str(found.get("since", "")),
+            seq=found["seq"],
+            ttl_s=float(found["ttl"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptRecord(key, value, "a member's record") from error
+    if type(member.seq) is not int or not 0 <= member.ttl_s <= TTL_MAX_S:
+        raise CorruptRecord(key, value, "a member's record")
+    return member
+
+
+def join_steps(context: Context, group: str, data: Any, ttl_s: float) -> Steps[Hold]:
+    """Become a member.
+
+    Raises:
+        StoreUnavailable: the store did not answer, again and again.
+        StoreRefused, BadName: as they say.
+    """
+    nonce = context.nonce()
+    keeper = MemberKeeper(context, group, nonce, data, ttl_s)
+    context.claim(place_of(keeper.key, nonce), nonce)
+    hold = Hold(context.clock, keeper.key, group, nonce, 0, ttl_s, float("-inf"), keeper)
+    joined = False
+    try:
+        yield from keeper.join(hold)
+        joined = True
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield from keeper.give(hold)
+        raise
+    finally:
+        if not joined:
+            keeper.unclaim_when_over()
+    hold.on_end = keeper.unclaim_when_over
+    return hold
+
+
+class MemberKeeper:
+    """Keeps one membership.
+
+    Arguments:
+        context: the client's.
+        group: its name.
+        nonce: of the membership.
+        data: what it tells.
+        ttl_s: how long it lives without renewal.
+    """
+
+    def __init__(self, context: Context, group: str, nonce: str, data: Any, ttl_s: float) -> None:
+        self._context, self._nonce, self._ttl_s = context, nonce, ttl_s
+        self.data = data
+        self.key = key_of(KIND, f"{group}.{nonce}")
+        group_prefix(group)
+        self._since = context.clock.wall_text()
+        self._version: str | None = None
+        self._numbers = itertools.count(1)
+        self._sent: dict[int, float] = {}
+        self._timeout_s = context.rules.attempt_timeout_s(ttl_s)
+
+    def unclaim_when_over(self) -> None:
+        """Called when the membership is over, lost or about to be given up."""
+        self._context.unclaim(place_of(self.key, self._nonce), self._nonce)
+
+    def join(self, hold: Hold) -> Steps[None]:
+        """Write the record for the first time, and set the hold's deadline.
+
+        Raises:
+            StoreUnavailable: after several tries.
+        """
+        pace = Pace(self._context)
+        last = StoreUnavailable(f"{hold.name!r} could not be joined: no answer came in time")
+        for attempt in range(_TRIES):
+            if attempt:
+                yield Sleep(pace.trouble_s())
+            try:
+                if (yield from self._store(hold)) and hold.remaining_s() > 0:
+                    return
+            except StoreUnavailable as error:
+                last = error
+        raise last
+
+    def keep(self, hold: Hold) -> Steps[bool]:
+        """Write the record again; see `handles.Keeper.keep`."""
+        try:
+            kept = yield from self._store(hold)
+        except StoreUnavailable as error:
+            hold.trouble = str(error) or "the store did not answer"
+            return False
+        return kept and hold.active
+
+    def _store(self, hold: Hold) -> Steps[bool]:
+        context = self._context
+        seq = next(self._numbers)
+        member = Member(
+            self._nonce, self.data, context.label, self._since, seq, self._ttl_s
+        )
+        self._sent[seq] = context.clock.boot_s()
+        expected = self._version
+        outcome = yield from cas(self.key, expected, encode_member(member), self._timeout_s)
+        if isinstance(outcome, Applied):
+            self._version = outcome.version
+            self._prolong(hold, seq)
+            return True
+        entry = yield from get(self.key, self._timeout_s)
+        if entry is None:
+            if expected is not None:
+                hold.lose("its record was removed")
+            return False
+        if entry.version == expected:
+            return False
+        # Nobody else writes here: this is a write of ours whose answer was lost.
+        self._version = entry.version
+        landed = decode_member(self.key, entry.value)
+        if landed.seq in self._sent:
+            self._prolong(hold, landed.seq)
+        return landed.seq == seq
+
+    def _prolong(self, hold: Hold, seq: int) -> None:
+        clock, rules = self._context.clock, self._context.rules
+        deadline_s = rules.holder_deadline_s(
+            self._sent[seq], clock.boot_s(), self._ttl_s, False
+        )
+        self._sent = {number: at for number, at in self._sent.items() if number > seq}
+        if hold.deadline_s == float("-inf"):
+            hold.deadline_s = deadline_s
+        else:
+            hold.extend(deadline_s)
+
+    def give(self, hold: Hold) -> Steps[bool]:
+        """Delete the record; see `handles.Keeper.give`. Gives up quietly: it will expire."""
+        pace = Pace(self._context)
+        for attempt in range(_GIVE_TRIES):
+            if attempt:
+                yield Sleep(pace.trouble_s())
+            try:
+                entry = yield from get(self.key, self._timeout_s)
+                if entry is None:
+                    return attempt > 0
+                outcome = yield from delete(self.key, entry.version, self._timeout_s)
+            except StoreUnavailable:
+                continue
+            except CoordinationError:
+                return False
+            if isinstance(outcome, Applied):
+                return True
+        return False
+
+    def alert(self, hold: Hold) -> Steps[None]:
+        """Watch the record until the membership is over; see `handles.Keeper.alert`."""
+        pace = Pace(self._context)
+        version = self._version
+        while hold.active:
+            outcome = yield from await_change(
+                self._context, self.key, version, _ALERT_S, pace, self._timeout_s
+            )
+            if outcome is None:
+                hold.lose("its record was removed")
+            elif outcome is not UNCHANGED:
+                version = outcome.version
+
+
+class Roll:
+    """What one observer knows of a group; looks again at members only as often as they sign.
+
+    Arguments:
+        context: the observer's.
+        group: its name.
+
+    Raises:
+        BadName: see names.py.
+    """
+
+    def __init__(self, context: Context, group: str) -> None:
+        self._context, self._prefix = context, group_prefix(group)
+        self._read_s: dict[str, float] = {}
+        self.members: dict[str, Member] = {}
+
+    def look(self, every_s: float = 0.0) -> Steps[list[Change]]:
+        """Look who is there; return what has changed since the last look.
+
+        Arguments:
+            every_s: do not read again within so long what was read of a member.
+
+        Raises:
+            StoreUnavailable, StoreRefused: the store; what was known stays known.
+        """
+        keys = yield from list_keys(self._prefix, _ATTEMPT_S)
+        before = self.members
+        found: dict[str, Member] = {}
+        for key in keys:
+            if nonce_of(self._prefix, key) is None:
+                continue
+            member = yield from self._member(key, every_s)
+            if member is not None:
+                found[key] = member
+        self.members = found
+        self._read_s = {key: at for key, at in self._read_s.items() if key in found}
+        return _changes(before, found)
+
+    def _member(self, key: str, every_s: float) -> Steps[Member | None]:
+        clock = self._context.clock
+        known, now_s = self.members.get(key), clock.monotonic_s()
+        if known is not None and now_s - self._read_s.get(key, now_s) < every_s:
+            return known
+        entry = yield from get(key, _ATTEMPT_S)
+        if entry is None:
+            return None
+        try:
+            member = decode_member(key, entry.value)
+        except CorruptRecord:
+            return None  # not a member's doing, and no reason to hide the others
+        received_s = clock.monotonic_s()
+        self._read_s[key] = received_s
+        since_s = self._context.rules.observer_start_s(now_s, received_s)
+        if self._left_s(key, member, since_s) > 0:
+            return member
+        yield from self._bury(key, entry)
+        return None
+
+    def _left_s(self, key: str, member: Member, since_s: float) -> float:
+        context, place = self._context, place_of(key, member.nonce)
+        if member.nonce.startswith(f"{context.identity}-"):
+            return 1.0 if context.holds(place, member.nonce) else 0.0
+        start_s = context.sightings.since_s(place, member.seq, since_s)
+        wait_s = context.rules.observer_wait_s(member.ttl_s)
+        return start_s + wait_s - context.clock.monotonic_s()
+
+    def _bury(self, key: str, entry: Entry) -> Steps[None]:
+        """Remove the dead; if that fails the next one who looks does it."""
+        try:
+            yield from delete(key, entry.version, _ATTEMPT_S)
+        except CoordinationError:
+            return
+
+
+def _changes(before: dict[str, Member], after: dict[str, Member]) -> list[Change]:
+    changes = [Change("left", before[key]) for key in before if key not in after]
+    for key, member in after.items():
+        if key not in before:
+            changes.append(Change("joined", member))
+        elif before[key].data != member.data:
+            changes.append(Change("changed", member))
+    return changes
