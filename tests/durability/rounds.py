@@ -21,7 +21,9 @@ from typing import Protocol
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.testing.ports import free_port, port_flags
 from tests.conformance.client import Client, Credential
+from tests.conformance.table_client import TableClient
 from tests.durability.queue_workload import QueueWorker
+from tests.durability.table_workload import TableWorker, make_table
 from tests.durability.workload import Worker
 
 WORKERS = 8
@@ -46,23 +48,34 @@ class Workload:
 
     Arguments:
         flag: of `strongroom serve`, for the service's port.
-        places: what must be created first.
+        prepare: creates what is worked in.
         worker: (number, seed) -> a client.
+        client: speaks to the service.
     """
 
     flag: str
-    places: tuple[str, ...]
+    prepare: Callable[[Client], None]
     worker: Callable[[int, int], AnyWorker]
+    client: type[Client] = Client
+
+
+def _making(*places: str) -> Callable[[Client], None]:
+    def make(client: Client) -> None:
+        for place in places:
+            assert client.put(place).status == 201
+
+    return make
 
 
 BLOBS = Workload(
     "--blob-port",
-    ("/durable?restype=container",),
+    _making("/durable?restype=container"),
     lambda number, seed: Worker(number, seed, "durable"),
 )
 QUEUES = Workload(
-    "--queue-port", tuple(f"/durable-{number}" for number in range(WORKERS)), QueueWorker
+    "--queue-port", _making(*(f"/durable-{number}" for number in range(WORKERS))), QueueWorker
 )
+TABLES = Workload("--table-port", make_table, TableWorker, TableClient)
 
 
 @contextmanager
@@ -103,27 +116,26 @@ def kill_rounds(
     # The service under test listens here, whichever it is; the others where there is room.
     flags = () if workload is BLOBS else ("--blob-port", str(free_port()), workload.flag, str(port))
     with serving(data, port, *flags):
-        client = Client(port, CREDENTIAL)
-        for place in workload.places:
-            assert client.put(place).status == 201
+        client = workload.client(port, CREDENTIAL)
+        workload.prepare(client)
         client.close()
     for number in range(rounds):
         with serving(data, port, *flags) as process:
-            lost += _verify(workers, port)
-            _write_and_kill(workers, process, port, rng)
+            lost += _verify(workload, workers, port)
+            _write_and_kill(workload, workers, process, port, rng)
         print(
             f"round {number + 1}/{rounds}: {sum(w.acknowledged for w in workers)} acknowledged, "
             f"{len(lost)} lost",
             flush=True,
         )
     with serving(data, port, *flags):
-        lost += _verify(workers, port)
+        lost += _verify(workload, workers, port)
     lost += [worker.failure for worker in workers if worker.failure]
     return sum(worker.acknowledged for worker in workers), lost
 
 
-def _verify(workers: Sequence[AnyWorker], port: int) -> list[str]:
-    client = Client(port, CREDENTIAL)
+def _verify(workload: Workload, workers: Sequence[AnyWorker], port: int) -> list[str]:
+    client = workload.client(port, CREDENTIAL)
     try:
         return [problem for worker in workers for problem in worker.verify(client)]
     finally:
@@ -131,13 +143,17 @@ def _verify(workers: Sequence[AnyWorker], port: int) -> list[str]:
 
 
 def _write_and_kill(
-    workers: Sequence[AnyWorker], process: subprocess.Popen[bytes], port: int, rng: random.Random
+    workload: Workload,
+    workers: Sequence[AnyWorker],
+    process: subprocess.Popen[bytes],
+    port: int,
+    rng: random.Random,
 ) -> None:
     stop = threading.Event()
     threads = []
     for worker in workers:
         worker.seed = rng.getrandbits(32)
-        client = Client(port, CREDENTIAL)
+        client = workload.client(port, CREDENTIAL)
         threads.append(threading.Thread(target=worker.run, args=(client, stop), daemon=True))
     for thread in threads:
         thread.start()

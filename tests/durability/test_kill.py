@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.durability.rounds import QUEUES, kill_rounds
+from tests.durability.rounds import QUEUES, TABLES, kill_rounds
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
@@ -16,5 +16,12 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) 
 def test_no_message_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     """Q-GET-07, Q-POP-05: put ones are there, deleted ones are not, got ones come back."""
     acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=2, workload=QUEUES)
+    assert lost == []
+    assert acknowledged > 0
+
+
+def test_no_entity_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
+    """T-BAT-02, T-WRI-07: a transaction under way happened whole or not at all."""
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=3, workload=TABLES)
     assert lost == []
     assert acknowledged > 0
