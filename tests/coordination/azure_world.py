@@ -14,7 +14,6 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from typing import Any, Final
 
 from strongroom.coordination.clock import Chance
@@ -195,10 +194,8 @@ class Service:
 def _answer(
     status: int, code: str, fields: Mapping[str, str] | None = None, body: bytes = b""
 ) -> Answer:
-    headers = Message()
-    for name, value in {"x-ms-error-code": code, **(fields or {})}.items():
-        if value:
-            headers[name] = value
+    everything = {"x-ms-error-code": code, **(fields or {})}
+    headers = {name.lower(): value for name, value in everything.items() if value}
     return Answer(status, headers, body)
 
 

@@ -7,6 +7,8 @@ repeatably. Also here: what waiting costs the server, which it counts itself.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import threading
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -17,6 +19,7 @@ from strongroom import coordination as coord
 from strongroom.coordination import Client
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.effects import UNCHANGED, Act, Applied, LeaseTerms, Unknown
+from strongroom.coordination.stores.http_pool import HttpPool
 from strongroom.testing import InProcessServer
 from strongroom.testing.faults import Fault, FaultRule
 from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_key
@@ -192,11 +195,24 @@ def test_an_administrator_ends_a_hold_at_once(server: InProcessServer, mode: str
         taken.release()
 
 
-@pytest.mark.parametrize(("mode", "most"), [("etag", 4), ("lease", 4)])
-def test_sixteen_idle_waiters_cost_next_to_nothing(
-    server: InProcessServer, mode: str, most: int
-) -> None:
-    """The server counts; the holder's own renewals come on top, every twentieth second."""
+def await_waiters(server: InProcessServer, count: int) -> None:
+    """Return when at least that many requests wait in the server, and no more join them."""
+    pool, before = HttpPool(server.url, _clock), -1
+    for _ in range(100):
+        text = pool.send("GET", "/.strongroom/metrics", {}, b"", 5).body.decode()
+        found = re.search(r"^strongroom_waiters (\d+)", text, re.MULTILINE)
+        assert found is not None
+        if before == int(found[1]) >= count:
+            pool.close()
+            return
+        before = int(found[1])
+        threading.Event().wait(0.4)
+    raise AssertionError(f"there are never {count} waiters, but {before}")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sixteen_idle_waiters_cost_next_to_nothing(server: InProcessServer, mode: str) -> None:
+    """The server counts; the holder renews every 20 s, and a wait ends after 30 s at the latest."""
     with coord.connect(url_of(server, mode)) as first:
         clients = [first.sibling() for _ in range(16)]
         went = []
@@ -209,7 +225,7 @@ def test_sixteen_idle_waiters_cost_next_to_nothing(
         waiters = [threading.Thread(target=wait, args=(client,)) for client in clients]
         for waiter in waiters:
             waiter.start()
-        threading.Event().wait(1.5)  # until all of them wait
+        await_waiters(server, 16)
         server.faults.order(FaultRule())
         threading.Event().wait(4)
         asked = server.faults.counts()[0].matched
@@ -219,7 +235,55 @@ def test_sixteen_idle_waiters_cost_next_to_nothing(
         for client in clients:
             client.driver.close()
     assert sorted(went) == list(range(held.fence + 1, held.fence + 17))
-    assert asked <= most, f"{asked} requests in 4 s"
+    assert asked <= 4, f"{asked} requests in 4 s"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tasks_exclude_each_other(server: InProcessServer, mode: str) -> None:
+    async def main() -> tuple[int, list[int]]:
+        inside, most, fences = 0, 0, []
+        clients = [coord.connect(url_of(server, mode)) for _ in range(6)]
+
+        async def work(client: Client) -> None:
+            nonlocal inside, most
+            for _ in range(3):
+                async with client.aio.lock("x", ttl=15, wait=60) as held:
+                    inside += 1
+                    most = max(most, inside)
+                    fences.append(held.fence)
+                    await asyncio.sleep(0)
+                    inside -= 1
+
+        await asyncio.gather(*(work(client) for client in clients))
+        for client in clients:
+            await client.aio.close()
+            client.close()
+        return most, fences
+
+    most, fences = asyncio.run(main())
+    assert most == 1
+    assert fences == sorted(set(fences)) and len(fences) == 18
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_forked_child_is_another_participant(server: InProcessServer, mode: str) -> None:
+    """It holds nothing, and does not speak over the connections of its parent."""
+    with coord.connect(url_of(server, mode)) as client:
+        held = client.lock("x", ttl=15).acquire()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                lost = held.remaining() == 0 and client.lock("x", ttl=15).try_acquire() is None
+                with client.lock("y", ttl=15, wait=10) as own:
+                    code = 0 if lost and own.fence == 1 else 2
+            finally:
+                os._exit(code)
+        with client.lock("z", ttl=15) as other:
+            assert other.fence == 1
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        held.check()
+        assert held.release()
 
 
 def test_closing_ends_what_waits(server: InProcessServer) -> None:

@@ -19,19 +19,21 @@ from strongroom.coordination.effects import (
     UNCHANGED,
     Act,
     Applied,
+    CasOutcome,
     Conflict,
     Entry,
     LeaseTerms,
     Unknown,
 )
-from strongroom.coordination.stores.azure import AzureStore
+from strongroom.coordination.stores.azure import open_url
 from strongroom.coordination.stores.azure_account import (
     DEVELOPMENT_KEY,
     AzureAccount,
     AzurePlace,
     place_of,
 )
-from strongroom.coordination.stores.azure_lease import AzureLeaseStore
+from strongroom.coordination.stores.azure_etag import AzureStore
+from strongroom.coordination.stores.azure_lease import AzureLeaseStore, _Write
 from strongroom.testing import InProcessServer
 from strongroom.testing.faults import Fault, FaultRule
 from strongroom.testing.ports import free_port
@@ -187,6 +189,36 @@ def test_a_break_meets_only_the_hold_that_was_seen(server: InProcessServer) -> N
     applied(store.cas(key, held, b"kept", TIMEOUT_S, terms(Act.KEEP, second)))
 
 
+def test_a_release_that_is_overtaken_was_one_all_the_same(server: InProcessServer) -> None:
+    """Between the end of the lease and the tombstone the next one may take it."""
+    store, other = lease_store(server), lease_store(server)
+    key, first, second = fresh_key(), _clock.nonce(), _clock.nonce()
+    seen = applied(store.cas(key, None, b"first", TIMEOUT_S, terms(Act.TAKE, first)))
+    plain, taken = store._store, []
+
+    def overtaken(write: _Write, version: str | None, held: str) -> CasOutcome:
+        take = terms(Act.TAKE, second)
+        taken.append(applied(other.cas(key, seen, b"second", TIMEOUT_S, take)))
+        return plain(write, version, held)
+
+    store._store = overtaken  # type: ignore[method-assign]
+    applied(store.cas(key, seen, b"free", TIMEOUT_S, terms(Act.GIVE, first)))
+    assert entry_of(other, key)[:2] == (b"second", taken[0])
+    applied(other.cas(key, taken[0], b"kept", TIMEOUT_S, terms(Act.KEEP, second)))
+
+
+def test_a_release_on_an_old_version_is_no_release_yet(server: InProcessServer) -> None:
+    store, other = lease_store(server), lease_store(server)
+    key, nonce = fresh_key(), _clock.nonce()
+    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, terms(Act.TAKE, nonce)))
+    assert entry_of(other, key).version == version
+    queued = applied(other.cas(key, version, b"queued", TIMEOUT_S))
+    giving = terms(Act.GIVE, nonce)
+    assert isinstance(store.cas(key, version, b"free", TIMEOUT_S, giving), Conflict)
+    applied(store.cas(key, queued, b"free", TIMEOUT_S, giving))
+    assert entry_of(store, key)[:3:2] == (b"free", 0.0)
+
+
 def test_a_waiter_is_woken_when_a_lease_runs_out(server: InProcessServer) -> None:
     """The end of a lease leaves the ETag as it is: the waiter has named the lease."""
     with InProcessServer.start() as moved:
@@ -327,7 +359,7 @@ def test_a_strongroom_says_what_it_is(server: InProcessServer) -> None:
     promises = coord.open_store(url_of(server, "etag")).promises()
     assert promises.watch == "long-poll"
     assert not promises.durable, "the server keeps everything in memory"
-    forced = coord.open_store(f"{url_of(server, 'etag')}&wait=0").promises()
+    forced = open_url(url_of(server, "etag").partition("&")[0], {"wait": "0"}).promises()
     assert forced.watch == "poll"
 
 

@@ -104,7 +104,7 @@ def test_not_reentrant_and_told_at_once(client: Client) -> None:
     with client.lock("a"):
         with pytest.raises(AlreadyHeld):
             client.lock("a", wait=None).acquire()
-        with pytest.raises(AlreadyHeld):
+        with pytest.raises(AlreadyHeld, match="'a'"):
             client.lock("a").try_acquire()
     with client.lock("a"):
         pass

@@ -107,6 +107,9 @@ DOCUMENTS = [
     (b'{"B@odata.type":"Edm.Int64","A":1}', [RawProperty("A", 1)]),
     (b'{"odata.etag":{"x":[]},"odata.type":"x","A@x":[1],"A":1}', [RawProperty("A", 1)]),
     (b'{"a":1,"A":2}', [RawProperty("a", 1), RawProperty("A", 2)]),
+    (b'{"Timestamp":{"x":[]},"A":1,"Timestamp":2}', [RawProperty("A", 1)]),
+    (b'{"Timestamp@odata.type":"Edm.DateTime","Timestamp":"x"}', []),
+    (b'{"A":9007199254740993}', [RawProperty("A", 9007199254740993)]),
 ]  # fmt: skip
 
 
@@ -129,11 +132,24 @@ def test_bodies_that_are_no_entity(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"A":1,"A":1}', b'{"A":null,"A":1}', b'{"RowKey":"a","RowKey":"b"}']
+    "body",
+    [
+        b'{"A":1,"A":1}',
+        b'{"A":null,"A":1}',
+        b'{"RowKey":"a","RowKey":"b"}',
+        b'{"A@odata.type":"Edm.Int64","A":"1","A@odata.type":"Edm.String"}',
+    ],
 )
 def test_a_property_twice(body: bytes) -> None:
+    """T-FMT-08."""
     expected = "400 DuplicatePropertiesSpecified"
     assert outcome(lambda: odata_entities.read_entity(body)) == expected
+
+
+def test_a_name_of_a_table_twice() -> None:
+    body = b'{"TableName":"abc","TableName":"xyz"}'
+    expected = "400 DuplicatePropertiesSpecified"
+    assert outcome(lambda: odata_entities.read_table_name(body)) == expected
 
 
 URLS: list[tuple[str, TableResource | None]] = [

@@ -9,6 +9,7 @@ from typing import Any
 
 from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.recipes.barrier import AioBarrier
 from strongroom.coordination.recipes.election import AioElection
 from strongroom.coordination.recipes.gate import AioGate, Hints
 from strongroom.coordination.recipes.ids import AioIds, IdsOptions
@@ -16,6 +17,7 @@ from strongroom.coordination.recipes.inspect_locks import break_steps, list_step
 from strongroom.coordination.recipes.lock import AioLock, Cancel, LockOptions, OnLost
 from strongroom.coordination.recipes.lock_state import LockView
 from strongroom.coordination.recipes.locks import AioLocks
+from strongroom.coordination.recipes.members import AioMembers
 from strongroom.coordination.recipes.register import AioRegister
 from strongroom.coordination.recipes.rwlock import AioRwLock
 from strongroom.coordination.recipes.semaphore import AioSemaphore
@@ -121,6 +123,23 @@ class AioClient:
         """Return the read-write lock of that name; see `Client.rwlock`."""
         options = LockOptions(ttl, wait, False, 0.0, on_lost, False, alert)
         return AioRwLock(self.driver, name, options, cancel)
+
+    def barrier(self, name: str, parties: int, ttl: float = 15.0) -> AioBarrier:
+        """Return the barrier of that name; see `Client.barrier`."""
+        return AioBarrier(self.driver, name, parties, ttl)
+
+    def members(
+        self,
+        group: str,
+        ttl: float = 15.0,
+        *,
+        cancel: Cancel = "deadline",
+        on_lost: OnLost = "event",
+        alert: bool = False,
+    ) -> AioMembers:
+        """Return the group of that name; see `Client.members`."""
+        options = LockOptions(ttl, None, False, 0.0, on_lost, False, alert)
+        return AioMembers(self.driver, group, options, cancel)
 
     async def show(self, name: str, kind: str = "lock") -> LockView | None:
         """See `Client.show`."""

@@ -17,6 +17,7 @@ from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.recipes.barrier import Barrier
 from strongroom.coordination.recipes.election import Election
 from strongroom.coordination.recipes.gate import Gate, Hints
 from strongroom.coordination.recipes.ids import Ids, IdsOptions
@@ -24,6 +25,7 @@ from strongroom.coordination.recipes.inspect_locks import break_steps, list_step
 from strongroom.coordination.recipes.lock import Lock, LockOptions, OnLost
 from strongroom.coordination.recipes.lock_state import LockView
 from strongroom.coordination.recipes.locks import Locks
+from strongroom.coordination.recipes.members import Members
 from strongroom.coordination.recipes.register import Register
 from strongroom.coordination.recipes.rwlock import RwLock
 from strongroom.coordination.recipes.semaphore import Semaphore
@@ -192,6 +194,35 @@ class Client:
         """
         options = LockOptions(ttl, wait, False, 0.0, on_lost, strict, alert)
         return RwLock(self.driver, name, options)
+
+    def barrier(self, name: str, parties: int, ttl: float = 15.0) -> Barrier:
+        """Return the barrier of that name: `wait(timeout)`.
+
+        Arguments:
+            name: any text.
+            parties: how many must be there before anybody goes on.
+            ttl: a party that is not heard of for so many seconds loses its place.
+        """
+        return Barrier(self.driver, name, parties, ttl)
+
+    def members(
+        self,
+        group: str,
+        ttl: float = 15.0,
+        *,
+        on_lost: OnLost = "event",
+        strict: bool = False,
+        alert: bool = False,
+    ) -> Members:
+        """Return the group of that name: `join(data)`, `list()`, `watch()`.
+
+        Arguments:
+            group: any text.
+            ttl: a member that is not heard of for so many seconds is taken for dead.
+            on_lost, strict, alert: see `LockOptions`.
+        """
+        options = LockOptions(ttl, None, False, 0.0, on_lost, strict, alert)
+        return Members(self.driver, group, options)
 
     def show(self, name: str, kind: str = "lock") -> LockView | None:
         """Return how a lock or an election looks, by one read; None if there never was one.

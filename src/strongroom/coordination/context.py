@@ -16,6 +16,7 @@ from strongroom.coordination.clock import Clock
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Entry
 from strongroom.coordination.errors import AlreadyHeld, Unsupported
+from strongroom.coordination.names import name_of
 from strongroom.coordination.store import Promises
 
 _SIGHTINGS_MAX: Final = 4096
@@ -84,13 +85,13 @@ class Context:
         return f"{self.identity}-{next(self._numbers)}"
 
     def claim(self, key: str, nonce: str) -> None:
-        """Note that this client wants or has a key.
+        """Note that this client wants or has a key, or a place in it (`key#place`).
 
         Raises:
             AlreadyHeld: it does already.
         """
         if self._in_use.setdefault(key, nonce) != nonce:
-            raise AlreadyHeld(key)
+            raise AlreadyHeld(name_of(key.partition("#")[0]))
 
     def unclaim(self, key: str, nonce: str) -> None:
         """Note that it does no more; of no effect if another nonce claimed it since."""

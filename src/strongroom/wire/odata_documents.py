@@ -57,10 +57,11 @@ def entities(
     """A page of entities."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
     if level is Metadata.MINIMAL and select is None:
-        rows = b"},{".join([_minimal(item) for item in items])
+        rows = [_minimal(item) for item in items]
     else:
-        rows = b"},{".join([_members(item, level, place, select) for item in items])
-    value = b"{" + rows + b"}" if rows else b""
+        rows = [_members(item, level, place, select) for item in items]
+    # Asked of the list: a row without members is a row too.
+    value = b"{" + b"},{".join(rows) + b"}" if rows else b""
     return b"{" + _joined(context, b'"value":[' + value + b"]") + b"}"
 
 
@@ -153,11 +154,12 @@ def _own(item: EntityItem, level: Metadata) -> dict[str, bytes]:
 
 
 def _selected(shown: dict[str, bytes], level: Metadata, select: Names) -> Iterable[bytes]:
-    """The members that were asked for; a property that the entity does not have is null."""
-    wanted = (
-        [name for name in shown if not name.endswith(_ANNOTATION)] if select is None else select
-    )
-    for name in wanted:
+    """The members that were asked for; a property that the entity does not have is null. What is
+    no property's name is left out: the level decides on OData's own members, and none comes twice.
+    """
+    for name in shown if select is None else select:
+        if "@" in name or name.startswith("odata."):
+            continue
         kind = shown.get(name + _ANNOTATION)
         if kind is not None and level is not Metadata.NONE:
             yield _encode(name + _ANNOTATION) + b":" + kind

@@ -17,6 +17,7 @@ from strongroom.errors import StorageError
 
 _ANNOTATION: Final = "@odata.type"
 _OWN: Final = "odata."
+_TIMESTAMP: Final = "Timestamp"
 Scalar = str | bool | int | float
 
 
@@ -29,8 +30,8 @@ class RawProperty(msgspec.Struct, frozen=True):
 
 
 def read_entity(body: bytes) -> list[RawProperty]:
-    """The properties of an entity. Members of OData itself are left out, and so are the types of
-    properties that are not there.
+    """The properties of an entity. Members of OData itself are left out, and so are Timestamp,
+    which the service alone decides, and the types of properties that are not there.
 
     Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
     """
@@ -40,8 +41,11 @@ def read_entity(body: bytes) -> list[RawProperty]:
         if name.endswith(_ANNOTATION):
             if not isinstance(value, str):
                 raise _invalid(f"{name[:300]} must be a string.")
-            types[name.removesuffix(_ANNOTATION)] = value
-        elif "@" in name or name.startswith(_OWN):
+            typed = name.removesuffix(_ANNOTATION)
+            if typed in types:
+                raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
+            types[typed] = value
+        elif "@" in name or name.startswith(_OWN) or name == _TIMESTAMP:
             continue
         elif name in values:
             raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
@@ -56,14 +60,14 @@ def read_entity(body: bytes) -> list[RawProperty]:
 def read_table_name(body: bytes) -> str:
     """The name of the table that is to be created.
 
-    Raises: StorageError InvalidInput, PropertiesNeedValue.
+    Raises: StorageError InvalidInput, PropertiesNeedValue, DuplicatePropertiesSpecified.
     """
-    for name, value in _members(body):
-        if name == "TableName":
-            if isinstance(value, str) and value:
-                return value
-            break
-    raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+    values = [value for name, value in _members(body) if name == "TableName"]
+    if len(values) > 1:
+        raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
+    if not values or not isinstance(values[0], str) or not values[0]:
+        raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+    return values[0]
 
 
 class _Object(list[tuple[str, object]]):

@@ -54,9 +54,7 @@ class Barrier:
             PartiesDiffer: those who wait count another number of parties.
             StoreRefused, CorruptRecord: as they say.
         """
-        arrival = Arrival(
-            self._driver.context, self._key, self.name, self.parties, self._ttl_s
-        )
+        arrival = Arrival(self._driver.context, self._key, self.name, self.parties, self._ttl_s)
         return self._driver.run(arrival.steps(timeout))
 
 
@@ -74,7 +72,5 @@ class AioBarrier:
         timeout: float | None = None,  # noqa: ASYNC109 - as of Barrier
     ) -> int:
         """See `Barrier.wait`."""
-        arrival = Arrival(
-            self._driver.context, self._key, self.name, self.parties, self._ttl_s
-        )
+        arrival = Arrival(self._driver.context, self._key, self.name, self.parties, self._ttl_s)
         return await self._driver.run(arrival.steps(timeout))

@@ -49,7 +49,9 @@ from strongroom.coordination.recipes.waiting import Pace, await_change
 from strongroom.coordination.records import decode_document, encode_document
 
 KIND: Final = "barrier"
-_TRIPS_KEPT: Final = 4
+_TRIPS_MAX: Final = 64
+_OWNERS_MAX: Final = 400
+"""The record remembers so many trips, or those of so many parties, whichever is less."""
 _WITHDRAW_TRIES: Final = 8
 _LOST_RACES_MAX: Final = 3
 _LOOK_AGAIN_S: Final = 1.0
@@ -58,17 +60,21 @@ _LOOK_AGAIN_S: Final = 1.0
 class BarrierBroken(CoordinationError):
     """The barrier tripped without this party, which had been away for longer than its TTL.
 
+    Or so many generations ago that the record has forgotten whether this party was in: `known`
+    is False then.
+
     Arguments:
         name: of the barrier.
         generation: the one that this party had arrived for.
+        known: the record still tells who was in, and this party was not.
     """
 
-    def __init__(self, name: str, generation: int) -> None:
-        self.name, self.generation = name, generation
-        super().__init__(
-            f"{name!r} went on from generation {generation} without this party, whose place had"
-            " expired"
-        )
+    def __init__(self, name: str, generation: int, known: bool) -> None:
+        self.name, self.generation, self.known = name, generation, known
+        how = "without this party, whose place had expired"
+        if not known:
+            how = "so long ago that the record has forgotten whether this party was in"
+        super().__init__(f"{name!r} went on from generation {generation} {how}")
 
 
 class PartiesDiffer(Unsupported):
@@ -101,10 +107,15 @@ class BarrierRecord:
                 return owners.index(owner)
         return None
 
+    def remembers(self, generation: int) -> bool:
+        """Tell whether the record still says who was let go from a generation."""
+        return any(generation == tripped for tripped, _ in self.tripped)
+
     def tripping(self) -> BarrierRecord:
         """Return the next generation, and let those who are in go."""
         trip = (self.generation, tuple(slot.owner for slot in self.slots))
-        tripped = (*self.tripped, trip)[-_TRIPS_KEPT:]
+        kept = max(1, min(_TRIPS_MAX, _OWNERS_MAX // len(self.slots)))
+        tripped = (*self.tripped, trip)[-kept:]
         return replace(self, generation=self.generation + 1, slots=(), tripped=tripped)
 
 
@@ -281,7 +292,8 @@ class Arrival:
         if mine:
             self._generation = record.generation
         elif self._generation is not None and self._generation != record.generation:
-            raise BarrierBroken(self._name, self._generation)
+            known = record.remembers(self._generation)
+            raise BarrierBroken(self._name, self._generation, known)
         lefts_s = {
             slot.owner: slot_left_s(context, self._key, slot, look.since_s)
             for slot in record.slots
@@ -363,9 +375,7 @@ class Arrival:
                 lurking = self._unsure and look.version == self._unsure_at
                 if index is not None or (len(slots) == len(look.record.slots) and not lurking):
                     return index
-                value = encode_barrier(
-                    replace(look.record, slots=slots), self._context.nonce()
-                )
+                value = encode_barrier(replace(look.record, slots=slots), self._context.nonce())
                 outcome = yield from cas(self._key, look.version, value, self._timeout_s)
             except CoordinationError:
                 return None

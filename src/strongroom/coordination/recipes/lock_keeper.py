@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from enum import Enum
 from typing import Any, Final
 
 from strongroom.coordination.context import Context
@@ -29,7 +30,17 @@ from strongroom.coordination.recipes.waiting import Pace, await_change
 from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
 
 _GIVE_TRIES: Final = 4
+_GIVE_RACES: Final = 64
 _ALERT_S: Final = 20.0
+
+
+class Given(Enum):
+    """What came of one try to give back."""
+
+    DONE = "done"
+    NOT_OURS = "not ours"
+    RACED = "raced"
+    UNSURE = "unsure"
 
 
 class LockKeeper:
@@ -129,22 +140,27 @@ class LockKeeper:
     def give(self, hold: Hold) -> Steps[bool]:
         """Write the tombstone; see `handles.Keeper.give`. Gives up quietly: it will expire."""
         pace = Pace(self._context)
+        troubles = 0
         try:
-            for _ in range(_GIVE_TRIES):
+            for _ in range(_GIVE_RACES):
                 try:
                     given = yield from self._give_once()
                 except StoreUnavailable:
-                    given = None
-                if given is not None:
-                    return given
-                yield Sleep(pace.trouble_s())
+                    given = Given.UNSURE
+                if given is not Given.RACED and given is not Given.UNSURE:
+                    return given is Given.DONE
+                if given is Given.UNSURE:
+                    troubles += 1
+                    if troubles == _GIVE_TRIES:
+                        return False
+                    yield Sleep(pace.trouble_s())
             return False
         except CoordinationError:
             return False
         finally:
             self._context.unclaim(self._key, self._nonce)
 
-    def _give_once(self) -> Steps[bool | None]:
+    def _give_once(self) -> Steps[Given]:
         tombstone = self.record.freed(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
@@ -152,15 +168,17 @@ class LockKeeper:
         )
         if isinstance(outcome, Applied):
             self._context.remember(self._key, Entry(value, outcome.version))
-            return True
+            return Given.DONE
         entry = yield from get(self._key, self._timeout_s)
         if entry is None:
-            return False
+            return Given.NOT_OURS
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
-            return record.fence == self.record.fence and record.owner is None
+            ours = record.fence == self.record.fence and record.owner is None
+            return Given.DONE if ours else Given.NOT_OURS
+        raced = entry.version != self.version  # somebody entered the queue: try again at once
         self.record, self.version = record, entry.version
-        return None
+        return Given.RACED if raced else Given.UNSURE
 
     def alert(self, hold: Hold) -> Steps[None]:
         """Watch the record until the hold is over; see `handles.Keeper.alert`."""

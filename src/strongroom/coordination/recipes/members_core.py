@@ -5,7 +5,7 @@
      "since": "2026-11-21T08:00:00.000Z", "data": ...}
 
 A key of its own for each, so that hundreds of members share no record. An observer takes a member
-for dead when it has seen the same `seq` for `rules.observer_wait_s`, the rule of clock_rules.py, and
+for dead when it has seen the same `seq` for `rules.observer_wait_s` (clock_rules.py says why), and
 deletes the very version that it saw: a renewal in between makes the deletion fail, so that nobody
 who lives is removed. A membership carries no fence. Must not live here: faces (members.py).
 """
@@ -43,6 +43,7 @@ _ATTEMPT_S: Final = 1.5
 _TRIES: Final = 8
 _GIVE_TRIES: Final = 4
 _ALERT_S: Final = 20.0
+_REMOVED: Final = "its record was removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ class MemberKeeper:
         group_prefix(group)
         self._since = context.clock.wall_text()
         self._version: str | None = None
+        self._joined = False
         self._numbers = itertools.count(1)
         self._sent: dict[int, float] = {}
         self._timeout_s = context.rules.attempt_timeout_s(ttl_s)
@@ -189,6 +191,7 @@ class MemberKeeper:
                 yield Sleep(pace.trouble_s())
             try:
                 if (yield from self._store(hold)) and hold.remaining_s() > 0:
+                    self._joined = True
                     return
             except StoreUnavailable as error:
                 last = error
@@ -203,43 +206,54 @@ class MemberKeeper:
             return False
         return kept and hold.active
 
+    def update(self, hold: Hold, data: Any) -> Steps[bool]:
+        """Tell other data; return whether that is certain to be told."""
+        self.data = data
+        pace = Pace(self._context)
+        for attempt in range(_TRIES):
+            if attempt:
+                yield Sleep(pace.trouble_s())
+            if not hold.active:
+                return False
+            if (yield from self.keep(hold)):
+                return True
+        return False
+
     def _store(self, hold: Hold) -> Steps[bool]:
+        """Write once; return whether this very write is known to be there."""
         context = self._context
         seq = next(self._numbers)
-        member = Member(
-            self._nonce, self.data, context.label, self._since, seq, self._ttl_s
-        )
-        self._sent[seq] = context.clock.boot_s()
+        member = Member(self._nonce, self.data, context.label, self._since, seq, self._ttl_s)
+        sent_s = self._sent[seq] = context.clock.boot_s()
         expected = self._version
         outcome = yield from cas(self.key, expected, encode_member(member), self._timeout_s)
         if isinstance(outcome, Applied):
             self._version = outcome.version
-            self._prolong(hold, seq)
+            self._prolong(hold, seq, sent_s)
             return True
         entry = yield from get(self.key, self._timeout_s)
         if entry is None:
             if expected is not None:
-                hold.lose("its record was removed")
+                hold.lose(_REMOVED)
             return False
         if entry.version == expected:
-            return False
+            return False  # not applied, or not yet; the next try will tell
         # Nobody else writes here: this is a write of ours whose answer was lost.
         self._version = entry.version
         landed = decode_member(self.key, entry.value)
-        if landed.seq in self._sent:
-            self._prolong(hold, landed.seq)
+        landed_sent_s = self._sent.get(landed.seq)
+        if landed_sent_s is not None:
+            self._prolong(hold, landed.seq, landed_sent_s)
         return landed.seq == seq
 
-    def _prolong(self, hold: Hold, seq: int) -> None:
+    def _prolong(self, hold: Hold, seq: int, sent_s: float) -> None:
         clock, rules = self._context.clock, self._context.rules
-        deadline_s = rules.holder_deadline_s(
-            self._sent[seq], clock.boot_s(), self._ttl_s, False
-        )
-        self._sent = {number: at for number, at in self._sent.items() if number > seq}
-        if hold.deadline_s == float("-inf"):
-            hold.deadline_s = deadline_s
-        else:
+        deadline_s = rules.holder_deadline_s(sent_s, clock.boot_s(), self._ttl_s, False)
+        self._sent = {number: at for number, at in list(self._sent.items()) if number > seq}
+        if self._joined:
             hold.extend(deadline_s)
+        else:
+            hold.deadline_s = deadline_s
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Delete the record; see `handles.Keeper.give`. Gives up quietly: it will expire."""
@@ -269,7 +283,7 @@ class MemberKeeper:
                 self._context, self.key, version, _ALERT_S, pace, self._timeout_s
             )
             if outcome is None:
-                hold.lose("its record was removed")
+                hold.lose(_REMOVED)
             elif outcome is not UNCHANGED:
                 version = outcome.version
 
@@ -294,7 +308,8 @@ class Roll:
         """Look who is there; return what has changed since the last look.
 
         Arguments:
-            every_s: do not read again within so long what was read of a member.
+                every_s: more than 0: do not read a member again before that time or a third of its
+                TTL has passed, whichever is longer; its data may be so old.
 
         Raises:
             StoreUnavailable, StoreRefused: the store; what was known stays known.
@@ -312,11 +327,37 @@ class Roll:
         self._read_s = {key: at for key, at in self._read_s.items() if key in found}
         return _changes(before, found)
 
+    def changed(self, timeout_s: float | None, every_s: float) -> Steps[list[Change]]:
+        """Wait until something has changed, and return it; nothing if nothing did in time.
+
+        Arguments:
+            timeout_s: at most so long; None = for ever. A store that is away is waited for.
+            every_s: how often to look.
+        """
+        clock, pace = self._context.clock, Pace(self._context)
+        start_s = clock.monotonic_s()
+        while True:
+            pause_s = every_s
+            try:
+                changes = yield from self.look(every_s)
+                if changes:
+                    return changes
+            except StoreUnavailable:
+                pause_s = max(every_s, pace.trouble_s())
+            if timeout_s is not None:
+                left_s = start_s + timeout_s - clock.monotonic_s()
+                if left_s <= 0:
+                    return []
+                pause_s = min(pause_s, left_s)
+            yield Sleep(pause_s)
+
     def _member(self, key: str, every_s: float) -> Steps[Member | None]:
         clock = self._context.clock
         known, now_s = self.members.get(key), clock.monotonic_s()
-        if known is not None and now_s - self._read_s.get(key, now_s) < every_s:
-            return known
+        if known is not None and every_s > 0:
+            again_s = self._read_s[key] + max(every_s, known.ttl_s / 3)
+            if now_s < again_s:
+                return known
         entry = yield from get(key, _ATTEMPT_S)
         if entry is None:
             return None

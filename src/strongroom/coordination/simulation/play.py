@@ -9,10 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from strongroom.coordination.simulation.barrier_scenario import run_barrier
 from strongroom.coordination.simulation.gate_scenario import run_gate
 from strongroom.coordination.simulation.ids_scenario import run_ids
 from strongroom.coordination.simulation.lock_scenario import VARIANTS, Variant, run_locks
 from strongroom.coordination.simulation.report import Report
+from strongroom.coordination.simulation.slots_scenario import VARIANTS as SLOT_VARIANTS
+from strongroom.coordination.simulation.slots_scenario import run_slots
 
 
 def _locks(variant: Variant, seed: int) -> Report:
@@ -31,6 +34,9 @@ SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
     "ids": run_ids,
     "gate": run_gate,
     "gate-polled": lambda seed: run_gate(seed, watch=False),
+    "barrier": run_barrier,
+    "barrier-polled": lambda seed: run_barrier(seed, watch=False),
+    **{variant.name: partial(run_slots, variant=variant) for variant in SLOT_VARIANTS},
 }
 """Scenario by name; each takes a seed."""
 

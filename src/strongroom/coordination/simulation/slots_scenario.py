@@ -92,11 +92,17 @@ class _Judge:
         self.fences.add(hold.fence)
         belief = _Belief(node, node.life, hold, role)
         self.beliefs.append(belief)
-        hold.on_lost(lambda _: self._note_loss(belief))
+        hold.on_lost(lambda reason: self._note_loss(belief, reason))
 
-    def _note_loss(self, belief: _Belief) -> None:
+    def _note_loss(self, belief: _Belief, reason: str) -> None:
         self.counts["lost"] = self.counts.get("lost", 0) + 1
         self.lost.append(belief)
+        hold, kind = belief.hold, belief.hold.key.partition("/")[0]
+        entry = self.world.registers.get(hold.key, 0.0)
+        if "renewed within" in reason or entry is None:
+            return
+        if decode_slots(kind, hold.key, entry.value).slot_of(hold.nonce) is not None:
+            self.complain(f"{belief.node.name} was told a loss that is none: {reason}")
 
     def look(self) -> None:
         """After every event."""

@@ -39,8 +39,8 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.store import Promises
-from strongroom.coordination.stores.azure import NOTE, AzureStore, condition
 from strongroom.coordination.stores.azure_account import AzurePlace
+from strongroom.coordination.stores.azure_etag import NOTE, AzureStore, condition
 from strongroom.coordination.stores.http_pool import Answer
 
 _PLACEHOLDER: Final = "placeholder"
@@ -223,10 +223,18 @@ class AzureLeaseStore(AzureStore):
         return self._store(write, write.expected, mine)
 
     def _give(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
-        ended = self._lease(write, "release", {"x-ms-lease-id": lease_id(lease.nonce)})
+        mine = lease_id(lease.nonce)
+        ended = self._lease(write, "release", {"x-ms-lease-id": mine})
         if isinstance(ended, Unknown):
             return ended
-        return self._store(write, write.expected, "")  # a conflict: it had ended before
+        outcome = self._store(write, write.expected, "")  # a conflict: it had ended before
+        if isinstance(outcome, Conflict) and isinstance(ended, Answer) and write.expected:
+            answer = self._read(write.key, {}, self._left_s(write))
+            leased = answer.header("x-ms-lease-state") in _HELD
+            if answer.status == 200 and (leased or answer.header(_LEASE) != mine):
+                # The next one was quicker than the tombstone, and has written over it.
+                return Applied(write.expected)
+        return outcome
 
     def _break(self, write: _Write) -> CasOutcome:
         # Only the hold that was seen: its version is in the condition.

@@ -79,9 +79,7 @@ class HttpConnection:
         poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
         return not self._buffer and not poll.poll(0)
 
-    def exchange(
-        self, method: str, head: str, body: bytes, until_s: float
-    ) -> tuple[Answer, bool]:
+    def exchange(self, method: str, head: str, body: bytes, until_s: float) -> tuple[Answer, bool]:
         """Send a request; return the answer and whether the connection may be used again.
 
         Arguments:

@@ -1,0 +1,77 @@
+"""Semaphores, read-write locks and barriers hold under simulated faults; wrong rules are caught.
+
+A failure names the seed: `run_slots(seed, ...)` plays it again, event for event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from unittest.mock import patch
+
+import pytest
+
+from strongroom.coordination.recipes import barrier_core
+from strongroom.coordination.recipes.barrier_core import BarrierRecord
+from strongroom.coordination.simulation.barrier_scenario import run_barrier
+from strongroom.coordination.simulation.slots_scenario import VARIANTS, Variant, run_slots
+from tests.coordination.slot_mutants import MUTANTS, first_kill
+
+SEEDS = 12
+MUTANT_SEEDS = 150
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_slots_hold_under_faults(variant: Variant) -> None:
+    reports = [run_slots(seed, variant) for seed in range(SEEDS)]
+    assert [report for report in reports if report.violations] == []
+    totals: Counter[str] = Counter()
+    for report in reports:
+        totals.update(dict(report.counts))
+    assert totals["lost"] > 0
+    assert min(count for what, count in totals.items() if what != "lost") > SEEDS * 20
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_rule_is_caught(name: str) -> None:
+    report = first_kill(MUTANTS[name], MUTANT_SEEDS)
+    assert report is not None, f"{name}: survived {MUTANT_SEEDS} seeds"
+
+
+@pytest.mark.parametrize("watch", [True, False])
+def test_barriers_hold_under_faults(watch: bool) -> None:
+    reports = [run_barrier(seed, watch) for seed in range(SEEDS)]
+    assert [report for report in reports if report.violations] == []
+    totals: Counter[str] = Counter()
+    for report in reports:
+        totals.update(dict(report.counts))
+    assert totals["passed"] > SEEDS * 100
+    assert totals["broken"] > 0 and totals["gave up"] > SEEDS
+
+
+def any_barrier_fails() -> bool:
+    return any(run_barrier(seed).violations for seed in range(MUTANT_SEEDS))
+
+
+def test_a_barrier_that_forgets_who_was_in_is_caught() -> None:
+    with (
+        patch.object(barrier_core, "_TRIPS_MAX", 1),
+        patch.object(BarrierRecord, "remembers", lambda self, generation: True),
+    ):
+        assert any_barrier_fails()
+
+
+def test_a_barrier_that_leaves_places_standing_is_caught() -> None:
+    """A place that nobody waits in is counted, and dropped never: the dead fill the barrier."""
+    with patch.object(barrier_core, "slot_left_s", lambda *_: 1.0):
+        assert any_barrier_fails()
+
+
+def test_a_barrier_whose_trip_lets_everybody_go_is_caught() -> None:
+    """A new generation alone says that the barrier tripped, not with whom."""
+    with patch.object(BarrierRecord, "index_of", lambda self, _: 0 if self.tripped else None):
+        assert any_barrier_fails()
+
+
+def test_a_seed_plays_the_same_again() -> None:
+    assert run_slots(7, VARIANTS[2]) == run_slots(7, VARIANTS[2])
+    assert run_slots(7, VARIANTS[2]) != run_slots(8, VARIANTS[2])

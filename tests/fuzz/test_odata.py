@@ -1,0 +1,165 @@
+"""Bodies, formats and entity tags that tables are sent, as bytes and texts without a server.
+
+Whatever is sent is read or refused, never anything else; what is read can be told again; what is
+answered is JSON in which no member comes twice.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongroom import errors
+from strongroom.semantics import edm
+from strongroom.semantics.edm import EdmType, Typed
+from strongroom.wire import odata, odata_documents, odata_entities
+from strongroom.wire.odata import Metadata
+from strongroom.wire.odata_documents import EntityItem, Place
+from strongroom.wire.odata_entities import RawProperty
+from tests.fuzz.effort import examples
+from tests.fuzz.requests import HOSTILE
+from tests.fuzz.test_documents import edited
+from tests.refusals import refusal
+
+PLACE = Place("http://host/account/", "account", "abc")
+MOMENT = 635_000_000_000_000_000
+ENTITY = (
+    b'{"PartitionKey":"p","RowKey":"r","A@odata.type":"Edm.Int64","A":"12","B":1.5,"C":true,'
+    b'"D":"d\\ud83d\\ude00","E":null,"odata.etag":"x","Timestamp":"2020-01-01T00:00:00Z"}'
+)
+PIECES = (
+    b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\\u0000", b"\\ud800", b"null", b"NaN", b"-",
+    b"1e999", b"1.0", b"9" * 5000, b"\xff", b"\xef\xbb\xbf", b"\0", b'"A":1,', b'"Timestamp":{},',
+    b'"A@odata.type":"Edm.Guid",', b'"odata.x":[1],', b"[" * 20_000, b'{"a":' * 20_000, b"//",
+)  # fmt: skip
+edits = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "replace", "delete", "double"]),
+        st.integers(0, len(ENTITY)),
+        st.one_of(st.sampled_from(PIECES), st.binary(min_size=1, max_size=4)),
+    ),
+    max_size=4,
+)
+well_formed = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+values = st.one_of(
+    well_formed.map(lambda text: Typed(EdmType.STRING, text)),
+    st.booleans().map(lambda value: Typed(EdmType.BOOLEAN, value)),
+    st.integers(*edm.INT32).map(lambda value: Typed(EdmType.INT32, value)),
+    st.integers(*edm.INT64).map(lambda value: Typed(EdmType.INT64, value)),
+    st.floats(allow_nan=False).map(lambda value: Typed(EdmType.DOUBLE, value)),
+    st.uuids().map(lambda value: Typed(EdmType.GUID, value)),
+    st.binary(max_size=20).map(lambda value: Typed(EdmType.BINARY, value)),
+    st.integers(MOMENT, 2 * MOMENT).map(lambda value: Typed(EdmType.DATE_TIME, value)),
+)
+entities = st.dictionaries(names, values, max_size=6)
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    assert len(found) == len(pairs)
+    return found
+
+
+def fragment(properties: dict[str, Typed]) -> bytes:
+    return b",".join(edm.pair(name, typed) for name, typed in properties.items())
+
+
+@examples(1500)
+@given(changes=edits)
+def test_edited_entities_are_read_or_refused(changes: list[tuple[str, int, bytes]]) -> None:
+    body = edited(ENTITY, changes)
+    refused = refusal(lambda: odata_entities.read_entity(body))
+    if refused is not None:
+        assert refused.row.status == 400
+        json.loads(odata.error_body(refused, "id", MOMENT))
+        return
+    found = odata_entities.read_entity(body)
+    assert len({one.name for one in found}) == len(found)
+    assert all(one.value is None or isinstance(one.value, str | int | float) for one in found)
+    assert not any("@" in one.name or one.name.startswith("odata.") for one in found)
+
+
+@pytest.mark.parametrize("end", range(len(ENTITY)))
+def test_no_prefix_of_an_entity_is_one(end: int) -> None:
+    refused = refusal(lambda: odata_entities.read_entity(ENTITY[:end]))
+    assert refused is not None and refused.row is errors.INVALID_INPUT
+
+
+@examples(300)
+@given(body=st.one_of(st.binary(max_size=60), st.sampled_from(PIECES)))
+def test_bytes_name_no_table(body: bytes) -> None:
+    refused = refusal(lambda: odata_entities.read_table_name(body))
+    assert refused is not None and refused.row.status == 400
+
+
+texts = st.one_of(st.text(max_size=40), st.sampled_from(HOSTILE))
+
+
+@examples(500)
+@given(accept=st.none() | texts, asked=st.none() | texts)
+def test_formats_are_levels_or_415(accept: str | None, asked: str | None) -> None:
+    refused = refusal(lambda: odata.negotiate(accept, asked))
+    assert refused is None or refused.row.status == 415
+    refused = refusal(lambda: odata.check_content_type(accept))
+    assert refused is None or refused.row.status == 415
+
+
+@examples(500)
+@given(text=st.one_of(texts, texts.map(lambda inside: f"W/\"datetime'{inside}'\"")))
+def test_entity_tags_are_moments_or_refused(text: str) -> None:
+    refused = refusal(lambda: odata.read_match(text))
+    assert refused is None or refused.row is errors.INVALID_INPUT
+
+
+@examples(300)
+@given(timestamp=st.integers(MOMENT, 2 * MOMENT))
+def test_a_tag_says_its_moment(timestamp: int) -> None:
+    assert odata.read_match(odata.etag_text(timestamp)) == timestamp
+
+
+@examples(500)
+@given(properties=entities)
+def test_what_is_answered_is_what_can_be_sent(properties: dict[str, Typed]) -> None:
+    item = EntityItem("p", "r", MOMENT, fragment(properties))
+    body = odata_documents.entity(item, Metadata.MINIMAL, PLACE)
+    sent = [
+        one
+        for one in odata_entities.read_entity(body)
+        if one.name not in ("PartitionKey", "RowKey")
+    ]
+    assert {one.name: edm.typed(one.value, one.type_name) for one in sent} == properties
+    assert [one.name for one in sent] == list(properties)
+    assert RawProperty("PartitionKey", "p") in odata_entities.read_entity(body)
+
+
+chosen = st.one_of(
+    names, st.sampled_from(["Timestamp", "RowKey", "odata.etag", "A@odata.type", "@", ""]),
+    well_formed,
+)  # fmt: skip
+selections = st.none() | st.lists(chosen, max_size=5, unique=True).map(tuple)
+
+
+@examples(500)
+@given(
+    rows=st.lists(st.tuples(well_formed, well_formed, entities), max_size=3),
+    level=st.sampled_from(Metadata),
+    select=selections,
+)
+def test_every_page_is_json_with_each_entity(
+    rows: list[tuple[str, str, dict[str, Typed]]],
+    level: Metadata,
+    select: tuple[str, ...] | None,
+) -> None:
+    items = [EntityItem(pk, rk, MOMENT, fragment(properties)) for pk, rk, properties in rows]
+    body = odata_documents.entities(items, level, PLACE, select)
+    shown = json.loads(body, object_pairs_hook=distinct)["value"]
+    assert len(shown) == len(items)
+    for item, found in zip(items, shown, strict=True):
+        single = json.loads(odata_documents.entity(item, level, PLACE, select))
+        single.pop("odata.metadata", None)
+        assert single == found
