@@ -7,6 +7,7 @@ Lives here: flags, signals, what is printed. Must not live here: how a server is
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from pathlib import Path
@@ -42,6 +43,8 @@ Examples
 
 Exit codes are those of strongroom --help.
 """
+
+_COLLECTED_AT = 10_000  # objects that are new
 
 _DATA = "Where everything is kept; created when it is missing."
 _ACCOUNT = (
@@ -167,6 +170,10 @@ def run(settings: Settings) -> None:
     from strongroom.servers.telemetry import set_up_logging
 
     set_up_logging(settings.log_level, settings.log_format)
+    # A page is thousands of tuples that live for a moment: the collector need not look at each
+    # seven hundred of them, nor ever again at what the program consists of.
+    gc.set_threshold(_COLLECTED_AT)
+    gc.freeze()
     try:
         broken = asyncio.run(_until_signal(settings))
     except ConfigError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import queue
 from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,7 +42,8 @@ from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
-from strongroom.engines.records_sqlite import Reader, Writer
+from strongroom.engines.records_sqlite import Reader, Slices, Writer
+from strongroom.engines.scans import Scans, at_once
 from strongroom.engines.segments import SEGMENT_BYTES, SegmentContent, SegmentStore
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
@@ -51,7 +51,6 @@ from strongroom.values import TICKS_PER_S
 
 T = TypeVar("T")
 
-_SCANS_AT_ONCE: Final = 4
 _IO_THREADS: Final = 8
 _INLINE_RECORDS: Final = 128
 _RESTART_WAIT_TICKS: Final = TICKS_PER_S
@@ -93,9 +92,7 @@ class EmbeddedStore:
         self._last_content = max(writer.last_content(), time.ceiling)
         path = directory.layout.records
         self._reader = Reader(path, options.vfs, scanning=False)
-        self._scanners: queue.SimpleQueue[Reader] = queue.SimpleQueue()
-        self._vfs = options.vfs
-        self._scan_threads = ThreadPoolExecutor(_SCANS_AT_ONCE, "strongroom-scan")
+        self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True))
         self._io_threads = ThreadPoolExecutor(_IO_THREADS, "strongroom-io")
         self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
         self._checkpointer = Checkpointer(path, options.vfs, writer, self._break)
@@ -272,6 +269,7 @@ class EmbeddedStore:
         if self._committer.broken is None:
             self._leave_time()
             await self._committer.drain()
+        await self._scans.end()
         await asyncio.to_thread(self._close_files)
 
     def _leave_time(self) -> None:
@@ -283,12 +281,9 @@ class EmbeddedStore:
     def _close_files(self) -> None:
         self._thread.stop()
         self._checkpointer.close()
-        self._scan_threads.shutdown()
         self._io_threads.shutdown()
         self._segments.close()
-        readers = [self._reader]
-        while not self._scanners.empty():
-            readers.append(self._scanners.get())
+        readers = (self._reader, self._scans)
         closing = [reader.close for reader in readers] + [self._writer.close]
         if self._committer.broken is None:
             closing.insert(0, self._empty_log)
@@ -303,24 +298,11 @@ class EmbeddedStore:
     def _empty_log(self) -> None:
         self._writer.truncate_log(timeout_ms=0)
 
-    async def _query(self, ask: Callable[[Reader], T], inline: bool) -> T:
+    async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
         try:
-            if inline:
-                return ask(self._reader)
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._scan_threads, self._ask_beside, ask)
+            return at_once(ask(self._reader)) if inline else await self._scans.read(ask)
         except apsw.Error as error:
             raise _unreadable(error) from error
-
-    def _ask_beside(self, ask: Callable[[Reader], T]) -> T:
-        try:
-            reader = self._scanners.get_nowait()
-        except queue.Empty:
-            reader = Reader(self._directory.layout.records, self._vfs, scanning=True)
-        try:
-            return ask(reader)
-        finally:
-            self._scanners.put(reader)
 
     def _raise_ceiling(self, needed: int) -> asyncio.Future[None]:
         if self._raising is not None and not self._raising.done():

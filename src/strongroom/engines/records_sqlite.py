@@ -7,9 +7,10 @@ log is synced before its index shows the new frames to anyone.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import apsw
 
@@ -28,8 +29,8 @@ from strongroom.engines.base import (
 PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
 _WRITER_CACHE_KIB: Final = 16 * 1024
 _READER_CACHE_KIB: Final = 8 * 1024
-# How many records a scan takes from SQLite at a time.
-_SCAN_BATCH: Final = 64
+# How many records are taken from SQLite at a time: a tenth of a millisecond's work.
+_SLICE_RECORDS: Final = 256
 _SCANNER_CACHE_KIB: Final = 2 * 1024
 _BUSY_TIMEOUT_MS: Final = 5000
 
@@ -275,6 +276,16 @@ def checkpoint(connection: apsw.Connection, truncate: bool) -> bool:
     return frames == done
 
 
+T = TypeVar("T")
+Slices = Generator[None, None, T]
+"""A reading that pauses after each slice; it returns what was asked for, and is one snapshot. Until
+it is exhausted or closed, its connection shows that snapshot to others too."""
+
+# As `_make`, but without a call of Python for each row.
+_face = cast("Callable[[Any], Face]", functools.partial(tuple.__new__, Face))
+_item = cast("Callable[[Any], Item]", functools.partial(tuple.__new__, Item))
+
+
 class Reader:
     """A connection that sees committed, durable records. Used by one thread at a time."""
 
@@ -299,14 +310,23 @@ class Reader:
         finally:
             self._execute("COMMIT")
 
-    def range(self, ref: Ref, until: bytes | None, max_records: int) -> list[Item]:
-        """Records of one partition from `ref` on, in order."""
+    def range(self, ref: Ref, until: bytes | None, max_records: int) -> Slices[list[Item]]:
+        """Records of one partition from `ref` on, in order, from one snapshot."""
         (keyspace, partition), (hidden, first) = ref
         bounds = (first,) if until is None else (first, until)
-        rows = self._execute(
-            _RANGE[hidden][until is not None], (keyspace, partition, *bounds, max_records)
-        )
-        return list(map(Item._make, rows.fetchall()))
+        # A cursor of its own: one that is left half way must be closed to end its read transaction.
+        cursor = self._connection.cursor()
+        items: list[Item] = []
+        try:
+            rows = cursor.execute(
+                _RANGE[hidden][until is not None], (keyspace, partition, *bounds, max_records)
+            )
+            while batch := list(map(_item, itertools.islice(rows, _SLICE_RECORDS))):
+                items += batch
+                yield
+        finally:
+            cursor.close(force=True)
+        return items
 
     def scan(
         self,
@@ -315,17 +335,16 @@ class Reader:
         until: Position | None,
         max_records: int,
         max_bytes: int,
-    ) -> Page:
+    ) -> Slices[Page]:
         """A page of face records from one snapshot."""
         bounds = tuple(first) if until is None else (*first, *until)
-        # A cursor of its own: one that is left half way must be closed to end its read transaction.
-        cursor = self._connection.cursor()
+        cursor = self._connection.cursor()  # of its own, as in `range`
         faces: list[Face] = []
         size_bytes = 0
         try:
             rows = cursor.execute(_SCAN[until is not None], (keyspace, *bounds, max_records + 1))
             # In batches, since a loop over single rows costs more than they do.
-            while batch := list(map(Face._make, itertools.islice(rows, _SCAN_BATCH))):
+            while batch := list(map(_face, itertools.islice(rows, _SLICE_RECORDS))):
                 sizes = [
                     len(partition) + len(key) + len(value) for partition, key, value, _ in batch
                 ]
@@ -333,6 +352,7 @@ class Reader:
                 if len(faces) + len(batch) <= max_records and whole < max_bytes:
                     faces += batch
                     size_bytes = whole
+                    yield
                     continue
                 for face, face_bytes in zip(batch, sizes, strict=True):
                     if len(faces) == max_records or size_bytes >= max_bytes:

@@ -49,20 +49,19 @@ def head(value: bytes) -> EntityHead:
     return EntityHead(timestamp, chunks, value[_PREFIX_BYTES:])
 
 
-def small(values: Sequence[bytes]) -> list[tuple[int, bytes]] | None:
-    """(Timestamp, fragment) of each head record, in their order, when all of them are whole; None
-    when one of them has chunks. Raises CorruptRecord."""
+def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
+    """The Timestamps and the fragments of head records (one at least), in their order, when all of
+    them are whole; None when one of them has chunks. Raises CorruptRecord."""
     try:
         read = list(map(_PREFIX.unpack_from, values))
     except struct.error as error:
         raise CorruptRecord(f"an entity's record is too short: {error}") from error
-    versions = {version for version, _, _ in read}
-    if versions - {_VERSION}:
+    versions, timestamps, chunks = zip(*read, strict=True)
+    if set(versions) != {_VERSION}:
         raise CorruptRecord(f"an entity's record has the version {max(versions)}")
-    if any(chunks for _, _, chunks in read):
+    if any(chunks):
         return None
-    together = zip(read, values, strict=True)
-    return [(timestamp, value[_PREFIX_BYTES:]) for (_, timestamp, _), value in together]
+    return timestamps, [value[_PREFIX_BYTES:] for value in values]
 
 
 def whole(found: EntityHead, chunks: Sequence[bytes]) -> Stored:

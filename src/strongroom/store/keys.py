@@ -36,6 +36,7 @@ epoch, lie together, so that the next one is empty at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from strongroom.engines.base import Key, Partition, Ref
@@ -116,6 +117,11 @@ def entity_chunk(row_key: bytes, index: int) -> Key:
 def is_entity_chunk(key: bytes) -> bool:
     """Whether a key is that of an entity's rest."""
     return len(key) > 1 and key[-2] == 0
+
+
+def any_entity_chunk(names: Iterable[bytes]) -> bool:
+    """Whether one of these keys is: asked of thousands at once."""
+    return b"\0" in b"".join(names)
 
 
 def service_properties(account: str, service: str) -> Ref:
