@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -211,16 +212,24 @@ def _judge_permission(claim: SasClaim, needs: Permission, target: Target, grante
         alternatives = _judge_account_scope(claim.sas, needs, target)
     else:
         alternatives = _judge_service_scope(claim, needs, target)
-    usable = {
-        letter
-        for letter in granted
-        if all(claim.sas.sv >= since for known, since in needs.letters_since if known == letter)
-    }
+    usable = _usable(granted, claim.sas.sv, needs.letters_since)
     if not any(usable.issuperset(alternative) for alternative in alternatives):
         raise _refusal(
             AUTHORIZATION_PERMISSION_MISMATCH,
             f"It needs sp={' or '.join(alternatives)}; the {claim.kind.value} grants '{granted}'.",
         )
+
+
+@lru_cache(maxsize=1024)
+def _usable(
+    granted: str, version: str, letters_since: tuple[tuple[str, str], ...]
+) -> frozenset[str]:
+    """The letters that mean something in a token of this version."""
+    return frozenset(
+        letter
+        for letter in granted
+        if all(version >= since for known, since in letters_since if known == letter)
+    )
 
 
 def _judge_account_scope(sas: Sas, needs: Permission, target: Target) -> tuple[str, ...]:

@@ -62,10 +62,11 @@ class Service(enum.Enum):
     TABLE = "table"
     FILE = "file"
 
-    @property
-    def letter(self) -> str:
-        """Its letter in `ss` of an account SAS."""
-        return self.value[0]
+    letter: str
+    """Its letter in `ss` of an account SAS."""
+
+    def __init__(self, name: str) -> None:
+        self.letter = name[0]
 
 
 class Target(msgspec.Struct, frozen=True):

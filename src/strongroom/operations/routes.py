@@ -73,7 +73,10 @@ class Routes:
         if rivals is None:
             raise self._unmatched(method, place)
         for operation in rivals:
-            if all(_holds(when, headers, query) for when in operation.when):
+            for when in operation.when:
+                if not _holds(when, headers, query):
+                    break
+            else:
                 return operation
         raise _undecided(rivals, headers)
 

@@ -6,16 +6,26 @@ signature is replaced; headers and keys are not looked at.
 
 from __future__ import annotations
 
+import bisect
 import datetime
+import itertools
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import unquote_plus
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from strongroom.servers.http_settings import Exchange
 from strongroom.wire.http import Response
@@ -27,8 +37,26 @@ _NO_OPERATION: Final = "none"
 _requests_log = logging.getLogger(REQUEST_LOG)
 
 
-class Telemetry:
+class _Times:
+    """How long the requests of one operation took."""
+
+    __slots__ = ("counts", "sum_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(_BUCKETS_S) + 1)
+        self.sum_s = 0.0
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """As Prometheus wants them: each counts those below it too."""
+        bounds = [*map(floatToGoString, _BUCKETS_S), "+Inf"]
+        return list(zip(bounds, itertools.accumulate(map(float, self.counts)), strict=True))
+
+
+class Telemetry(Collector):
     """Counts what is observed; `observe` is handed to the HTTP servers.
+
+    It counts in plain numbers, since only the loop does, and is a collector of its own: metrics
+    that lock and look up labels would cost more than the rest of an observation.
 
     Arguments:
         connections: how many connections are open.
@@ -36,57 +64,66 @@ class Telemetry:
     """
 
     def __init__(self, connections: Callable[[], int], waiters: Callable[[], int]) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
-        self._requests = Counter(
-            "strongroom_requests", "Requests answered.", ("operation", "status"), registry=registry
-        )
-        self._seconds = Histogram(
-            "strongroom_request_seconds",
-            "From the request's head to the answer's last byte.",
-            ("operation",),
-            buckets=_BUCKETS_S,
-            registry=registry,
-        )
-        self._received = _counter(registry, "received_bytes", "Bytes of request bodies.")
-        self._sent = _counter(registry, "sent_bytes", "Bytes of answers, heads included.")
-        self._incomplete = _counter(registry, "incomplete_answers", "Answers not sent whole.")
-        open_now = Gauge("strongroom_connections", "Connections open.", registry=registry)
-        open_now.set_function(connections)
-        waiting = Gauge("strongroom_waiters", "Requests waiting for a change.", registry=registry)
-        waiting.set_function(waiters)
-        ProcessCollector(registry=registry)
-        # A look-up of labels costs more than the rest of an observation.
-        self._by_status: dict[tuple[str, int], Counter] = {}
-        self._by_operation: dict[str, Histogram] = {}
+        self._connections = connections
+        self._waiters = waiters
+        self._requests: dict[tuple[str, int], int] = {}
+        self._times: dict[str, _Times] = {}
+        self._received_bytes = self._sent_bytes = self._incomplete = 0
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
 
     def observe(self, exchange: Exchange) -> None:
         """Count one exchange, and write its line at log level debug."""
         response = exchange.response
         operation = (response.operation if response is not None else "") or _NO_OPERATION
-        counter = self._by_status.get((operation, exchange.status))
-        if counter is None:
-            counter = self._requests.labels(operation, str(exchange.status))
-            self._by_status[operation, exchange.status] = counter
-        counter.inc()
-        seconds = self._by_operation.get(operation)
-        if seconds is None:
-            seconds = self._by_operation[operation] = self._seconds.labels(operation)
-        seconds.observe(exchange.seconds)
-        self._received.inc(exchange.bytes_in)
-        self._sent.inc(exchange.bytes_out)
+        key = (operation, exchange.status)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        times = self._times.get(operation)
+        if times is None:
+            times = self._times[operation] = _Times()
+        times.counts[bisect.bisect_left(_BUCKETS_S, exchange.seconds)] += 1
+        times.sum_s += exchange.seconds
+        self._received_bytes += exchange.bytes_in
+        self._sent_bytes += exchange.bytes_out
         if not exchange.complete:
-            self._incomplete.inc()
+            self._incomplete += 1
         if _requests_log.isEnabledFor(logging.DEBUG):
             _log_request(exchange, operation)
 
+    def collect(self) -> Iterator[Metric]:
+        """Everything counted so far."""
+        requests = CounterMetricFamily(
+            "strongroom_requests", "Requests answered.", labels=("operation", "status")
+        )
+        for (operation, status), count in self._requests.items():
+            requests.add_metric((operation, str(status)), count)
+        seconds = HistogramMetricFamily(
+            "strongroom_request_seconds",
+            "From the request's head to the answer's last byte.",
+            labels=("operation",),
+        )
+        for operation, times in self._times.items():
+            seconds.add_metric((operation,), times.buckets(), times.sum_s)
+        yield requests
+        yield seconds
+        yield _counted("received_bytes", "Bytes of request bodies.", self._received_bytes)
+        yield _counted("sent_bytes", "Bytes of answers, heads included.", self._sent_bytes)
+        yield _counted("incomplete_answers", "Answers not sent whole.", self._incomplete)
+        yield _there("connections", "Connections open.", self._connections())
+        yield _there("waiters", "Records that requests wait for.", self._waiters())
+
     def exposition(self) -> tuple[bytes, str]:
-        """Everything counted so far, and its media type."""
+        """Everything counted so far as text, and its media type."""
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
 
-def _counter(registry: CollectorRegistry, name: str, what: str) -> Counter:
-    return Counter(f"strongroom_{name}", what, registry=registry)
+def _counted(name: str, what: str, count: int) -> Metric:
+    return CounterMetricFamily(f"strongroom_{name}", what, value=count)
+
+
+def _there(name: str, what: str, count: int) -> Metric:
+    return GaugeMetricFamily(f"strongroom_{name}", what, value=count)
 
 
 def _log_request(exchange: Exchange, operation: str) -> None:
