@@ -185,9 +185,9 @@ def _judge_origin(sas: Sas, peer_ip: str, tls: bool) -> None:
             AUTHORIZATION_PROTOCOL_MISMATCH,
             "The shared access signature permits HTTPS only (spr=https).",
         )
-    allowed = parse_addresses(sas.sip)
     if not sas.sip:
         return
+    allowed = parse_addresses(sas.sip)
     peer = _ipv4(peer_ip)
     if allowed is None or peer is None or not allowed[0] <= peer <= allowed[1]:
         row = AUTHORIZATION_SOURCE_IPMISMATCH

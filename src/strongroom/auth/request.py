@@ -68,6 +68,9 @@ class Service(enum.Enum):
     def __init__(self, name: str) -> None:
         self.letter = name[0]
 
+    # The default one is a call of Python, and each request looks up by it several times.
+    __hash__ = object.__hash__
+
 
 class Target(msgspec.Struct, frozen=True):
     """The resource that a request addresses, decoded.

@@ -42,6 +42,9 @@ class Resource(enum.Enum):
     ANY = "/{any}"
     """Whatever the URL names, and without credentials: preflight requests of browsers."""
 
+    # The default one is a call of Python, and each request is looked up by it.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class When:

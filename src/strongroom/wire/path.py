@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -21,6 +22,7 @@ from strongroom.errors import StorageError
 ROOT_CONTAINER: Final = "$root"
 SECONDARY: Final = "-secondary"
 BLOB_SUFFIXES: Final = ("blob.localhost",)
+_HOST_CHARS_MAX: Final = 260  # a name of 253, and a port
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -75,8 +77,13 @@ def parse(raw_path: str, host: str | None, suffixes: tuple[str, ...] = BLOB_SUFF
 
 def account_of_host(host: str | None, suffixes: tuple[str, ...]) -> str | None:
     """The label in front of one of the suffixes, in lower case; None for any other host."""
-    if not host:
+    if not host or len(host) > _HOST_CHARS_MAX:
         return None
+    return _account_of_host(host, suffixes)
+
+
+@lru_cache(maxsize=256)
+def _account_of_host(host: str, suffixes: tuple[str, ...]) -> str | None:
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
     label, _, domain = name.lower().rstrip(".").partition(".")
     return label if label and domain in suffixes else None
