@@ -110,7 +110,9 @@ def _head(response: Response, framing: str) -> bytes:
 
 def _status_line(response: Response) -> str:
     if response.reason is not None:
-        reason = "".join(c if c.isprintable() else " " for c in response.reason)
+        reason = response.reason
+        if not reason.isprintable():
+            reason = "".join(c if c.isprintable() else " " for c in reason)
         return f"HTTP/1.1 {response.status} {reason}\r\n"
     line = _status_lines.get(response.status)
     return f"HTTP/1.1 {response.status} Unknown\r\n" if line is None else line
