@@ -286,7 +286,8 @@ def _served_accounts(settings: Settings) -> ServedAccounts:
     if sources.must_exist and sources.file is not None and not sources.file.is_file():
         raise ConfigError(f"there is no accounts file {sources.file}")
     try:
-        return ServedAccounts(sources.fixed, sources.file, development_account(), admit)
+        soon = asyncio.get_running_loop().call_soon
+        return ServedAccounts(sources.fixed, sources.file, development_account(), admit, soon)
     except (AccountsError, OSError) as error:
         raise ConfigError(str(error)) from None
 

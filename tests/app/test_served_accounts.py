@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,18 @@ def test_a_file_is_seen_at_once_when_it_comes_and_when_it_changes(tmp_path: Path
         changed = Account("one", (bytes([key + 1]),))
         put(file, changed)
         assert accounts.get("one") == changed
+
+
+def test_one_look_serves_what_is_here_and_what_comes_later_looks_again(tmp_path: Path) -> None:
+    file, later = tmp_path / "a.json", list[Callable[[], None]]()
+    accounts = ServedAccounts((), file, DEVELOPMENT, admit_all, later.append)
+    assert accounts.get("one") is None
+    put(file, ONE)
+    assert accounts.get("one") is None
+    (look_again,) = later
+    look_again()
+    assert accounts.get("one") == ONE
+    assert len(later) == 2
 
 
 def test_fixed_accounts_stay_beside_those_of_the_file(tmp_path: Path) -> None:

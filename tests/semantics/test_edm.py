@@ -35,6 +35,8 @@ VALUES: list[tuple[object, str | None, str]] = [
     ("False", "Edm.Boolean", '"P":false'),
     ("7", "Edm.Int32", '"P":7'),
     (7, "Edm.Int64", '"P@odata.type":"Edm.Int64","P":"7"'),
+    ("0" * 9_000 + "7", "Edm.Int64", '"P@odata.type":"Edm.Int64","P":"7"'),
+    ("-" + "0" * 30, "Edm.Int32", '"P":0'),
     ("+07", "Edm.Int64", '"P@odata.type":"Edm.Int64","P":"7"'),
     ("-9223372036854775808", "Edm.Int64",
      '"P@odata.type":"Edm.Int64","P":"-9223372036854775808"'),
@@ -71,6 +73,10 @@ REFUSED: list[tuple[object, str | None]] = [
     ("2013-01-01T24:00:00Z", "Edm.DateTime"), ("0000-01-01", "Edm.DateTime"),
     (GUID[1:], "Edm.Guid"), (f"{{{GUID}}}", "Edm.Guid"), (GUID.replace("-", ""), "Edm.Guid"),
     ("A", "Edm.Binary"), ("AP8=\n", "Edm.Binary"), ("A-_=", "Edm.Binary"), (1, "Edm.Binary"),
+    ("\u0661", "Edm.Int32"), ("\uff11", "Edm.Int64"), ("1\u0661", "Edm.Double"),
+    ("1e\u0661", "Edm.Double"), ("\u0662013-08-09", "Edm.DateTime"),
+    ("2013-08-09T18:55:48+99:99", "Edm.DateTime"), ("2013-08-09T18:55:48+01:60", "Edm.DateTime"),
+    ("2013-08-09T18:55:48-14:01", "Edm.DateTime"), ("+-1", "Edm.Int32"), ("-", "Edm.Int32"),
     ("x", "Edm.Time"), ("x", "String"), ("x", ""),
 ]  # fmt: skip
 
@@ -91,6 +97,7 @@ MOMENTS = [
     ("2013-08-09T18:55:48.123456789Z", "2013-08-09T18:55:48.1234567Z"),
     ("2013-08-09T20:55:48+02:00", "2013-08-09T18:55:48.0000000Z"),
     ("2013-08-09T23:55:48-0530", "2013-08-10T05:25:48.0000000Z"),
+    ("2013-08-09T18:55:48+14:00", "2013-08-09T04:55:48.0000000Z"),
     ("1600-12-31T23:00:00-01:00", "1601-01-01T00:00:00.0000000Z"),
 ]
 

@@ -19,7 +19,7 @@ from tests.refusals import OK, outcome, refusal
 
 MOMENT = 635_000_000_000_000_000
 
-FORMATS = [
+FORMATS: list[tuple[str | None, str | None, object]] = [
     # Accept, $format, level or refusal
     (None, None, Metadata.MINIMAL),
     ("  ", None, Metadata.MINIMAL),
@@ -38,6 +38,19 @@ FORMATS = [
     ("application/json;odata=", None, "415 MediaTypeNotSupported"),
     ("text/html", None, "415 MediaTypeNotSupported"),
     (",", None, "415 MediaTypeNotSupported"),
+    ("application/json;odata=fullmetadata", "", Metadata.FULL),
+    ("application/atom+xml", " ", "415 AtomFormatNotSupported"),
+    ("application/json;odata=fullmetadata;q=0, */*", None, Metadata.MINIMAL),
+    (
+        "application/json;odata=nometadata;q=0.5, application/json;odata=fullmetadata;q=0.501",
+        None,
+        Metadata.FULL,
+    ),
+    ("application/json;odata=nometadata; Q=0.1, text/html", None, Metadata.NONE),
+    ("application/json;q=0", None, "415 MediaTypeNotSupported"),
+    ("application/json;odata=nometadata;q=0.000", None, "415 MediaTypeNotSupported"),
+    ("application/json;odata=nometadata;q=nan", None, Metadata.NONE),
+    ("application/json;odata=nometadata;q=", None, Metadata.NONE),
 ]
 
 
@@ -73,7 +86,8 @@ def test_an_entity_tag_is_its_timestamp() -> None:
 
 @pytest.mark.parametrize(
     "text", ["", "x", '"0x8D"', "W/\"datetime''\"", "W/\"datetime'x'\"", "W/\"datetime'2013'\"*",
-             "datetime'2013-08-09T18%3A55%3A48Z'", "W/\"datetime'" + "9" * 70 + "'\""],
+             "datetime'2013-08-09T18%3A55%3A48Z'", "W/\"datetime'\u0662\u0660\u0661\u0663-08-09'\"",
+             "W/\"datetime'" + "9" * 70 + "'\""],
 )  # fmt: skip
 def test_tags_that_no_entity_has(text: str) -> None:
     assert outcome(lambda: odata.read_match(text)) == "400 InvalidInput"

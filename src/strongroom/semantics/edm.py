@@ -32,11 +32,18 @@ _EARLIEST: Final = ticks_of(datetime(1601, 1, 1, tzinfo=UTC))
 _LATEST: Final = ticks_of(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)) + TICKS_PER_S - 1
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?"
-    r"(?:[Zz]|([+-])(\d\d):?(\d\d))?"
+    r"(?:[Zz]|([+-])(\d\d):?([0-5]\d))?",
+    re.ASCII,
 )
+# As far as a zone of the world may be away from UTC (ISO 8601 as XML Schema has it).
+_OFFSET_MAX_S: Final = 14 * 3600
 _GUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_INTEGER: Final = re.compile(r"[+-]?\d{1,20}")
-_DOUBLE: Final = re.compile(r"[+-]?(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,5})?")
+# Zeros in front are not counted: Python refuses to read thousands of them.
+_INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,20})")
+_DOUBLE: Final = re.compile(
+    r"[+-]?(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,5})?", re.ASCII
+)
+_HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf,
                    "-INF": -math.inf}  # fmt: skip
 
@@ -142,13 +149,18 @@ def _boolean(raw: object) -> bool:
 
 
 def _integer(raw: object, bounds: tuple[int, int], kind: EdmType) -> int:
-    if isinstance(raw, str) and _INTEGER.fullmatch(raw):
-        raw = int(raw)
-    if isinstance(raw, bool) or not isinstance(raw, int):
+    value = parse_integer(raw) if isinstance(raw, str) else raw
+    if isinstance(value, bool) or not isinstance(value, int):
         raise NotOfType(f"the value is no {kind.value}")
-    if not bounds[0] <= raw <= bounds[1]:
-        raise NotOfType(f"{raw} does not fit into {kind.value}")
-    return raw
+    if not bounds[0] <= value <= bounds[1]:
+        raise NotOfType(f"the value does not fit into {kind.value}")
+    return value
+
+
+def parse_integer(text: str) -> int | None:
+    """A whole number of decimal digits; None when it is none, or has more than any type holds."""
+    found = _INTEGER.fullmatch(text)
+    return None if found is None else int(found[1] + found[2])
 
 
 def _double(raw: object) -> float:
@@ -179,6 +191,13 @@ def _binary(text: str) -> bytes:
         raise NotOfType("a value of Edm.Binary is base64") from None
 
 
+def parse_hex(text: str) -> bytes:
+    """The bytes of a literal of a filter. Raises: NotOfType."""
+    if _HEX.fullmatch(text) is None:
+        raise NotOfType("a binary constant has two hexadecimal digits for each byte")
+    return bytes.fromhex(text)
+
+
 def parse_moment(text: str) -> int:
     """Ticks of an ISO 8601 time: seven digits count, more are cut; without a zone it is UTC.
 
@@ -194,6 +213,8 @@ def parse_moment(text: str) -> int:
     except ValueError as error:
         raise NotOfType(str(error)) from None
     offset_s = (int(off_hours or 0) * 60 + int(off_minutes or 0)) * 60
+    if offset_s > _OFFSET_MAX_S:
+        raise NotOfType("a time is at most 14 hours away from UTC")
     ticks = ticks_of(moment) + int((fraction or "0").ljust(7, "0")[:7])
     ticks += (offset_s if sign == "-" else -offset_s) * TICKS_PER_S
     if not _EARLIEST <= ticks <= _LATEST:

@@ -214,4 +214,6 @@ def properties_of(fragment: bytes) -> list[Property]:
 
 
 def _utf16_chars(text: str) -> int:
+    if text.isascii():
+        return len(text)
     return len(text) + sum(character > "\uffff" for character in text)

@@ -291,8 +291,11 @@ def _number(text: str) -> Literal | None:
     """An Int32 or Int64 (with or without its L) or a Double; None when it is none of them."""
     digits, suffix = (text[:-1], text[-1]) if text[-1].isalpha() else (text, "")
     if suffix in ("", "L", "l") and digits.lstrip("+-").isdigit():
-        value = int(digits) if len(digits) <= 20 else 2**64
-        return Literal(Family.NUMBER, value) if value in _INT64 else None
+        value = edm.parse_integer(digits)
+        # None is looked for in a range by going through it.
+        if value is None or value not in _INT64:
+            return None
+        return Literal(Family.NUMBER, value)
     number = float(digits)
     if suffix not in ("", "d", "D", "f", "F") or math.isinf(number):
         return None
@@ -303,7 +306,7 @@ def _typed(prefix: str, text: str) -> Literal | None:
     """`datetime'...'` and the like; None when it is no value of that type."""
     try:
         if prefix in ("X", "x", "binary"):
-            return Literal(Family.BINARY, bytes.fromhex(text)) if " " not in text else None
+            return Literal(Family.BINARY, edm.parse_hex(text))
         if prefix == "datetime":
             return Literal(Family.DATETIME, edm.parse_moment(text))
         if prefix == "guid":

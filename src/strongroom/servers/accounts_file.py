@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 Edit = Callable[[tuple[Account, ...]], tuple[Account, ...]]
 Admit = Callable[[tuple[Account, ...]], None]
+Soon = Callable[[Callable[[], None]], object]
 _Seen = tuple[int, int, int, int]
 
 
@@ -78,7 +79,7 @@ def _write(path: Path, text: bytes) -> None:
 
 
 class ServedAccounts:
-    """The accounts as they are now: `get` looks whether the file has changed, with one `stat`.
+    """The accounts as they are now: `get` looks whether the file has changed, by a `stat`.
 
     A file that cannot be read, breaks a rule, or disappears is logged once and changes nothing:
     the accounts of its last good state are served on.
@@ -88,6 +89,8 @@ class ServedAccounts:
         file: the accounts file; it need not exist.
         fallback: served as long as there is no other account.
         admit: raises AccountsError for accounts that may not be served.
+        soon: calls a function before what arrives from now on is handled (a loop's `call_soon`):
+            one look then serves all the requests that are here. None: each `get` looks.
 
     Raises: OSError, AccountsError: the file is there and cannot be used.
     """
@@ -98,11 +101,14 @@ class ServedAccounts:
         file: Path | None,
         fallback: Account | None,
         admit: Admit,
+        soon: Soon | None = None,
     ) -> None:
         self._fixed = {account.name: account for account in fixed}
         self._file = file
         self._path = "" if file is None else os.fspath(file)
         self._admit = admit
+        self._soon = soon
+        self._looked = False
         self._seen: _Seen | None = None
         self._found: dict[str, Account] = dict(self._fixed)
         if file is not None:
@@ -115,9 +121,15 @@ class ServedAccounts:
 
     def get(self, name: str) -> Account | None:
         """The account called `name`, or None."""
-        if self._file is not None:
+        if self._file is not None and not self._looked:
             self._look(self._file)
+            if self._soon is not None:
+                self._looked = True
+                self._soon(self._look_again)
         return self._found.get(name)
+
+    def _look_again(self) -> None:
+        self._looked = False
 
     def all(self) -> tuple[Account, ...]:
         """Every account, as it was last seen."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -24,6 +25,7 @@ ANY: Final = "*"
 _JSON: Final = "application/json"
 _ATOM: Final = ("application/atom+xml", "application/xml", "text/xml")
 _TAG: Final = re.compile(r"W/\"datetime'([^']{1,64})'\"")
+_QUALITY: Final = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 
 class Metadata(enum.Enum):
@@ -42,29 +44,43 @@ class Metadata(enum.Enum):
 _WORDS: Final = {level.value: level for level in Metadata}
 
 
+@lru_cache(maxsize=128)
 def negotiate(accept: str | None, asked_format: str | None) -> Metadata:
     """The level of metadata that a request asks for.
 
     Arguments:
-        accept: the Accept header; without one, or with `*/*`, metadata is minimal.
-        asked_format: `$format`, which goes before Accept.
+        accept: the Accept header; without one, or with `*/*`, metadata is minimal. What it likes
+            best counts, by `q` and then by order; `q=0` is what it does not want.
+        asked_format: `$format`, which goes before Accept; empty is none.
 
     Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
         MediaTypeNotSupported.
     """
-    given = accept if asked_format is None else asked_format
+    given = asked_format if asked_format is not None and asked_format.strip() else accept
     if given is None or not given.strip():
         return Metadata.MINIMAL
+    wanted = sorted(given.split(","), key=_quality, reverse=True)
     refusal: StorageError | None = None
-    for one in given.split(","):
+    for one in wanted:
+        if not _quality(one):
+            break
         try:
             return _level(one)
         except StorageError as error:
             refusal = refusal or error
-    assert refusal is not None
-    raise refusal
+    raise refusal or StorageError(table_errors.MEDIA_TYPE_NOT_SUPPORTED)
 
 
+def _quality(media_range: str) -> float:
+    """The weight of a range; one that cannot be read is 1, as if there were none."""
+    for parameter in media_range.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "q" and _QUALITY.fullmatch(value.strip()):
+            return float(value.strip())
+    return 1.0
+
+
+@lru_cache(maxsize=128)
 def _level(media_range: str) -> Metadata:
     media_type, *parameters = (part.strip().lower() for part in media_range.split(";"))
     if media_type in ("*/*", "application/*"):

@@ -172,4 +172,6 @@ def entity_link(table: str, partition_key: str, row_key: str) -> str:
 
 
 def _url_key(key: str) -> str:
+    if key.isascii() and key.isalnum():
+        return f"'{key}'"
     return quote(quoted(key), safe="'!~*()")

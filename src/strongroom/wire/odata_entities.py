@@ -74,20 +74,21 @@ class _Object(list[tuple[str, object]]):
     """A JSON object as its members, so that those that come twice are seen."""
 
 
+def _no_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=_no_constant)
+
+
 def _members(body: bytes) -> _Object:
     try:
-        found = json.loads(
-            body.decode("utf-8-sig"), object_pairs_hook=_Object, parse_constant=_no_constant
-        )
+        found = _DECODER.decode(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         raise _invalid("The body is not a JSON document.") from None
     if not isinstance(found, _Object):
         raise _invalid("The body is not a JSON object.")
     return found
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(name)
 
 
 def _invalid(reason: str) -> StorageError:
