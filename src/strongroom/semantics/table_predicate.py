@@ -19,6 +19,7 @@ import base64
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -53,8 +54,16 @@ class Candidate(NamedTuple):
     fragment: bytes
 
 
-Test = Callable[[Any, Candidate], bool]
-"""test(the decoded properties, the entity) -> does it hold."""
+class _Page(NamedTuple):
+    """Entities, and the properties of each that the filter names."""
+
+    candidates: Sequence[Candidate]
+    named: Sequence[Any]
+
+
+Test = Callable[[_Page], list[bool]]
+"""test(entities) -> of each, whether it holds. A comparison runs over its column at a time, so that
+no call of Python is made for a single entity where all of them have the type that is asked for."""
 
 _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.EQ: operator.eq,
@@ -65,6 +74,7 @@ _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.LE: operator.le,
 }
 _SYSTEM: Final = frozenset({PARTITION_KEY, ROW_KEY, TIMESTAMP})
+_PLAIN_NUMBERS: Final[frozenset[type]] = frozenset({int, float})
 _INT64: Final = EdmType.INT64.value
 _DOUBLE: Final = EdmType.DOUBLE.value
 
@@ -83,12 +93,11 @@ class Predicate:
 
     def select(self, candidates: Sequence[Candidate]) -> list[bool]:
         """Which of the entities match, in their order."""
-        test = self._test
         if not self._names or not candidates:
-            return [test(None, candidate) for candidate in candidates]
+            return self._test(_Page(candidates, ()))
         document = b"},{".join([candidate.fragment for candidate in candidates])
         decoded = _decoder(self._names).decode(b"[{" + document + b"}]")
-        return list(map(test, decoded, candidates))
+        return self._test(_Page(candidates, decoded))
 
 
 @lru_cache(maxsize=256)
@@ -106,7 +115,7 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
 def _compiled(expression: Expression, places: dict[str, int]) -> Test:
     if isinstance(expression, Not):
         part = _compiled(expression.part, places)
-        return lambda named, candidate: not part(named, candidate)
+        return lambda page: list(map(operator.not_, part(page)))
     if isinstance(expression, Both | Either):
         return _joined(expression, [_compiled(part, places) for part in expression.parts])
     if isinstance(expression, Flag):
@@ -117,34 +126,39 @@ def _compiled(expression: Expression, places: dict[str, int]) -> Test:
 
 
 def _joined(expression: Both | Either, parts: list[Test]) -> Test:
-    if len(parts) == 2:
-        first, second = parts
-        if isinstance(expression, Both):
-            return lambda named, candidate: first(named, candidate) and second(named, candidate)
-        return lambda named, candidate: first(named, candidate) or second(named, candidate)
-    if isinstance(expression, Both):
-        return lambda named, candidate: all(part(named, candidate) for part in parts)
-    return lambda named, candidate: any(part(named, candidate) for part in parts)
+    join = operator.and_ if isinstance(expression, Both) else operator.or_
+
+    def test(page: _Page) -> list[bool]:
+        found = parts[0](page)
+        for part in parts[1:]:
+            found = list(map(join, found, part(page)))
+        return found
+
+    return test
 
 
-def _never(_named: Any, _candidate: Candidate) -> bool:
-    return False
+def _never(page: _Page) -> list[bool]:
+    return [False] * len(page.candidates)
+
+
+_COLUMNS: Final = {
+    PARTITION_KEY: operator.itemgetter(0),
+    ROW_KEY: operator.itemgetter(1),
+    TIMESTAMP: operator.itemgetter(2),
+}
 
 
 def _system_test(comparison: Comparison) -> Test:
     """A key as its bytes, Timestamp as ticks; what has another type never matches."""
     compare, literal = _OPERATIONS[comparison.operator], comparison.literal
-    value: Any = literal.value
-    if comparison.name == TIMESTAMP:
-        if literal.family is not Family.DATETIME:
-            return _never
-        return lambda _, candidate: compare(candidate.timestamp, value)
-    if literal.family is not Family.STRING:
+    family = Family.DATETIME if comparison.name == TIMESTAMP else Family.STRING
+    if literal.family is not family:
         return _never
-    value = value.encode("utf-8", "surrogatepass")
-    if comparison.name == PARTITION_KEY:
-        return lambda _, candidate: compare(candidate.partition_key, value)
-    return lambda _, candidate: compare(candidate.row_key, value)
+    value: Any = literal.value
+    if family is Family.STRING:
+        value = value.encode("utf-8", "surrogatepass")
+    column = _COLUMNS[comparison.name]
+    return lambda page: list(map(compare, map(column, page.candidates), repeat(value)))
 
 
 def _property_test(comparison: Comparison, at: int) -> Test:
@@ -156,9 +170,15 @@ def _property_test(comparison: Comparison, at: int) -> Test:
         return _binary_test(compare, literal.value, value_of, type_of)
     wanted, kind, value = _STORED[literal.family](literal.value)
 
-    def test(named: Any, _: Candidate) -> bool:
-        found = value_of(named)
-        return type(found) is kind and type_of(named) == wanted and compare(found, value)
+    def test(page: _Page) -> list[bool]:
+        found = list(map(value_of, page.named))
+        kinds = list(map(type_of, page.named))
+        if set(map(type, found)) == {kind} and set(kinds) == {wanted}:
+            return list(map(compare, found, repeat(value)))
+        return [
+            type(one) is kind and annotated == wanted and compare(one, value)
+            for one, annotated in zip(found, kinds, strict=True)
+        ]
 
     return test
 
@@ -173,35 +193,33 @@ _STORED: Final[dict[Family, Callable[[Any], tuple[str | None, type, Any]]]] = {
 }
 
 _Get = Callable[[Any], Any]
+_Compare = Callable[[Any, Any], bool]
 
 
-def _number_test(
-    compare: Callable[[Any, Any], bool], value: Any, value_of: _Get, type_of: _Get
-) -> Test:
-    def test(named: Any, _: Candidate) -> bool:
-        found = value_of(named)
+def _number_test(compare: _Compare, value: Any, value_of: _Get, type_of: _Get) -> Test:
+    def holds(found: Any, annotated: str | None) -> bool:
         kind = type(found)
         if kind is int or kind is float:
             return compare(found, value)
         if kind is not str:
             return False
-        annotated = type_of(named)
         if annotated == _INT64:
             return compare(int(found), value)
         return annotated == _DOUBLE and compare(float(found), value)
 
+    def test(page: _Page) -> list[bool]:
+        found = list(map(value_of, page.named))
+        if set(map(type, found)) <= _PLAIN_NUMBERS:
+            return list(map(compare, found, repeat(value)))
+        return list(map(holds, found, map(type_of, page.named)))
+
     return test
 
 
-def _binary_test(
-    compare: Callable[[Any, Any], bool], value: Any, value_of: _Get, type_of: _Get
-) -> Test:
-    wanted = EdmType.BINARY.value
-
-    def test(named: Any, _: Candidate) -> bool:
-        found = value_of(named)
-        if type(found) is not str or type_of(named) != wanted:
+def _binary_test(compare: _Compare, value: Any, value_of: _Get, type_of: _Get) -> Test:
+    def holds(found: Any, annotated: str | None) -> bool:
+        if type(found) is not str or annotated != EdmType.BINARY.value:
             return False
         return compare(base64.b64decode(found), value)
 
-    return test
+    return lambda page: list(map(holds, map(value_of, page.named), map(type_of, page.named)))
