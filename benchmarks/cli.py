@@ -15,10 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from benchmarks import disk, growth
+from benchmarks import coordination, disk, growth
 from benchmarks.comparison import throughput
 from benchmarks.endpoint import UnexpectedAnswer
 from benchmarks.engine import EngineFailed
+from benchmarks.etcd import ETCD, EtcdFailed, etcd_version
 from benchmarks.results import Results, Row, cells
 from benchmarks.sampling import machine
 from benchmarks.servers import (
@@ -33,7 +34,9 @@ from benchmarks.servers import (
 from benchmarks.table_workloads import QUEUES, TABLES
 from benchmarks.workloads import WORKLOADS
 
-PARTS: Final = ("tables", "queues", "throughput", "listing", "restart", "scale", "memory")
+PARTS: Final = (
+    "coordination", "tables", "queues", "throughput", "listing", "restart", "scale", "memory",
+)  # fmt: skip
 _RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -102,9 +105,18 @@ class Run:
 
     def rows(self) -> Iterator[Row]:
         """Everything that was asked for, row by row."""
+        yield from self._coordination()
         yield from self._entities_and_messages()
         yield from self._comparison()
         yield from self._growth()
+
+    def _coordination(self) -> Iterator[Row]:
+        """The toolkit, on a Strongroom of its own; etcd, not Azurite, is beside it."""
+        if "coordination" in self.parts and STRONGROOM in self.names:
+            server = self.server(STRONGROOM, "coordination")
+            scope = coordination.Scope(self.scope.slice_s, self.scope.turns)
+            yield from coordination.rows(server, self.folder, scope)
+            server.discard()
 
     def _comparison(self) -> Iterator[Row]:
         if not {"throughput", "listing", "restart"} & set(self.parts):
@@ -169,16 +181,17 @@ def main() -> int:
     began = time.monotonic()
     try:
         with _folder(asked.folder) as folder, ExitStack() as stack:
-            versions = {name: _version(name) for name in names}
+            parts = tuple(asked.parts.split(","))
+            versions = _versions(names, parts)
             counts = tuple(int(count) for count in asked.connections.split(","))
-            run = Run(scope, tuple(asked.parts.split(",")), counts, names, folder, stack)
+            run = Run(scope, parts, counts, names, folder, stack)
             facts = machine(folder)
             syncs, appended = disk.syncs_per_s(folder, 1.0), disk.append_and_sync_mb_s(folder, 1.0)
             rows = []
             for one in run.rows():
                 rows.append(one)
                 print(" | ".join(cell for cell in cells(one) if cell), file=sys.stderr, flush=True)
-    except (EngineFailed, ServerFailed, UnexpectedAnswer) as error:
+    except (EngineFailed, EtcdFailed, ServerFailed, UnexpectedAnswer) as error:
         print(f"stopped: {error}", file=sys.stderr)
         return 1
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -201,6 +214,14 @@ def _folder(given: Path | None) -> Iterator[Path]:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _versions(names: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str]:
+    """What takes part, and in which version."""
+    others = set(parts) - {"coordination"}
+    found = {name: _version(name) for name in names if others or name == STRONGROOM}
+    etcd = etcd_version() if "coordination" in parts else None
+    return found if etcd is None else {**found, ETCD: etcd}
 
 
 def _version(name: str) -> str:

@@ -38,7 +38,9 @@ def listing(servers: Sequence[Server], blobs: int, slice_s: float, turns: int) -
     for _ in range(turns):
         for server in servers:
             with server.awake():
-                one = measure(server, _page(server.endpoint, slice_s), lambda report: 0.0)
+                one = measure(
+                    server, server.endpoint, _page(server.endpoint, slice_s), lambda report: 0.0
+                )
             found.setdefault(server.name, []).append(one)
     ours, theirs = (found.get(name, []) for name in (STRONGROOM, AZURITE))
     a, b = (median(slices, lambda one: one.p50_ms) for slices in (ours, theirs))
@@ -93,7 +95,9 @@ def scale(few: Server, many: Server, blobs: int, slice_s: float, turns: int) -> 
                 steps = (make(server.endpoint),)
                 load = Load(steps, 1, slice_s, slice_s / 4, modulo=min(count, _BATCH))
                 with server.awake():
-                    slices.append(measure(server, load, lambda report: report.steps[0].count))
+                    slices.append(
+                        measure(server, server.endpoint, load, lambda report: report.steps[0].count)
+                    )
         yield _scale_row(few.name, name, blobs, found)
 
 

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from benchmarks.sampling import Machine
+from benchmarks.servers import AZURITE
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -51,6 +52,14 @@ TARGETS: Final = {
     ("PUT, many blobs : few", 1): Target(1.3, at_least=False, of_ratio=True),
     ("restart", 0): Target(1.0, at_least=False, of_ratio=False),
     ("peak memory", 0): Target(120, at_least=False, of_ratio=False),
+    ("lock cycle in memory", 1): Target(20_000, at_least=True, of_ratio=False),
+    ("lock cycle in memory, asyncio", 1): Target(20_000, at_least=True, of_ratio=False),
+    ("lock cycle", 1): ratio_at_least(1),
+    ("fair lock, max : min share", 16): Target(1.2, at_least=False, of_ratio=False),
+    ("ids, take(1000)", 1): Target(1_000_000, at_least=True, of_ratio=False),
+    ("gate, open to let through", 50): Target(50, at_least=False, of_ratio=False),
+    ("gate, 10 % of hints lost: stranded", 50): Target(0, at_least=False, of_ratio=False),
+    ("idle waiter", 16): Target(0.2, at_least=False, of_ratio=False),
 }
 UPLOAD_SHARE_OF_DISK: Final = 0.8  # of raw append and sync, in place of the ratio
 
@@ -61,23 +70,26 @@ class Row(msgspec.Struct, frozen=True):
     Arguments:
         measure, connections: what was measured; 0 connections where it has none.
         unit: of the two values.
-        strongroom, azurite: medians over the turns; None if not measured.
+        strongroom: the median over the turns; None if not measured.
+        beside: the same of the server beside it.
         ratio: how many times better Strongroom is; for "many : few" how many times dearer.
         reached: whether the target is; None without one.
-        slices: every single value, in order of the turns: Strongroom's, Azurite's.
+        slices: every single value, in order of the turns: Strongroom's, the other one's.
         note: what else to know.
+        other: which server it is beside.
     """
 
     measure: str
     connections: int
     unit: str
     strongroom: float | None
-    azurite: float | None
+    beside: float | None
     ratio: float | None
     target: str
     reached: bool | None
     slices: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     note: str = ""
+    other: str = AZURITE
 
 
 def row(
@@ -85,17 +97,20 @@ def row(
     connections: int,
     unit: str,
     strongroom: float | None,
-    azurite: float | None,
+    beside: float | None,
     *,
     ratio: float | None = None,
     slices: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
     note: str = "",
+    other: str = AZURITE,
 ) -> Row:
     """A row with its target from the table."""
     target = TARGETS.get((measure, connections))
     reached = target.reached(strongroom, ratio) if target and strongroom is not None else None
     text = str(target) if target else ""
-    return Row(measure, connections, unit, strongroom, azurite, ratio, text, reached, slices, note)
+    return Row(
+        measure, connections, unit, strongroom, beside, ratio, text, reached, slices, note, other
+    )
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -138,7 +153,7 @@ class Results(msgspec.Struct, frozen=True):
 
 
 _HEADINGS: Final = (
-    "measure", "conns", "Strongroom", "Azurite", "unit", "ratio", "target", "reached",
+    "measure", "conns", "Strongroom", "beside it", "unit", "ratio", "target", "reached",
 )  # fmt: skip
 
 
@@ -147,7 +162,8 @@ def cells(one: Row) -> tuple[str, ...]:
     reached = {True: "yes", False: "NO", None: ""}[one.reached]
     ratio = "" if one.ratio is None else f"{one.ratio:.2f}x"
     connections = str(one.connections or "")
-    values = (number(one.strongroom), number(one.azurite))
+    beside = number(one.beside) if one.beside is None else f"{number(one.beside)} {one.other}"
+    values = (number(one.strongroom), beside)
     return (one.measure, connections, *values, one.unit, ratio, one.target, reached)
 
 

@@ -81,6 +81,8 @@ ENTITY_BODY_BYTES_MAX: Final = 4 * MIB
 BATCH_BODY_BYTES_MAX: Final = 4 * MIB
 BATCH_OPERATIONS_MAX: Final = 100
 TABLE_RESULTS_MAX: Final = 1000
+# About how much a page of entities holds.
+TABLE_PAGE_BYTES_MAX: Final = 4 * MIB
 # Up to this much to sign, every combination of what clients do otherwise is tried.
 SIGNED_CHARS_COMBINED_MAX: Final = 16 * KIB
 # HTTP server.

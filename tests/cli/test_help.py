@@ -22,8 +22,22 @@ COMMANDS = [
     ["backup"],
     ["restore"],
     ["doctor"],
+    ["lock"],
+    ["elect"],
+    ["sem"],
+    ["rwlock"],
+    ["barrier"],
+    ["members"],
+    ["ids"],
+    ["gate"],
+    ["locks"],
+    ["locks", "list"],
+    ["locks", "show"],
+    ["locks", "break"],
+    ["check-store"],
+    ["sim"],
 ]
-WITH_EXAMPLES = ["serve", "account", "backup", "restore", "doctor"]
+WITH_EXAMPLES = [command[0] for command in COMMANDS if len(command) == 1]
 
 
 def test_the_version_is_shown() -> None:
@@ -35,6 +49,19 @@ def test_every_command_explains_itself(command: list[str]) -> None:
     ran = strongroom(*command, "--help")
     assert ran.code == 0
     assert f"strongroom {' '.join(command)}" in ran.out
+
+
+@pytest.mark.parametrize("verb", ["list", "watch", "join"])
+def test_every_verb_of_members_explains_itself(verb: str) -> None:
+    ran = strongroom("members", "workers", verb, "--help")
+    assert ran.code == 0 and "--store" in ran.out
+
+
+@pytest.mark.parametrize("command", ["lock", "elect", "sem", "rwlock", "barrier"])
+def test_commands_that_wait_name_their_exit_codes_and_their_store(command: str) -> None:
+    out = strongroom(command, "--help").out
+    for word in ("--store", "--ttl", "--wait", "--quiet", "--verbose", "75", "76", "69"):
+        assert re.search(rf"{word}\b", out), word
 
 
 @pytest.mark.parametrize("command", WITH_EXAMPLES)

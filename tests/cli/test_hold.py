@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,22 +12,8 @@ import pytest
 from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
 from strongroom.testing import Server
+from tests.cli.beats import await_beats, await_file, beating, boot_s, last_beat_s, started
 from tests.cli.command import TIMEOUT_S, strongroom
-
-# Writes the boot clock into a file again and again, and so does a child of its own that ignores
-# SIGTERM: what is left of them can be seen.
-BEATS = """
-import os, signal, subprocess, sys, time
-from pathlib import Path
-name = sys.argv[1]
-if len(sys.argv) == 2:
-    subprocess.Popen([sys.executable, sys.argv[0], name + ".child", "child"])
-else:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-while True:
-    Path(name).write_text(repr(time.clock_gettime(time.CLOCK_BOOTTIME)))
-    time.sleep(0.01)
-"""
 
 
 @pytest.fixture
@@ -39,40 +23,7 @@ def store(tmp_path: Path) -> str:
 
 @pytest.fixture
 def beats(tmp_path: Path) -> tuple[list[str], Path]:
-    """A command that beats, and the file of its beats (its child's has `.child` behind)."""
-    script, file = tmp_path / "beats.py", tmp_path / "beat"
-    script.write_text(BEATS)
-    return [sys.executable, str(script), str(file)], file
-
-
-def boot_s() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def started(store: str, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "strongroom", *arguments[:2], "--store", store, *arguments[2:]],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def await_beats(file: Path) -> None:
-    child = Path(f"{file}.child")
-    deadline = time.monotonic() + TIMEOUT_S
-    while not (file.exists() and child.exists() and child.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def last_beat_s(file: Path) -> float:
-    """The last beat of both; fails when they still beat."""
-    for name in (file, Path(f"{file}.child")):
-        before = name.read_text()
-        time.sleep(0.1)
-        assert name.read_text() == before, "the command is alive"
-    return max(float(name.read_text() or 0) for name in (file, Path(f"{file}.child")))
+    return beating(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["lock", "elect"])
@@ -111,9 +62,9 @@ def test_one_that_is_held_is_not_to_be_had(store: str) -> None:
             ran = strongroom("lock", "a", "--store", store, *flags, "--", "true")
             assert ran.code == Exit.NOT_ACQUIRED
             assert "somebody" in ran.err
-        waiting = started(store, "lock", "a", "--wait", "20", "--", "true")
+        waiting = started(store, "lock", "a", "--wait", "20", "--verbose", "--", "true")
         assert waiting.stderr is not None
-        assert b"held by somebody" in waiting.stderr.readline()
+        assert b"held by somebody since 2" in waiting.stderr.readline()
     waiting.communicate(timeout=TIMEOUT_S)
     assert waiting.returncode == 0
 
@@ -196,10 +147,7 @@ def test_signals_are_passed_on(store: str) -> None:
     script = "trap 'exit 9' TERM; touch $0; while :; do sleep 0.05; done"
     ready = Path(store.removeprefix("file://").split("?")[0]).with_name("ready")
     process = started(store, "lock", "a", "--", "sh", "-c", script, str(ready))
-    deadline = time.monotonic() + TIMEOUT_S
-    while not ready.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    await_file(ready)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 9

@@ -142,3 +142,18 @@ def test_a_history_that_is_wrong_is_refused(wrong: list[tuple[Hashable, Hashable
     for call, result in [(PutMessage(), "put"), *wrong]:
         history.end("client", history.begin(), {"m": (call, result)})
     assert not check(history.operations(), MessageModel()).linearizable
+
+
+def test_time_passes_for_messages_that_nobody_has_been_told_of_yet() -> None:
+    """The recorder: the answers of Put and Get come after the clock was moved."""
+    history = QueueHistory()
+    putting, getting, moving = history.begin(), history.begin(), history.begin()
+    history.time_passed("clock", moving)
+    history.end("client", putting, {"m": (PutMessage(), "put")})
+    history.end("client", getting, {"m": (GetMessage(), Got("a", 1))})
+    again = history.begin()
+    history.end("client", again, {"m": (GetMessage(), Got("b", 2))})
+    assert check(history.operations(), MessageModel()).linearizable
+    third = history.begin()
+    history.end("client", third, {"m": (GetMessage(), Got("c", 3))})
+    assert not check(history.operations(), MessageModel()).linearizable

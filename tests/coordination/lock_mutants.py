@@ -18,6 +18,7 @@ from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import HELD, Hold
 from strongroom.coordination.recipes.lock_core import Acquisition
 from strongroom.coordination.recipes.lock_keeper import LockKeeper
+from strongroom.coordination.recipes.lock_state import Look
 from strongroom.coordination.records import LockRecord, Waiter, encode_lock
 from strongroom.coordination.simulation.lock_scenario import VARIANTS, Report, Variant, run_locks
 
@@ -74,7 +75,7 @@ def _same_fence(self: Acquisition, fence: int, queue: tuple[Waiter, ...]) -> Loc
     return replace(_mine(self, fence, queue), fence=max(1, fence))
 
 
-def _unknown_is_success(self: Acquisition, look: Any, step: Any) -> Steps[Hold | None]:
+def _unknown_is_success(self: Acquisition, look: Any, step: Any) -> Steps[Hold | Look | None]:
     """A write whose answer was lost is taken for done."""
     hold = yield from _write(self, look, step)
     if hold is None and step.takes and self._unsure:

@@ -1,21 +1,15 @@
 """The S3 store keeps the stores' contract, against moto's server on loopback.
 
-moto looks and then writes without a lock in between, which a race can see: its writes are put
-behind one lock here, which is what S3 itself promises. A test shows that the store's own part, one
-winner among 32, rests on the conditions that are sent.
+A test shows that the store's own part, one winner among 32, rests on the conditions that are sent.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from strongroom.coordination import (
     Client,
@@ -35,55 +29,18 @@ from strongroom.coordination.stores.s3_http import (
 )
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, fresh_key
-
-KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing-secret"}
-Application = Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]
-
-
-class OneWriteAtATime:
-    """A WSGI application whose writes are atomic; `spoil` may change what is answered."""
-
-    def __init__(self, application: Application) -> None:
-        self._application = application
-        self._lock = threading.Lock()
-        self.requests: list[tuple[str, str]] = []
-        self.lose_next = 0
-
-    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        method = environ["REQUEST_METHOD"]
-        self.requests.append((method, environ["PATH_INFO"]))
-        if method not in ("PUT", "DELETE"):
-            return self._application(environ, start)
-        with self._lock:
-            answer = list(self._application(environ, start))
-            if self.lose_next:
-                self.lose_next -= 1
-                start("503 Slow Down", [("Content-Length", "0")])
-                return [b""]
-            return answer
-
-
-class _Quiet(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log(self, *_: Any) -> None:
-        """Say nothing."""
+from tests.coordination.s3_server import KEYS, OneWriteAtATime, moto, serving
 
 
 @pytest.fixture(scope="module")
 def application() -> OneWriteAtATime:
-    return OneWriteAtATime(DomainDispatcherApplication(create_backend_app))
+    return moto()
 
 
 @pytest.fixture(scope="module")
 def endpoint(application: OneWriteAtATime) -> Iterator[str]:
-    server = make_server(HOST, free_port(), application, threaded=True, request_handler=_Quiet)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://{HOST}:{server.port}"
-    server.shutdown()
-    thread.join(10)
-    server.server_close()
+    with serving(application) as url:
+        yield url
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ STATUSES = {
 
 
 SAID = {
+    # Given no etcd, it tells how to start one; with one it runs in tests/interop.
+    "etcd_practicum.py": r"Which etcd\?.*\n\n  etcd --enable-v2=true .*\n  python examples/.*\n",
     "order_numbers.py": r"\d+ orders, no number twice; the highest is \d+\n",
     "release_the_hounds.py": r"50 nodes released, .*\n5 late nodes found it open\n",
     "scheduler.py": r"the (\w+) scheduler leads, fence 1; it is killed\n"

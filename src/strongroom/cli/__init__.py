@@ -11,7 +11,18 @@ from typing import Annotated
 import typer
 
 from strongroom import __version__
-from strongroom.cli import account, backup, coordinate, doctor, hold, serve
+from strongroom.cli import (
+    account,
+    backup,
+    coordinate,
+    doctor,
+    lock,
+    locks,
+    members,
+    serve,
+    sim,
+    slots,
+)
 from strongroom.cli.exits import EXIT_CODES_HELP
 
 _HELP = f"""
@@ -44,12 +55,17 @@ app.add_typer(account.app, name="account")
 app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
 app.command("restore", help=backup.RESTORE_HELP)(backup.restore)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
-app.command("lock", help=hold.LOCK_HELP)(hold.lock)
-app.command("elect", help=hold.ELECT_HELP)(hold.elect)
+app.command("lock", help=lock.LOCK_HELP)(lock.lock)
+app.command("elect", help=lock.ELECT_HELP)(lock.elect)
+app.command("sem", help=slots.SEM_HELP)(slots.sem)
+app.command("rwlock", help=slots.RWLOCK_HELP)(slots.rwlock)
+app.command("barrier", help=slots.BARRIER_HELP)(slots.barrier)
+app.add_typer(members.members_app, name="members")
 app.add_typer(coordinate.ids_app, name="ids")
 app.add_typer(coordinate.gate_app, name="gate")
-app.add_typer(coordinate.locks_app, name="locks")
+app.add_typer(locks.locks_app, name="locks")
 app.command("check-store", help=coordinate.CHECK_HELP)(coordinate.check_store)
+app.command("sim", help=sim.HELP)(sim.sim)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""`strongroom ids`, `gate`, `locks`, `check-store`: the toolkit's recipes for the terminal.
+"""`strongroom ids`, `gate`, `check-store`: the toolkit's recipes for the terminal.
 
 Lives here: flags, and what is shown. Must not live here: the recipes (coordination/).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,8 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
 
 if TYPE_CHECKING:
+    from strongroom.coordination.hints import Hints
     from strongroom.coordination.recipes.gate_core import GateView
-    from strongroom.coordination.recipes.lock_state import LockView
 
 _IDS_HELP = """
 Ids that nobody else gets.
@@ -34,25 +34,23 @@ Examples
 
   strongroom gate go-live wait --timeout 600 && ./start
   strongroom gate go-live open --payload '{"version": 7}'
+  strongroom gate go-live wait --hints nats://app:secret@bus:4222
   strongroom gate go-live rearm
   strongroom gate go-live show
 """
-_LOCKS_HELP = """
-Who holds what: locks and elections, from outside.
-
-Examples
-
-  strongroom locks list
-  strongroom locks show invoices
-  strongroom locks break invoices
-"""
 _NAME = typer.Argument(help="Any text.")
 Name = Annotated[str, _NAME]
-Kind = Annotated[str, typer.Option(help="lock or election.")]
+_HINTS = typer.Option(
+    "--hints",
+    envvar="STRONGROOM_HINTS",
+    show_envvar=True,
+    help="A message bus beside the store, which the opening is multicast on: nats://..., "
+    "amqp://..., redis://..., postgres://..., etcd://..., servicebus://...",
+)
+HintsUrl = Annotated[str | None, _HINTS]
 
 ids_app = typer.Typer(help=_IDS_HELP, no_args_is_help=True, rich_markup_mode="rich")
 gate_app = typer.Typer(help=_GATE_HELP, no_args_is_help=True, rich_markup_mode="rich")
-locks_app = typer.Typer(help=_LOCKS_HELP, no_args_is_help=True, rich_markup_mode="rich")
 
 
 @ids_app.callback()
@@ -86,11 +84,12 @@ def wait(
     context: typer.Context,
     timeout: Annotated[float | None, typer.Option(help="Seconds; exit code 75 then.")] = None,
     generation: Annotated[int | None, typer.Option(help="Of the gate; default: today's.")] = None,
+    hints: HintsUrl = None,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Wait until it is open; prints the payload, if there is one, as JSON."""
     with client_of(store) as client:
-        payload = client.gate(context.obj).wait(timeout, generation)
+        payload = client.gate(context.obj, _hints(hints)).wait(timeout, generation)
     if payload is not None:
         print_json(payload)
 
@@ -99,6 +98,7 @@ def wait(
 def open_(
     context: typer.Context,
     payload: Annotated[str | None, typer.Option(help="JSON that the waiting nodes get.")] = None,
+    hints: HintsUrl = None,
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
@@ -108,7 +108,14 @@ def open_(
     except ValueError as error:
         fail(Exit.USAGE, f"--payload is no JSON: {error}")
     with client_of(store) as client:
-        _show_gate(context.obj, client.gate(context.obj).open(given), as_json)
+        _show_gate(context.obj, client.gate(context.obj, _hints(hints)).open(given), as_json)
+
+
+def _hints(url: str | None) -> Hints | None:
+    """The bus; what it has to report, its being away above all, goes to standard error."""
+    from strongroom.coordination.hints import multicast
+
+    return None if url is None else multicast(url)
 
 
 @gate_app.command("rearm")
@@ -135,64 +142,6 @@ def _show_gate(name: str, view: GateView, as_json: bool) -> None:
     by = f", by {view.who} at {view.since}" if view.who else ""
     payload = "" if view.payload is None else f", payload {json.dumps(view.payload)}"
     typer.echo(f"gate {name!r}: {state}, generation {view.generation}{by}{payload}")
-
-
-@locks_app.command("list")
-def list_(kind: Kind = "lock", as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE) -> None:
-    """Print all that there ever were, and who holds them."""
-    with client_of(store) as client:
-        views = [client.show(name, kind) for name in client.list_names(kind)]
-    found = [view for view in views if view is not None]
-    if as_json:
-        print_json([_facts(view) for view in found])
-        return
-    for view in found:
-        typer.echo(_line(view))
-    if not found:
-        typer.echo(f"there is no {kind} in this store yet")
-
-
-@locks_app.command("show")
-def show(
-    name: Name, kind: Kind = "lock", as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
-) -> None:
-    """Print who holds it, since when, with which fence, and who waits. Exit code 1: none."""
-    with client_of(store) as client:
-        view = client.show(name, kind)
-    if view is None:
-        fail(Exit.REFUSED, f"there never was a {kind} called {name!r} in this store")
-    if as_json:
-        print_json(_facts(view))
-        return
-    typer.echo(_line(view))
-    for place, waiter in enumerate(view.waiting, 1):
-        typer.echo(f"  waiting {place}: {waiter}")
-
-
-@locks_app.command("break")
-def break_(
-    name: Name, kind: Kind = "lock", as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
-) -> None:
-    """End somebody's hold now. The fence rises: guarded writes of its holder are refused."""
-    with client_of(store) as client:
-        view = client.break_lock(name, kind)
-    if as_json:
-        print_json(None if view is None else _facts(view))
-    elif view is None:
-        typer.echo(f"nobody held {name!r}")
-    else:
-        typer.echo(f"broken: {_line(view)}")
-
-
-def _facts(view: LockView) -> dict[str, Any]:
-    return dataclasses.asdict(view)
-
-
-def _line(view: LockView) -> str:
-    if not view.held:
-        return f"{view.name}: free, last fence {view.fence}"
-    left = f", free in {view.left_s:.1f} s at the latest unless renewed" if view.left_s else ""
-    return f"{view.name}: held by {view.who} since {view.since}, fence {view.fence}{left}"
 
 
 CHECK_HELP = """

@@ -29,14 +29,14 @@ class Exit(enum.IntEnum):
 
 MEANINGS = {
     Exit.DONE: "done; for serve: stopped by SIGTERM or SIGINT, everything answered is kept",
-    Exit.REFUSED: "refused, or doctor found something wrong",
+    Exit.REFUSED: "refused, or doctor, check-store or sim found something wrong",
     Exit.USAGE: "wrong flags or arguments",
     Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows",
     Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, damaged",
     Exit.LISTEN: "the address or port cannot be had",
     Exit.STORAGE: "the disk failed while serving; start again after looking at it",
     Exit.UNAVAILABLE: "the store where nodes meet does not answer",
-    Exit.NOT_ACQUIRED: "a lock, a term or a gate was not to be had in time",
+    Exit.NOT_ACQUIRED: "a lock, a term, a permit, a gate or a barrier was not to be had in time",
     Exit.LOST: "what was held is lost; the command that ran under it is dead",
 }
 EXIT_CODES_HELP = "Exit codes\n\n" + "\n".join(

@@ -24,43 +24,107 @@ from strongroom.coordination.errors import (
     StoreUnavailable,
     Unsupported,
 )
+from strongroom.coordination.guards.fencing import Fenced, FencedOut, Token
+from strongroom.coordination.handles import HeldBase
+from strongroom.coordination.hints import Hints, Multicast, multicast
+from strongroom.coordination.recipes.barrier import AioBarrier, Barrier
+from strongroom.coordination.recipes.barrier_core import BarrierBroken, PartiesDiffer
+from strongroom.coordination.recipes.classic_ids import (
+    OptimisticData,
+    OptimisticSyncStore,
+    StoredText,
+    UniqueIdGenerator,
+)
+from strongroom.coordination.recipes.classic_release import ListeningRelease, PollingRelease
 from strongroom.coordination.recipes.election import AioElection, Election
 from strongroom.coordination.recipes.election_core import LeaderView
-from strongroom.coordination.recipes.lock import AioHeld, AioLock, Held, Lock
+from strongroom.coordination.recipes.gate import AioGate, Gate
+from strongroom.coordination.recipes.gate_core import GateView
+from strongroom.coordination.recipes.holding import AioHeld, Held
+from strongroom.coordination.recipes.id_ranges import IdsExhausted, IdsUnavailable
+from strongroom.coordination.recipes.ids import AioIds, Ids
+from strongroom.coordination.recipes.inspect_slots import BarrierView, SlotsView, SlotView
+from strongroom.coordination.recipes.lock import AioLock, Lock
 from strongroom.coordination.recipes.lock_state import LockView
+from strongroom.coordination.recipes.locks import AioLocks, HeldMany, Locks
+from strongroom.coordination.recipes.members import AioMembers, AioMembership, Members, Membership
+from strongroom.coordination.recipes.members_core import Change, Member
 from strongroom.coordination.recipes.register import ABSENT, AioRegister, Register, SimpleLock
 from strongroom.coordination.recipes.register_core import Swap, Versioned
+from strongroom.coordination.recipes.rwlock import AioRwLock, RwLock
+from strongroom.coordination.recipes.semaphore import AioSemaphore, PermitsDiffer, Semaphore
 from strongroom.coordination.store import Promises, Store
 
 __all__ = [
     "ABSENT",
+    "AioBarrier",
     "AioClient",
     "AioElection",
+    "AioGate",
     "AioHeld",
+    "AioIds",
     "AioLock",
+    "AioLocks",
+    "AioMembers",
+    "AioMembership",
     "AioRegister",
+    "AioRwLock",
+    "AioSemaphore",
     "AlreadyHeld",
     "BadName",
+    "Barrier",
+    "BarrierBroken",
+    "BarrierView",
+    "Change",
     "Client",
     "CoordTimeout",
     "CoordinationError",
     "CorruptRecord",
     "Election",
+    "Fenced",
+    "FencedOut",
+    "Gate",
+    "GateView",
     "Held",
+    "HeldBase",
+    "HeldMany",
+    "Hints",
+    "Ids",
+    "IdsExhausted",
+    "IdsUnavailable",
     "LeaderView",
+    "ListeningRelease",
     "Lock",
     "LockLost",
     "LockView",
+    "Locks",
+    "Member",
+    "Members",
+    "Membership",
+    "Multicast",
+    "OptimisticData",
+    "OptimisticSyncStore",
     "OutcomeUnknown",
+    "PartiesDiffer",
+    "PermitsDiffer",
+    "PollingRelease",
     "Promises",
     "Register",
+    "RwLock",
+    "Semaphore",
     "SimpleLock",
+    "SlotView",
+    "SlotsView",
     "Store",
     "StoreRefused",
     "StoreUnavailable",
+    "StoredText",
     "Swap",
+    "Token",
+    "UniqueIdGenerator",
     "Unsupported",
     "Versioned",
     "connect",
+    "multicast",
     "open_store",
 ]

@@ -9,12 +9,14 @@ from typing import Any
 
 from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.barrier import AioBarrier
 from strongroom.coordination.recipes.election import AioElection
-from strongroom.coordination.recipes.gate import AioGate, Hints
+from strongroom.coordination.recipes.gate import AioGate
+from strongroom.coordination.recipes.holding import Cancel, LockOptions, OnLost
 from strongroom.coordination.recipes.ids import AioIds, IdsOptions
 from strongroom.coordination.recipes.inspect_locks import break_steps, list_steps, show_steps
-from strongroom.coordination.recipes.lock import AioLock, Cancel, LockOptions, OnLost
+from strongroom.coordination.recipes.lock import AioLock
 from strongroom.coordination.recipes.lock_state import LockView
 from strongroom.coordination.recipes.locks import AioLocks
 from strongroom.coordination.recipes.members import AioMembers

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom.coordination import child_guard
+from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.handles import HeldBase
 
 LOST_EXIT: Final = 76
@@ -54,6 +55,8 @@ class Child:
         held: what is held; its deadline is the command's.
         margins: see Margins.
         environment: of the command.
+        alone: this process has no children but this command: what the command leaves behind when
+            its guard is killed is then found and ended too.
     """
 
     def __init__(
@@ -62,8 +65,13 @@ class Child:
         held: HeldBase,
         margins: Margins,
         environment: Mapping[str, str],
+        *,
+        alone: bool = False,
     ) -> None:
-        self._held = held
+        self._held, self._margins, self._alone = held, margins, alone
+        self._clock, self._gave_up = SystemClock(), False
+        if alone:
+            child_guard.adopt_orphans()
         read, self._control = os.pipe()
         self._status, write = os.pipe()
         self._told_s = held.deadline_s
@@ -93,28 +101,47 @@ class Child:
 
     def wait(self) -> int:
         """Return the command's exit code (128 + N: signal N ended it), having kept its guard
-        informed; LOST_EXIT when the hold was lost before it ended."""
-        lost = self._held.lost
+        informed; LOST_EXIT when the hold was lost before it ended. Whatever interrupts this ends
+        the command first."""
+        try:
+            code = self._await_guard()
+        finally:
+            os.close(self._control)
+            self._end_orphans(self._guard.wait())
+        was_lost = self._gave_up or self._held.lost.is_set() or self._held.remaining() <= 0
+        return LOST_EXIT if was_lost else 128 - code if code < 0 else code
+
+    def _await_guard(self) -> int:
+        told_lost, give_up_s = False, float("inf")
         while True:
-            try:
-                code = self._guard.wait(_LOOK_S)
-                break
-            except subprocess.TimeoutExpired:
-                pass
-            if lost.is_set():
-                self._tell("lost")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._guard.wait(_LOOK_S)
+            now_s = self._clock.boot_s()
+            if self._held.lost.is_set():
+                if not told_lost:
+                    told_lost = True
+                    self._tell("lost")
+                    give_up_s = now_s + self._margins.grace_s + self._margins.kill_before_s
             elif self._held.deadline_s != self._told_s:
                 self._told_s = self._held.deadline_s
                 self._tell(f"deadline {self._told_s!r}")
-        os.close(self._control)
+            last_s = self._held.deadline_s - self._margins.kill_before_s / 2
+            if now_s >= min(last_s, give_up_s):
+                # The guard stands still, or it would have ended the command: end both from here.
+                self._gave_up = True
+                self._guard.kill()
+
+    def _end_orphans(self, code: int) -> None:
+        """When the guard was killed, its command was too; what that had started is left to us."""
         with os.fdopen(self._status, "rb") as status:
             group = status.read()
-        if code < 0 and group:
-            # The guard was killed, and its command with it; what that had started is left to us.
+        if code >= 0:
+            return
+        if group:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(int(group), signal.SIGKILL)
-        was_lost = lost.is_set() or self._held.remaining() <= 0
-        return LOST_EXIT if was_lost else 128 - code if code < 0 else code
+        if self._alone:
+            child_guard.end_descendants()
 
     def _tell(self, line: str) -> None:
         with contextlib.suppress(BrokenPipeError):

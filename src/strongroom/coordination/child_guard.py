@@ -4,12 +4,13 @@
 
 Started by child.py as a script of its own; it imports nothing but the standard library, so that it
 is there in milliseconds. Lives here: starting the command in a process group of its own, and ending
-that group, whose number it writes to the status pipe. On the control pipe come lines: `deadline S`
-(by the boot clock: until when the holder believes), `lost` (end it now), `signal N` (pass it on).
-The end of the pipe is the death of the holder: the group is killed. Without any word, it is asked
-to end shortly before the deadline, and killed before it. Exit code: the command's, 128 + N when a
-signal ended it; 127 and 126 as a shell; 76 when it was ended from here. Must not live here: who
-holds what.
+that group, whose number it writes to the status pipe, and whatever else the command has started:
+who leaves the group, or outlives its parent, is still a descendant of this process. On the control
+pipe come lines: `deadline S` (by the boot clock: until when the holder believes), `lost` (end it
+now), `signal N` (pass it on). The end of the pipe is the death of the holder: all of it is killed.
+Without any word, it is asked to end shortly before the deadline, and killed before it. Exit code:
+the command's, 128 + N when a signal ended it; 127 and 126 as a shell; 76 when it was ended from
+here, or not started because it was too late. Must not live here: who holds what.
 """
 
 from __future__ import annotations
@@ -25,15 +26,65 @@ import time
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _BOOTTIME: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _LOST_EXIT: Final = 76
 _LINE_BYTES_MAX: Final = 4096
+_PAUSE_FIRST_S: Final = 0.001
+_PAUSE_MAX_S: Final = 0.05
 
 
-def _die_with_parent() -> None:
-    """In the command, before it begins: it is killed when this guard is."""
+def adopt_orphans() -> None:
+    """Become the parent of every descendant of this process whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_descendants() -> None:
+    """Kill every descendant of this process, and return when none is alive any more.
+
+    For one that waits for no child of its own any more: their ends are taken note of here.
+    """
+    pause_s = _PAUSE_FIRST_S
+    while found := _descendants(os.getpid()):
+        for pid, _ in found:
+            _signal(pid, signal.SIGKILL)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _descendants(root: int) -> list[tuple[int, int]]:
+    """Return (process id, process group) of all below `root` that live; where there is no /proc,
+    of none."""
+    children: dict[int, list[tuple[int, int, bytes]]] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:
+                # The program's name, in brackets, may contain anything.
+                fields = stat.read().rpartition(b")")[2].split()
+                state, parent, group = fields[0], int(fields[1]), int(fields[2])
+                children.setdefault(parent, []).append((int(name), group, state))
+    found, parents = [], [root]
+    while parents:
+        for pid, group, state in children.get(parents.pop(), ()):
+            parents.append(pid)
+            if state not in (b"Z", b"X"):
+                found.append((pid, group))
+    return found
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _prctl(option: int, argument: int) -> None:
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(option, argument)
 
 
 class Guard:
@@ -58,7 +109,7 @@ class Guard:
         self._control, self._status, self._grace_s = control, status, grace_s
         self._term_before_s, self._kill_before_s = term_before_s, kill_before_s
         self._term_at_s = self._kill_at_s = 0.0
-        self._over = self._asked = self._killed = False
+        self._over = self._asked = self._ended_here = self._killed = False
         self._rest = b""
         self._group = 0
         self._believe_until(deadline_s)
@@ -73,6 +124,9 @@ class Guard:
             signal.signal(number, signal.SIG_IGN)
         os.set_inheritable(self._control, False)
         os.set_inheritable(self._status, False)
+        adopt_orphans()
+        if time.clock_gettime(_BOOTTIME) >= self._kill_at_s:
+            return _LOST_EXIT
         try:
             child = self._start(command)
         except FileNotFoundError:
@@ -83,25 +137,30 @@ class Guard:
             return 126
         self._group = child.pid
         os.write(self._status, b"%d" % child.pid)
-        while child.poll() is None:
+        while self._lives(child):
             ready, _, _ = select.select([self._control, wake_read], [], [], self._next_s())
             if wake_read in ready:
                 os.read(wake_read, 1024)
             if self._control in ready:
                 self._listen()
             self._enforce()
-        # Whatever it has left behind goes with it.
-        self._send(signal.SIGKILL)
+        # Whatever it has left behind goes with it, before anybody is told that it has ended.
+        self._send_group(signal.SIGKILL)
+        end_descendants()
         code = child.returncode
-        if self._asked or self._killed:
+        if self._ended_here:
             return _LOST_EXIT
         return 128 - code if code < 0 else code
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        guard = os.getpid()
+
         def prepare() -> None:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
                 signal.signal(number, signal.SIG_DFL)
-            _die_with_parent()
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != guard:  # it has ended meanwhile: no signal will come
+                os._exit(_LOST_EXIT)
 
         # One thread, so that code between fork and exec is safe here.
         child = subprocess.Popen(command, process_group=0, preexec_fn=prepare)  # noqa: S603
@@ -110,11 +169,24 @@ class Guard:
                 os.tcsetpgrp(sys.stdin.fileno(), child.pid)
         return child
 
+    @staticmethod
+    def _lives(child: subprocess.Popen[bytes]) -> bool:
+        """Tell whether the command runs; orphans of it that have ended are let go on the way."""
+        ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while (found := os.waitid(os.P_ALL, 0, ended)) is not None:
+            if found.si_pid == child.pid:
+                child.wait()
+                return False
+            os.waitpid(found.si_pid, 0)
+        return True
+
     def _believe_until(self, deadline_s: float) -> None:
         self._term_at_s = deadline_s - self._term_before_s
         self._kill_at_s = deadline_s - self._kill_before_s
 
     def _next_s(self) -> float:
+        if self._killed:
+            return _PAUSE_MAX_S
         now_s = time.clock_gettime(_BOOTTIME)
         due_s = self._kill_at_s if self._asked else self._term_at_s
         return max(0.0, min(due_s - now_s, 1.0))
@@ -134,7 +206,7 @@ class Guard:
             elif word == b"lost":
                 self._lose(self._grace_s)
             elif word == b"signal":
-                self._send(int(value))
+                self._send_group(int(value))
 
     def _control_closed(self) -> None:
         """From now on only the command's end is waited for."""
@@ -151,16 +223,23 @@ class Guard:
     def _enforce(self) -> None:
         now_s = time.clock_gettime(_BOOTTIME)
         if now_s >= self._kill_at_s:
-            self._killed = True
-            self._send(signal.SIGKILL)
+            self._killed = self._ended_here = True
+            self._send_all(signal.SIGKILL)
         elif now_s >= self._term_at_s and not self._asked:
-            self._asked = True
-            self._send(signal.SIGTERM)
-            self._send(signal.SIGCONT)
+            self._asked = self._ended_here = True
+            self._send_all(signal.SIGTERM)
+            self._send_all(signal.SIGCONT)
 
-    def _send(self, number: int) -> None:
+    def _send_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._group, number)
+
+    def _send_all(self, number: int) -> None:
+        """Signal the group first, at once, then those who have left it."""
+        self._send_group(number)
+        for pid, group in _descendants(os.getpid()):
+            if group != self._group:
+                _signal(pid, number)
 
 
 def main() -> int:

@@ -17,12 +17,14 @@ from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.barrier import Barrier
 from strongroom.coordination.recipes.election import Election
-from strongroom.coordination.recipes.gate import Gate, Hints
+from strongroom.coordination.recipes.gate import Gate
+from strongroom.coordination.recipes.holding import LockOptions, OnLost
 from strongroom.coordination.recipes.ids import Ids, IdsOptions
 from strongroom.coordination.recipes.inspect_locks import break_steps, list_steps, show_steps
-from strongroom.coordination.recipes.lock import Lock, LockOptions, OnLost
+from strongroom.coordination.recipes.lock import Lock
 from strongroom.coordination.recipes.lock_state import LockView
 from strongroom.coordination.recipes.locks import Locks
 from strongroom.coordination.recipes.members import Members

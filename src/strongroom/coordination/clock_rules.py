@@ -64,9 +64,10 @@ class ClockRules:
 
         Arguments:
             ttl_s: the TTL.
-            chance: in [0, 1); up to 10 % earlier, so that many holders do not renew in step.
+            chance: in [0, 1); up to 10 % later, so that many holders do not renew in step. Not
+                earlier: whoever waits is woken by each renewal.
         """
-        return ttl_s / 3 * (1 - chance / 10)
+        return ttl_s / 3 * (1 + chance / 10)
 
     def retry_after_s(self, ttl_s: float, chance: float) -> float:
         """Return how long after a renewal that did not succeed the next one starts."""

@@ -33,24 +33,37 @@ SCHEMES: Final[dict[str, str]] = {
 }
 """Scheme -> "module:function"; a program may add its own."""
 
+_EXTRAS: Final[dict[str, str]] = {"psycopg": "postgres"}
+"""A library that a store needs -> what `pip install 'strongroom[...]'` needs for it."""
+
 
 def open_store(url: str) -> Store:
     """Return the store that a URL names.
 
     Raises:
-        Unsupported: nobody knows the scheme, or the library that it needs is not installed.
+        Unsupported: nobody knows the scheme, the URL cannot be read, or the library that it needs
+            is not installed; the message names the extra to install, and no secret.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    except ValueError:
+        # The text of the error may quote the URL, and so its password.
+        raise Unsupported("the URL of the store cannot be read") from None
     target = SCHEMES.get(parts.scheme)
     if target is None:
         known = ", ".join(sorted(SCHEMES))
-        raise Unsupported(f"no store is known for {parts.scheme or url!r}://; known are {known}")
+        raise Unsupported(f"no store is known for {parts.scheme!r}; known are {known}")
     module, _, function = target.partition(":")
     try:
         opener: OpenUrl = getattr(import_module(module), function)
     except ModuleNotFoundError as error:
-        raise Unsupported(f"{parts.scheme}:// needs {error.name!r}, not installed here") from error
-    return opener(url, dict(parse_qsl(parts.query, keep_blank_values=True)))
+        extra = _EXTRAS.get(error.name or "")
+        remedy = f": pip install 'strongroom[{extra}]'" if extra else ""
+        raise Unsupported(
+            f"{parts.scheme}:// needs {error.name!r}, not installed here{remedy}"
+        ) from error
+    return opener(url, query)
 
 
 def connect(url: str, *, label: str = "", rate_error: float = 0.05) -> Client:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import LockLost
+
+if TYPE_CHECKING:
+    from strongroom.coordination.guards import Guards
 
 log = logging.getLogger("strongroom.coordination")
 
@@ -242,6 +245,14 @@ class HeldBase:
     def reason(self) -> str:
         """Why it was lost; empty if it was not."""
         return self._hold.reason
+
+    @property
+    def guard(self) -> Guards:
+        """Carries the fence to a resource that refuses an older one; see guards/."""
+        # Imported when asked for: most holds guard nothing, and a guard needs its store's client.
+        from strongroom.coordination.guards import Guards
+
+        return Guards(self)
 
     def remaining(self) -> float:
         """Return the seconds that are certainly left, counted from the last good request."""

@@ -2,13 +2,13 @@
 
     {"v": 1, "owner": "9f86d081884c7d65-1" | null, "fence": 7, "ttl": 15, "seq": 3,
      "who": "host:4711", "since": "2026-11-21T08:00:00.000Z", "queue": [["nonce", "who"], ...],
-     "value": ...}
+     "value": ..., "end": "broken by ..."}
 
 `owner` is the nonce of one hold, null in the tombstone that a release leaves. `fence` never goes
 back: a record is never deleted. `seq` differs in any two writes of one owner, so that every write
 has its own content, a reader can tell which attempt it sees, and observers see that the owner
-lives. `who` and `since` are for people: no rule reads them. Must not live here: what is done with
-a record (recipes/).
+lives. `who`, `since` and `end` are for people: no rule reads them. Must not live here: what is done
+with a record (recipes/).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from strongroom.coordination.errors import CorruptRecord
 
 FENCE_MAX: Final = 2**63 - 1
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+_decode: Final = json.JSONDecoder().decode
+_quoted: Final = json.encoder.encode_basestring_ascii
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class LockRecord:
     since: str = ""
     queue: tuple[Waiter, ...] = ()
     value: Any = None
+    end: str = ""
 
     def freed(self, seq: int) -> LockRecord:
         """Return the tombstone: nobody's, with the fence, the queue and the value kept."""
@@ -58,20 +61,20 @@ class LockRecord:
 
 def encode_lock(record: LockRecord) -> bytes:
     """Return the JSON of a record."""
-    document: dict[str, Any] = {
-        "v": 1,
-        "owner": record.owner,
-        "fence": record.fence,
-        "ttl": record.ttl_s,
-        "seq": record.seq,
-        "who": record.who,
-        "since": record.since,
-    }
+    # Written out: an encoder that looks at every value costs three times as much.
+    owner = "null" if record.owner is None else _quoted(record.owner)
+    parts = [
+        f'{{"v":1,"owner":{owner},"fence":{record.fence},"ttl":{record.ttl_s!r},'
+        f'"seq":{record.seq},"who":{_quoted(record.who)},"since":{_quoted(record.since)}'
+    ]
     if record.queue:
-        document["queue"] = [[waiter.nonce, waiter.who] for waiter in record.queue]
+        waiting = ",".join(f"[{_quoted(w.nonce)},{_quoted(w.who)}]" for w in record.queue)
+        parts.append(f'"queue":[{waiting}]')
     if record.value is not None:
-        document["value"] = record.value
-    return _encode(document).encode()
+        parts.append(f'"value":{_encode(record.value)}')
+    if record.end:
+        parts.append(f'"end":{_quoted(record.end)}')
+    return (",".join(parts) + "}").encode()
 
 
 def decode_lock(key: str, value: bytes) -> LockRecord:
@@ -81,7 +84,7 @@ def decode_lock(key: str, value: bytes) -> LockRecord:
         CorruptRecord: it is none.
     """
     try:
-        document = json.loads(value)
+        document = _decode(value.decode())
         record = LockRecord(
             owner=document["owner"],
             fence=document["fence"],
@@ -91,6 +94,7 @@ def decode_lock(key: str, value: bytes) -> LockRecord:
             since=str(document.get("since", "")),
             queue=tuple(Waiter(str(n), str(w)) for n, w in document.get("queue", ())),
             value=document.get("value"),
+            end=str(document.get("end", "")),
         )
         sound = (
             document["v"] == 1

@@ -59,7 +59,9 @@ class Timetable:
         """Return and remove one that is due and not over."""
         now_s = self._clock.boot_s()
         with self._lock:
-            while self._heap and (self._heap[0][0] <= now_s or not self._heap[0][2].active):
+            # What is over stays until it is due, or is swept: taken out at once, it would make the
+            # next hold the first one, whose task would be woken for every hold that there is.
+            while self._heap and self._heap[0][0] <= now_s:
                 hold = heapq.heappop(self._heap)[2]
                 if hold.active:
                     return hold

@@ -15,7 +15,7 @@ from strongroom.errors import StorageError, invalid_header
 from strongroom.operations.fields import header, parameter
 from strongroom.operations.spec import Field
 from strongroom.operations.unserved import not_served
-from strongroom.semantics import edm, entities, table_filter
+from strongroom.semantics import edm, entities, property_names, table_filter
 from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Typed
 from strongroom.semantics.entities import Property
 from strongroom.semantics.table_filter import Expression
@@ -27,7 +27,7 @@ from strongroom.wire.query import Query
 
 _OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
 _OPTIONS_OF_ONE: Final = frozenset(("$select", "$format"))
-_PREFER: Final = ("return-content", "return-no-content")
+PREFERENCES: Final = ("return-content", "return-no-content")
 
 
 def _format(request: Request, query: Query) -> None:
@@ -54,9 +54,10 @@ SELECT_CHECKED: Final = Field("", _select, query=("$select",))
 def selected(query: Query) -> tuple[str, ...] | None:
     """The names in `$select`; None = all properties."""
     text = query.get("$select")
-    if text is None or not text.strip() or text.strip() == "*":
+    if text is None or not text.strip():
         return None
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    asked = dict.fromkeys(name.strip() for name in text.split(","))
+    return None if "*" in asked else tuple(filter(property_names.is_name, filter(None, asked)))
 
 
 def _filter(name: str, value: str) -> Expression | None:
@@ -64,8 +65,16 @@ def _filter(name: str, value: str) -> Expression | None:
 
 
 def _top(request: Request, query: Query) -> int:
-    value = query.integer("$top", 1, limits.TABLE_RESULTS_MAX)
-    return limits.TABLE_RESULTS_MAX if value is None else value
+    """How many entities a page has at most: no more than fit into one of the usual size if none of
+    them has what is selected, which is shown as null."""
+    most = limits.TABLE_RESULTS_MAX
+    text = query.get("$top")
+    if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
+        raise entities.invalid(f"$top is a whole number from 1 to {most}.")
+    names = selected(query) or ()
+    nulls_bytes = sum(len(name.encode()) + len('"":null,') for name in names)
+    fitting = limits.TABLE_PAGE_BYTES_MAX // max(1, nulls_bytes)
+    return max(1, min(most, int(text or most), fitting))
 
 
 def _not_here(request: Request, query: Query) -> None:
@@ -91,7 +100,7 @@ NOT_OF_ONE: Final = Field("", _not_of_one)
 
 
 def _next_table(name: str, value: str) -> str:
-    return continuation.decode(name, value).decode("utf-8", "replace")
+    return continuation.decode(continuation.NEXT_TABLE_NAME, value).decode("utf-8", "replace")
 
 
 NEXT_TABLE: Final = parameter("first", "nexttablename", _next_table, default="")
@@ -99,9 +108,9 @@ NEXT_TABLE: Final = parameter("first", "nexttablename", _next_table, default="")
 
 def _echo(name: str, value: str) -> bool:
     preference = value.strip().lower()
-    if preference not in _PREFER:
+    if preference not in PREFERENCES:
         raise invalid_header(name, value)
-    return preference == _PREFER[0]
+    return preference == PREFERENCES[0]
 
 
 ECHO: Final = header("echo", "prefer", _echo, default=True)
@@ -111,6 +120,14 @@ def _match(name: str, value: str) -> int | None:
     return odata.read_match(value)
 
 
+def _no_other_condition(request: Request, query: Query) -> None:
+    for name in ("If-None-Match", "If-Modified-Since", "If-Unmodified-Since"):
+        if name.lower() in request.headers:
+            raise entities.invalid(f"{name} is no condition of a write.")
+
+
+NO_OTHER_CONDITION: Final = Field("", _no_other_condition)
+"""Refuses conditions that a write does not have: to write all the same would be to ignore them."""
 IF_MATCH: Final = header("match", "if-match", _match, required=True)
 
 

@@ -75,6 +75,7 @@ CLEAR_MESSAGES: Final = Operation(
     resource=Resource.MESSAGES,
     permission=permissions.MESSAGES_CLEAR,
     rule=RULE,
+    accepts=(fields.NO_RECEIPT,),
     success=204,
     run=queues.clear_messages,
 )

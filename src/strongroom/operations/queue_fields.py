@@ -65,4 +65,15 @@ UPDATE_VISIBILITY: Final = Field(
 TTL: Final = _bounded(
     "ttl_s", "messagettl", (-_ANY_INTEGER, _ANY_INTEGER), limits.DEFAULT_MESSAGE_TTL_S
 )
+
+
+def _no_receipt(request: Request, query: Query) -> None:
+    receipt = query.get("popreceipt")
+    if receipt is not None:
+        reason = "A message's id is missing in front of it; all messages have no receipt."
+        raise invalid_query("popreceipt", receipt, reason)
+
+
+NO_RECEIPT: Final = Field("", _no_receipt)
+"""Refuses to clear a queue for a client that wants to delete one message and has lost its id."""
 RECEIPT: Final = parameter("receipt", "popreceipt", required=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from strongroom import errors
-from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
+from strongroom.errors import ErrorCode, StorageError, invalid_header, invalid_query, missing_header
 from strongroom.operations.spec import Operation, Resource, When
 from strongroom.wire.http import Headers
 from strongroom.wire.query import Query
@@ -38,11 +38,17 @@ class Routes:
 
     Arguments:
         operations: the declarations, in the order in which they are tried.
+        verb_refused: the answer to a method that a resource does not have.
 
     Raises: Ambiguous.
     """
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
+    def __init__(
+        self,
+        operations: Iterable[Operation],
+        verb_refused: ErrorCode = errors.UNSUPPORTED_HTTP_VERB,
+    ) -> None:
+        self._verb_refused = verb_refused
         self.operations = tuple(operations)
         self._index: dict[tuple[str, _Place], list[Operation]] = {}
         self._allowed: dict[_Place, list[str]] = {}
@@ -61,7 +67,7 @@ class Routes:
     def match(self, method: str, resource: Resource, query: Query, headers: Headers) -> Operation:
         """The operation that a request asks for.
 
-        Raises: StorageError InvalidHttpVerb, UnsupportedHttpVerb with Allow,
+        Raises: StorageError InvalidHttpVerb, UnsupportedHttpVerb (or `verb_refused`) with Allow,
             InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
             InvalidHeaderValue for the header that would have told operations apart.
         """
@@ -86,7 +92,7 @@ class Routes:
         allowed = self._allowed.get(place)
         if allowed is not None:
             headers = (("Allow", ", ".join(allowed)),)
-            return StorageError(errors.UNSUPPORTED_HTTP_VERB, None, (), headers)
+            return StorageError(self._verb_refused, None, (), headers)
         known = {other.restype for other in self._allowed if other.resource is place.resource}
         if place.restype not in known or place.comp is None:
             reason = "No operation on this resource has it."

@@ -35,7 +35,8 @@ ROUTES: Final = Routes(
         *table.OPERATIONS,
         *entity.OPERATIONS,
         *entity_query.OPERATIONS,
-    )
+    ),
+    table_errors.METHOD_NOT_ALLOWED,
 )
 
 

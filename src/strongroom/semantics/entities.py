@@ -17,16 +17,14 @@ import msgspec
 
 from strongroom import errors, table_errors
 from strongroom.errors import StorageError
-from strongroom.semantics import edm
+from strongroom.semantics import edm, property_names
 from strongroom.semantics.edm import Typed
 
 PROPERTIES_MAX: Final = 252
-NAME_CHARS_MAX: Final = 255
 KEY_CHARS_MAX: Final = 512
 ENTITY_BYTES_MAX: Final = 1024 * 1024
 SYSTEM_PROPERTIES: Final = ("PartitionKey", "RowKey", "Timestamp")
 _KEY_ILLEGAL: Final = re.compile("[/\\\\#?\x00-\x1f\x7f-\x9f]")
-_NAME: Final = re.compile(r"[^\W\d]\w*")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ANNOTATION: Final = "@odata.type"
 _Members = dict[str, msgspec.Raw]
@@ -100,9 +98,9 @@ def check_properties(properties: Sequence[Property]) -> None:
     if len(properties) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     for one in properties:
-        if len(one.name) > NAME_CHARS_MAX:
+        if property_names.is_too_long(one.name):
             raise StorageError(table_errors.PROPERTY_NAME_TOO_LONG)
-        if _NAME.fullmatch(one.name) is None:
+        if not property_names.is_name(one.name):
             raise StorageError(table_errors.PROPERTY_NAME_INVALID)
         value = one.typed.value
         if isinstance(value, str) and _SURROGATE.search(value):

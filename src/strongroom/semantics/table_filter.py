@@ -25,7 +25,7 @@ from typing import Final, NoReturn
 
 from strongroom import errors
 from strongroom.errors import StorageError
-from strongroom.semantics import edm
+from strongroom.semantics import edm, property_names
 from strongroom.semantics.edm import EdmType
 
 COMPARISONS_MAX: Final = 100
@@ -121,7 +121,8 @@ _TOKEN: Final = re.compile(
     r"""(?P<mark>[()])|(?P<prefix>[A-Za-z]+)'(?P<typed>[^']*(?:''[^']*)*)'"""
     r"""|'(?P<text>[^']*(?:''[^']*)*)'"""
     r"""|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z]?(?![\w.]))"""
-    r"""|(?P<word>[^\W\d]\w*)"""
+    # Which of the others are letters is looked at afterwards.
+    r"""|(?P<word>(?:[A-Za-z_]|[^\x00-\x7f\s])(?:[A-Za-z0-9_]|[^\x00-\x7f\s])*)"""
 )
 _SPACE: Final = re.compile(r"\s*")
 
@@ -269,7 +270,7 @@ class _Parser:
         assert space is not None
         self._at = space.end()
         self._found = _TOKEN.match(self._source, self._at)
-        if self._found is not None:
+        if self._found is not None and _is_readable(self._found):
             self._end = self._found.end()
         elif self._at < len(self._source):
             self._refuse(f"{_quoted(self._source[self._at :])} cannot be read")
@@ -277,6 +278,11 @@ class _Parser:
     def _refuse(self, what: str, at: int | None = None) -> NoReturn:
         position = (self._at if at is None else at) + 1
         raise _invalid(f"At position {position}: {what}.")
+
+
+def _is_readable(found: re.Match[str]) -> bool:
+    word = found["word"]
+    return word is None or property_names.is_name(word)
 
 
 def _not_implemented(what: str) -> StorageError:

@@ -24,6 +24,7 @@ from strongroom.auth.request import Target as Signed
 from strongroom.clock import guid
 from strongroom.errors import StorageError
 from strongroom.operations import codec
+from strongroom.operations import entity_fields as fields
 from strongroom.operations.spec import Operation, Origin, Resource
 from strongroom.semantics import entities
 from strongroom.servers.admission import Asked, Context, admit, read
@@ -82,7 +83,7 @@ class _Body:
     async def read_all(self, max_bytes: int) -> bytes:
         """The whole body. Raises StorageError RequestBodyTooLarge."""
         if len(self._content) > max_bytes:
-            raise StorageError(errors.REQUEST_BODY_TOO_LARGE)
+            raise errors.body_too_large(max_bytes)
         return self._content
 
 
@@ -201,8 +202,17 @@ def _refused(whole: Whole, failed: PartFailed) -> PartResponse:
         error = StorageError(error.row, f"{failed.index}:{error.message}", error.extras)
     refusal = context.endpoint.refusal(error, whole.request_id, context.clock.wall_ticks(), None)
     headers = (
+        *_preference(whole.call.input.requests[failed.index]),
         *context.endpoint.always,
         ("Content-Type", refusal.content_type),
         *failed.error.headers,
     )
     return PartResponse(error.row.status, headers, refusal.body)
+
+
+def _preference(part: PartRequest) -> multipart.Fields:
+    """Preference-Applied, which the refusal of an insert has too."""
+    given = next((value for name, value in part.headers if name.lower() == "prefer"), "")
+    applied = given.strip().lower()
+    is_kept = part.method == "POST" and applied in fields.PREFERENCES
+    return (("Preference-Applied", applied),) if is_kept else ()

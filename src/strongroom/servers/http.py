@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Coroutine
 from typing import Final
 
+from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_protocol import Connection
 from strongroom.servers.http_settings import (
     Exchange,
@@ -61,6 +62,7 @@ class HttpServer:
         self.settings = HttpSettings() if settings is None else settings
         self.observe = observe
         self.draining = False
+        self.documents = Documents(self.settings.documents_bytes_max)
         self._tls = tls
         self._connections: set[Connection] = set()
         self._held: dict[Connection, int] = {}  # large answers, the oldest first

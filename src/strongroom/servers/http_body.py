@@ -12,7 +12,8 @@ import re
 from collections import deque
 from typing import Final, Protocol
 
-from strongroom.errors import INVALID_INPUT, REQUEST_BODY_TOO_LARGE, StorageError
+from strongroom.errors import INVALID_INPUT, StorageError, body_too_large
+from strongroom.servers.http_documents import Documents
 
 _SIZE_LINE: Final = re.compile(
     rb"([0-9A-Fa-f]{1,15})((?:;[\t\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*)?)\r\n"
@@ -117,6 +118,9 @@ class EmptyBody:
     size_bytes: int | None = 0
     received_bytes = 0
 
+    def release(self) -> None:
+        """Nothing is kept of it."""
+
     def __aiter__(self) -> EmptyBody:
         return self
 
@@ -151,6 +155,7 @@ class IncomingBody:
         size_bytes: Content-Length, or None when it is chunked.
         source: the connection.
         high_bytes, low_bytes: reading pauses above the one and goes on below the other.
+        documents: counts what is read whole; None = it is not bounded.
     """
 
     __slots__ = (
@@ -158,6 +163,7 @@ class IncomingBody:
         "_chunks",
         "_decoder",
         "_discarding",
+        "_documents",
         "_error",
         "_high_bytes",
         "_left",
@@ -171,9 +177,15 @@ class IncomingBody:
     )
 
     def __init__(
-        self, size_bytes: int | None, source: BodySource, high_bytes: int, low_bytes: int
+        self,
+        size_bytes: int | None,
+        source: BodySource,
+        high_bytes: int,
+        low_bytes: int,
+        documents: Documents | None = None,
     ) -> None:
         self.size_bytes = size_bytes
+        self._documents = documents
         self.ended = False
         self.received_bytes = 0
         self._source = source
@@ -266,6 +278,11 @@ class IncomingBody:
         self._buffered = 0
         self._resume()
 
+    def release(self) -> None:
+        """The handler is over: what it has read whole is not kept any more."""
+        if self._documents is not None:
+            self._documents.drop(self)
+
     def _resume(self) -> None:
         if self._paused:
             self._paused = False
@@ -300,7 +317,7 @@ class IncomingBody:
     async def read_all(self, max_bytes: int) -> bytes:
         """The whole body (see `BodyReader`)."""
         if self.size_bytes is not None and self.size_bytes > max_bytes:
-            raise StorageError(REQUEST_BODY_TOO_LARGE)
+            raise body_too_large(max_bytes)
         if self.ended and self._buffered <= max_bytes:
             whole = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
             self.discard()
@@ -310,6 +327,8 @@ class IncomingBody:
         async for chunk in self:
             total += len(chunk)
             if total > max_bytes:
-                raise StorageError(REQUEST_BODY_TOO_LARGE)
+                raise body_too_large(max_bytes)
+            if self._documents is not None:
+                self._documents.keep(self, len(chunk))
             parts.append(chunk)
         return b"".join(parts)

@@ -26,6 +26,7 @@ from strongroom.errors import (
 )
 from strongroom.servers.http_answer import Responder
 from strongroom.servers.http_body import EmptyBody, IncomingBody
+from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_send import CONTINUE, Sender
 from strongroom.servers.http_settings import Handler, HttpSettings, Observer, RenderError
@@ -54,6 +55,7 @@ class ConnectionOwner(Protocol):
     settings: HttpSettings
     observe: Observer | None
     draining: bool
+    documents: Documents
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection; False when there are too many."""
@@ -227,6 +229,7 @@ class Connection(asyncio.Protocol):
                 self,
                 self._settings.body_buffer_high_bytes,
                 self._settings.body_buffer_low_bytes,
+                self._owner.documents,
             )
         self._request = Request(
             head.method, head.target, head.headers, self._body, self._peer, self._tls
@@ -313,6 +316,8 @@ class Connection(asyncio.Protocol):
                 response = await handler(request)
             except Exception as error:
                 response = self._responder.render(error, request)
+            finally:
+                self._body.release()
             await self._answer(request, response)
 
     async def _answer(self, request: Request, response: Response) -> None:

@@ -27,7 +27,9 @@ class HttpSettings:
     alike.
 
     A connection may send `pipeline_bytes_max` ahead of its turn; a body is buffered between
-    `body_buffer_low_bytes` and `body_buffer_high_bytes`; both are soft by one read (256 KiB).
+    `body_buffer_low_bytes` and `body_buffer_high_bytes`; both are soft by one read (256 KiB). Of
+    bodies that are read whole and do not fit there, at most `documents_bytes_max` are in memory:
+    beyond that the one that has been arriving for longest is refused (503).
     While a body is read or an answer is written, `stall_bytes_min` must move in every stall
     timeout. Of answers that are held whole and are larger than `answer_large_bytes`, at most
     `answers_bytes_max` are held for clients that have yet to read them: beyond that the one that
@@ -45,6 +47,7 @@ class HttpSettings:
     body_buffer_high_bytes: int = 256 * KIB
     body_buffer_low_bytes: int = 64 * KIB
     write_buffer_high_bytes: int = 512 * KIB
+    documents_bytes_max: int = 256 * MIB
     answer_large_bytes: int = 512 * KIB
     answers_bytes_max: int = 256 * MIB
     stall_bytes_min: int = KIB

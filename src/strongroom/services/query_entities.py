@@ -35,7 +35,6 @@ from strongroom.store import entity_records, keys
 from strongroom.store.entity_records import EntityHead
 from strongroom.store.records import CorruptRecord
 
-_PAGE_BYTES_MAX: Final = 4 * limits.MIB
 _READ_MOST: Final = 5000
 _READ_LEAST: Final = 500
 # Of what a filter looks at, this much is read for each entity that is wanted.
@@ -188,7 +187,7 @@ class _Query:
     def _is_enough(self) -> bool:
         return (
             len(self.rows) >= self._top
-            or self._size_bytes >= _PAGE_BYTES_MAX
+            or self._size_bytes >= limits.TABLE_PAGE_BYTES_MAX
             or self._scanned >= limits.LIST_SCANNED_RECORDS_MAX
             or self._scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX
         )
@@ -210,7 +209,7 @@ class _Query:
         any_taken = False
         for partition, row, timestamp, fragment in matches:
             size_bytes = self._size_bytes + len(fragment)
-            full = len(self.rows) >= self._top or size_bytes > _PAGE_BYTES_MAX
+            full = len(self.rows) >= self._top or size_bytes > limits.TABLE_PAGE_BYTES_MAX
             if full and self.rows:
                 self.next = (partition, row)
                 break
@@ -232,7 +231,7 @@ def _fitting(chunks: list[int]) -> list[int]:
     total = 0
     for at, count in enumerate(chunks):
         total += count
-        if total > _PAGE_BYTES_MAX // entity_records.CHUNK_BYTES_MAX and at:
+        if total > limits.TABLE_PAGE_BYTES_MAX // entity_records.CHUNK_BYTES_MAX and at:
             return chunks[:at]
     return chunks
 

@@ -7,6 +7,7 @@ never given twice. Source of the rules: Microsoft's "Get Messages", "Update Mess
 Message". Which message a retrieval picks, and in which order, is not modelled.
 """
 
+import itertools
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -132,6 +133,7 @@ class QueueHistory:
         self._position = 0
         self._operations: list[Operation] = []
         self._keys: set[str] = set()
+        self._passed: list[tuple[str, int, int]] = []
 
     def begin(self) -> int:
         """A request is about to be sent. Returns its position in time."""
@@ -153,16 +155,19 @@ class QueueHistory:
                 self._add(client, key, call, result, begun)
 
     def time_passed(self, client: str, begun: int) -> None:
-        """Time has passed, for every message that was seen so far."""
+        """Time has passed, for every message: also for those that nobody has been told of yet."""
         with self._lock:
             self._position += 1
-            for key in tuple(self._keys):
-                self._add(client, key, TimePasses(), None, begun)
+            self._passed.append((client, begun, self._position))
 
     def operations(self) -> Sequence[Operation]:
         """Everything recorded so far."""
         with self._lock:
-            return tuple(self._operations)
+            found = list(self._operations)
+            for (client, begun, ended), key in itertools.product(self._passed, self._keys):
+                number = len(found)
+                found.append(Operation(number, client, key, TimePasses(), None, begun, ended))
+            return tuple(found)
 
     def _add(self, client: str, key: str, call: Hashable, result: Hashable, begun: int) -> None:
         number = len(self._operations)

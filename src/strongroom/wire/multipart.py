@@ -28,12 +28,14 @@ _BOUNDARY_CHARS_MAX: Final = 70
 _CONTENT_TYPE_CHARS_MAX: Final = 512
 _FIELDS_MAX: Final = 64
 _LINE_BYTES_MAX: Final = 32 * 1024
-_BOUNDARY: Final = re.compile(r'boundary\s*=\s*(?:"([^"]+)"|([^\s;",]+))\s*(?:;|$)', re.IGNORECASE)
+_BOUNDARY: Final = re.compile(
+    r'(?:^|;)\s*boundary\s*=\s*(?:"([^"]+)"|([^\s;",]+))\s*(?:;|$)', re.IGNORECASE
+)
 _BOUNDARY_TEXT: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]*[0-9A-Za-z'()+_,./:=?-]")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) +([^\x00-\x20\x7f]+)(?: +HTTP/1\.[01])?[ \t]*")
-_BLANK_LINES: Final = re.compile(rb"(?:\r?\n)*")
+_TOLD_ONCE: Final = frozenset(("content-type", "content-length", "content-id", "if-match"))
 
 
 class PartRequest(msgspec.Struct, frozen=True):
@@ -144,6 +146,8 @@ def _read_fields(text: bytes, at: int) -> tuple[Fields, bytes]:
             raise _invalid(f"In a part of the batch: '{_shown(line)}' is no header field.")
         if len(fields) == _FIELDS_MAX:
             raise _invalid("In a part of the batch: too many fields.")
+        if name.lower() in _TOLD_ONCE and _first(tuple(fields), name.lower()) is not None:
+            raise _invalid(f"In a part of the batch: the field {name} is given twice.")
         fields.append((name, value.strip(" \t")))
     return tuple(fields), b""
 
@@ -166,9 +170,7 @@ def _request(part: bytes) -> PartRequest:
     encoding = _first(outer, "content-transfer-encoding") or "binary"
     if encoding.lower() not in ("binary", "8bit", "7bit"):
         raise _invalid(f"The Content-Transfer-Encoding '{encoding[:64]}' is not supported.")
-    blank = _BLANK_LINES.match(content)
-    assert blank is not None
-    line, at = _line(content, blank.end())
+    line, at = _line(content, len(content) - len(content.lstrip(b"\r\n")))
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
         raise _invalid(f"'{_shown(line)}' is no request line.")

@@ -18,6 +18,12 @@ from strongroom.errors import StorageError
 _ANNOTATION: Final = "@odata.type"
 _OWN: Final = "odata."
 _TIMESTAMP: Final = "Timestamp"
+# Far more than may be stored: null ones count here too, and are not kept.
+_PROPERTIES_READ_MAX: Final = 4096
+# What is longer is looked through before it becomes objects of Python, many times its size.
+_LONG_BYTES: Final = 128 * 1024
+_NESTED_BYTES_MAX: Final = 64 * 1024
+_LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 Scalar = str | bool | int | float
 
 
@@ -33,7 +39,7 @@ def read_entity(body: bytes) -> list[RawProperty]:
     """The properties of an entity. Members of OData itself are left out, and so are Timestamp,
     which the service alone decides, and the types of properties that are not there.
 
-    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
+    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified, TooManyProperties.
     """
     values: dict[str, Scalar | None] = {}
     types: dict[str, str] = {}
@@ -54,6 +60,8 @@ def read_entity(body: bytes) -> list[RawProperty]:
         else:
             assert value is None or isinstance(value, (str, bool, int, float))
             values[name] = value
+    if len(values) > _PROPERTIES_READ_MAX:
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     return [RawProperty(name, value, types.get(name)) for name, value in values.items()]
 
 
@@ -81,7 +89,26 @@ def _no_constant(name: str) -> object:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=_no_constant)
 
 
+def _refuse_bulk(body: bytes) -> None:
+    """A long document that is not made of a few long texts is no entity.
+
+    Raises: StorageError TooManyProperties, InvalidInput.
+    """
+    try:
+        members = _LOOKED_THROUGH.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return  # it is refused, or is read after all, by what reads all of it
+    if len(members) > 2 * _PROPERTIES_READ_MAX:
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
+    for name, raw in members.items():
+        value = bytes(raw)
+        if len(value) > _NESTED_BYTES_MAX and value[:1] in b"[{":
+            raise _invalid(f"The value of {name[:300]} is an object or array.")
+
+
 def _members(body: bytes) -> _Object:
+    if len(body) > _LONG_BYTES:
+        _refuse_bulk(body)
     try:
         found = _DECODER.decode(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):

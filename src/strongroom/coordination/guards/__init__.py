@@ -13,6 +13,9 @@ from strongroom.coordination.guards.fencing import Fenced, FencedOut, Token
 
 if TYPE_CHECKING:
     from strongroom.coordination.guards.blob import BlobGuard
+    from strongroom.coordination.guards.etcd import EtcdGuard
+    from strongroom.coordination.guards.redis import RedisGuard
+    from strongroom.coordination.guards.sql import Connection, SqlGuard
 
 __all__ = ["Fenced", "FencedOut", "Guards", "Token"]
 
@@ -32,3 +35,38 @@ class Guards:
         from strongroom.coordination.guards.blob import BlobGuard
 
         return BlobGuard(self._held, url, timeout_s=timeout_s)
+
+    def etcd(self, url: str, *, timeout_s: float = 10.0) -> EtcdGuard:
+        """Return the guard of the keys in an etcd; see `etcd.EtcdGuard`."""
+        from strongroom.coordination.guards.etcd import EtcdGuard
+
+        return EtcdGuard(self._held, url, timeout_s=timeout_s)
+
+    def headers(self) -> dict[str, str]:
+        """Return the header that carries the token with an HTTP request; see `http`.
+
+        Raises:
+            LockLost: the hold is known to be over: send nothing.
+        """
+        from strongroom.coordination.guards.http import HEADER, header_of
+
+        self._held.check()
+        return {HEADER: header_of(self._held)}
+
+    def redis(self, url: str, *, timeout_s: float = 10.0) -> RedisGuard:
+        """Return the guard of the keys in a Redis; see `redis.RedisGuard`."""
+        from strongroom.coordination.guards.redis import RedisGuard
+
+        return RedisGuard(self._held, url, timeout_s=timeout_s)
+
+    def sql(
+        self,
+        connection: Connection,
+        *,
+        resource: str | None = None,
+        paramstyle: str | None = None,
+    ) -> SqlGuard:
+        """Return the guard of what a DB-API connection writes; see `sql.SqlGuard`."""
+        from strongroom.coordination.guards.sql import SqlGuard
+
+        return SqlGuard(self._held, connection, resource=resource, paramstyle=paramstyle)

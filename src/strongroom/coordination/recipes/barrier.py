@@ -18,6 +18,7 @@ from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.barrier_core import KIND, Arrival, check_parties
+from strongroom.coordination.recipes.inspect_slots import BarrierView, show_barrier_steps
 from strongroom.coordination.recipes.slot_records import check_slot_ttl
 
 
@@ -57,6 +58,10 @@ class Barrier:
         arrival = Arrival(self._driver.context, self._key, self.name, self.parties, self._ttl_s)
         return self._driver.run(arrival.steps(timeout))
 
+    def show(self) -> BarrierView | None:
+        """Return how it looks to others, by one read; None if nobody ever came."""
+        return self._driver.run(show_barrier_steps(self._driver.context, self.name))
+
 
 class AioBarrier:
     """A barrier by name, for asyncio; see `Barrier`. A cancelled `wait` gives its place up."""
@@ -74,3 +79,7 @@ class AioBarrier:
         """See `Barrier.wait`."""
         arrival = Arrival(self._driver.context, self._key, self.name, self.parties, self._ttl_s)
         return await self._driver.run(arrival.steps(timeout))
+
+    async def show(self) -> BarrierView | None:
+        """See `Barrier.show`."""
+        return await self._driver.run(show_barrier_steps(self._driver.context, self.name))

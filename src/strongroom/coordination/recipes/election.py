@@ -17,14 +17,8 @@ from strongroom.coordination.errors import CoordTimeout
 from strongroom.coordination.handles import HeldBase
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.election_core import LeaderView, LeaderWatch
-from strongroom.coordination.recipes.lock import (
-    AioHeld,
-    AioLock,
-    Cancel,
-    Held,
-    Lock,
-    LockOptions,
-)
+from strongroom.coordination.recipes.holding import AioHeld, Cancel, Held, LockOptions
+from strongroom.coordination.recipes.lock import AioLock, Lock
 from strongroom.coordination.recipes.lock_keeper import LockKeeper
 
 KIND = "election"

@@ -1,7 +1,7 @@
 """Gates: nodes that were started ahead wait, and all go at once when somebody opens.
 
-Lives here: the faces for threads and for asyncio, and how a hint (a message of a bus) shortens the
-wait where the store can only be polled. Must not live here: the flag (gate_core.py).
+Lives here: the faces for threads and for asyncio, and how a hint (a bus's message) shortens the
+wait where the store can only be polled. Must not live here: the flag (gate_core.py), buses.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
+from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.errors import CoordTimeout, StoreUnavailable
+from strongroom.coordination.hints import Hints
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.gate_core import (
     KIND,
@@ -26,25 +28,15 @@ from strongroom.coordination.recipes.gate_core import (
 from strongroom.coordination.recipes.waiting import Pace
 
 
-class Hints(Protocol):
-    """A multicast channel: whatever is said on it means "look now", and may get lost."""
-
-    def publish(self, topic: str) -> None:
-        """Tell everybody who listens; failing is no error of the gate."""
-        ...
-
-    def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
-        """Call `heard`, from any thread, at every message from now on; returns how to stop it."""
-        ...
-
-
 class Gate:
     """A gate for threads.
 
     Arguments:
         driver: of the client.
         name: of the gate.
-        hints: a message bus beside the store; None where the store itself wakes its waiters.
+        hints: a message bus beside the store (`hints.multicast`). It is told of every opening, and
+            listened to where the store can only be polled: one that can be watched wakes its
+            waiters itself. A bus that fails is logged, and makes nothing fail here.
     """
 
     def __init__(self, driver: SyncDriver, name: str, hints: Hints | None = None) -> None:
@@ -62,36 +54,33 @@ class Gate:
         Raises: CoordTimeout, StoreRefused, CorruptRecord.
         """
         context = self._driver.context
-        if self._hints is None:
+        if self._hints is None or context.promises.watch != "poll":
             steps = wait_steps(context, self.name, self._key, timeout, generation)
             return self._driver.run(steps).payload
-        heard = threading.Event()
-        # Listening first, looking second: what is said in between is not missed.
-        stop = self._hints.subscribe(self._key, heard.set)
-        try:
-            return self._wait_hinted(heard, timeout, generation)
-        finally:
-            stop()
+        return self._wait_hinted(self._hints, _Waiting(context, self.name, timeout, generation))
 
-    def _wait_hinted(
-        self, heard: threading.Event, timeout: float | None, generation: int | None
-    ) -> Any:
-        clock, pace = self._driver.context.clock, Pace(self._driver.context)
-        began = clock.monotonic_s()
-        while True:
-            heard.clear()
-            pause_s = pace.poll_s()
-            try:
-                view, _ = self._driver.run(look_steps(self._key))
-                generation = view.generation if generation is None else generation
-                if view.lets_through(generation):
-                    return view.payload
-            except StoreUnavailable:
-                pause_s = pace.trouble_s()
-            passed_s = clock.monotonic_s() - began
-            if timeout is not None and passed_s >= timeout:
-                raise CoordTimeout(self.name, passed_s)
-            heard.wait(pause_s if timeout is None else min(pause_s, timeout - passed_s))
+    def _wait_hinted(self, hints: Hints, waiting: _Waiting) -> Any:
+        heard = threading.Event()
+        stop: Callable[[], None] | None = None
+        try:
+            while True:
+                heard.clear()
+                try:
+                    view, _ = self._driver.run(look_steps(self._key))
+                    if waiting.passes(view):
+                        return view.payload
+                    pause_s = waiting.pause_s()
+                except StoreUnavailable:
+                    pause_s = waiting.pause_s(trouble=True)
+                if stop is None:
+                    # Who comes late needs no bus. Who waits listens first and then looks again:
+                    # what is said in between is not missed.
+                    stop = hints.subscribe(self._key, heard.set)
+                else:
+                    heard.wait(pause_s)
+        finally:
+            if stop is not None:
+                stop()
 
     def open(self, payload: Any = None) -> GateView:
         """Let everybody through; whoever comes later too, until it is re-armed. Idempotent.
@@ -122,7 +111,7 @@ class AioGate:
     """A gate for asyncio; see Gate. A waiter costs a task.
 
     Arguments:
-        driver, name, hints: as of Gate.
+        driver, name, hints: as of Gate. The hints' calls, which may block, run on threads.
     """
 
     def __init__(self, driver: AsyncDriver, name: str, hints: Hints | None = None) -> None:
@@ -137,50 +126,53 @@ class AioGate:
     ) -> Any:
         """See Gate.wait."""
         context = self._driver.context
-        if self._hints is None:
+        if self._hints is None or context.promises.watch != "poll":
             steps = wait_steps(context, self.name, self._key, timeout, generation)
             return (await self._driver.run(steps)).payload
-        loop, heard = asyncio.get_running_loop(), asyncio.Event()
-        stop = self._hints.subscribe(self._key, lambda: _tell(loop, heard))
-        try:
-            return await self._wait_hinted(heard, timeout, generation)
-        finally:
-            stop()
+        waiting = _Waiting(context, self.name, timeout, generation)
+        return await self._wait_hinted(self._hints, waiting)
 
-    async def _wait_hinted(
-        self,
-        heard: asyncio.Event,
-        timeout: float | None,  # noqa: ASYNC109 - as of Gate
-        generation: int | None,
-    ) -> Any:
-        clock, pace = self._driver.context.clock, Pace(self._driver.context)
-        began = clock.monotonic_s()
-        while True:
-            heard.clear()
-            pause_s = pace.poll_s()
-            try:
-                view, _ = await self._driver.run(look_steps(self._key))
-                generation = view.generation if generation is None else generation
-                if view.lets_through(generation):
-                    return view.payload
-            except StoreUnavailable:
-                pause_s = pace.trouble_s()
-            passed_s = clock.monotonic_s() - began
-            if timeout is not None and passed_s >= timeout:
-                raise CoordTimeout(self.name, passed_s)
-            try:
-                async with asyncio.timeout(
-                    pause_s if timeout is None else min(pause_s, timeout - passed_s)
-                ):
-                    await heard.wait()
-            except TimeoutError:
-                continue
+    async def _wait_hinted(self, hints: Hints, waiting: _Waiting) -> Any:
+        heard = asyncio.Event()
+        stop: Callable[[], None] | None = None
+        try:
+            while True:
+                heard.clear()
+                try:
+                    view, _ = await self._driver.run(look_steps(self._key))
+                    if waiting.passes(view):
+                        return view.payload
+                    pause_s = waiting.pause_s()
+                except StoreUnavailable:
+                    pause_s = waiting.pause_s(trouble=True)
+                if stop is None:
+                    stop = await self._subscribe(hints, heard)
+                    continue
+                try:
+                    async with asyncio.timeout(pause_s):
+                        await heard.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            if stop is not None:
+                stop()
+
+    async def _subscribe(self, hints: Hints, heard: asyncio.Event) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+        tell = _Teller(loop, heard)
+        future = loop.run_in_executor(None, hints.subscribe, self._key, tell)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            # It will have subscribed in a moment, and nobody would be left to stop it.
+            future.add_done_callback(_stop_what_came)
+            raise
 
     async def open(self, payload: Any = None) -> GateView:
         """See Gate.open."""
         view = await self._driver.run(open_steps(self._driver.context, self._key, payload))
         if self._hints is not None:
-            self._hints.publish(self._key)
+            await asyncio.to_thread(self._hints.publish, self._key)
         return view
 
     async def rearm(self) -> GateView:
@@ -192,6 +184,45 @@ class AioGate:
         return (await self._driver.run(look_steps(self._key)))[0]
 
 
-def _tell(loop: asyncio.AbstractEventLoop, heard: asyncio.Event) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(heard.set)
+class _Waiting:
+    """What one wait beside a bus remembers; the same for threads and tasks."""
+
+    def __init__(
+        self, context: Context, name: str, timeout_s: float | None, generation: int | None
+    ) -> None:
+        self._clock, self._pace, self._name = context.clock, Pace(context), name
+        self._timeout_s, self._generation = timeout_s, generation
+        self._began_s = context.clock.monotonic_s()
+
+    def passes(self, view: GateView) -> bool:
+        if self._generation is None:
+            self._generation = view.generation
+        return view.lets_through(self._generation)
+
+    def pause_s(self, trouble: bool = False) -> float:
+        """Until the next look, if nothing is heard. Raises: CoordTimeout."""
+        pause_s = self._pace.trouble_s() if trouble else self._pace.poll_s()
+        if self._timeout_s is None:
+            return pause_s
+        passed_s = self._clock.monotonic_s() - self._began_s
+        if passed_s >= self._timeout_s:
+            raise CoordTimeout(self._name, passed_s)
+        return min(pause_s, self._timeout_s - passed_s)
+
+
+class _Teller:
+    """Sets an event of a loop, from any thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, heard: asyncio.Event) -> None:
+        self._loop, self._heard = loop, heard
+
+    def __call__(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._heard.set)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits any more
+
+
+def _stop_what_came(future: asyncio.Future[Callable[[], None]]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        future.result()()

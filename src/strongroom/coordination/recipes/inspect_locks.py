@@ -63,7 +63,8 @@ def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None
         if entry is None or view is None or not view.held:
             return None
         record = decode_lock(key, entry.value)
-        broken = replace(record.freed(record.seq + 1), fence=record.fence + 1)
+        end = f"broken by {context.label} at {context.clock.wall_text()}"
+        broken = replace(record.freed(record.seq + 1), fence=record.fence + 1, end=end)
         lease = None
         if context.promises.server_lease:
             lease = LeaseTerms(Act.BREAK, record.ttl_s, context.nonce())

@@ -18,6 +18,7 @@ from strongroom.coordination.effects import (
     UNCHANGED,
     Act,
     Applied,
+    CasOutcome,
     Entry,
     LeaseTerms,
     Sleep,
@@ -34,9 +35,11 @@ from strongroom.coordination.recipes.waiting import Pace, await_change
 from strongroom.coordination.records import LockRecord, Waiter, decode_lock, encode_lock
 
 _WITHDRAW_TRIES: Final = 5
+_WITHDRAW_RACES: Final = 64
 _LOST_RACES_MAX: Final = 3
 _RACES_SPREAD: Final = 4
 _COURTESY: Final = 6
+_TURN_ROUND_TRIPS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,10 @@ class Refusal(NamedTuple):
 
 
 class _Wait(NamedTuple):
+    """Nothing can be done for so many seconds, or until `ahead` others have had their turn."""
+
     seconds: float
+    ahead: int = 0
 
 
 class _Write(NamedTuple):
@@ -151,19 +157,21 @@ class Acquisition:
                 left_s = self._left_s(start_s)
                 if left_s <= 0:
                     return None
-                look = yield from self._await(look, min(step.seconds, left_s))
+                look = yield from self._await(
+                    look, step._replace(seconds=min(step.seconds, left_s))
+                )
                 continue
             if isinstance(step, _Adopt):
-                hold = self._adopted(look, step.record)
+                found: Hold | Look | None = self._adopted(look, step.record)
             else:
-                hold = yield from self._write(look, step)
-            if hold is not None:
-                return hold
+                found = yield from self._write(look, step)
+            if isinstance(found, Hold):
+                return found
             if self._wanted.wait_s is not None and self._left_s(start_s) <= 0:
                 self._races += 1
                 if self._races > _LOST_RACES_MAX:
                     return None
-            look = None
+            look = found
 
     def _left_s(self, start_s: float) -> float:
         if self._wanted.wait_s is None:
@@ -193,11 +201,14 @@ class Acquisition:
                 continue
             return seen(self._context, self._wanted.key, entry, sent_s)
 
-    def _await(self, look: Look, seconds: float) -> Steps[Look | None]:
+    def _await(self, look: Look, wait: _Wait) -> Steps[Look | None]:
         key, version = self._wanted.key, look.entry.version if look.entry else None
+        aside_s = min(wait.seconds, self._aside_s(wait.ahead))
+        if aside_s > 0:
+            yield Sleep(aside_s)
         sent_s = self._context.clock.monotonic_s()
         outcome = yield from await_change(
-            self._context, key, version, seconds, self._pace, self._timeout_s
+            self._context, key, version, wait.seconds - aside_s, self._pace, self._timeout_s
         )
         if outcome is UNCHANGED:
             # The sighting goes on; what the store's own clock says must be asked again.
@@ -205,6 +216,19 @@ class Acquisition:
         if outcome is None or outcome.version != version:
             self._pace.reset()
         return seen(self._context, key, outcome, sent_s)
+
+    def _aside_s(self, ahead: int) -> float:
+        """Return how long not to look at all, because it cannot be our turn yet.
+
+        The record changes with every turn of those ahead, and each change would wake everybody who
+        watches it. A turn takes at least two writes, one after the other: that long is waited out
+        for each, and whatever changed meanwhile is seen in one read. To look late is always safe.
+        The pauses must not follow from how long turns HAVE taken: then slow turns make long pauses,
+        and long pauses slow turns.
+        """
+        if self._context.promises.watch == "poll":
+            return 0.0  # polls have a pace of their own
+        return min(self._timeout_s, ahead * _TURN_ROUND_TRIPS * self._context.round_trip_s)
 
     # Judging
 
@@ -240,14 +264,14 @@ class Acquisition:
         ahead = len(queue) if place is None else place
         if busy_s > 0 and not self._repeats(entry):
             if place is not None or self._wanted.wait_s == 0:
-                return _Wait(busy_s)
+                return _Wait(busy_s, ahead)
             return self._enqueue(record)
         late_s = self._late_s(record, ahead)
         if late_s <= 0:
             return _Write(self._mine(record.fence, queue[ahead + (place is not None) :]), True)
         if place is None and self._wanted.wait_s != 0:
             return self._enqueue(record)
-        return _Wait(late_s)
+        return _Wait(late_s, ahead)
 
     def _late_s(self, record: LockRecord, ahead: int) -> float:
         """Return how long those ahead may still take to come for what is free."""
@@ -280,7 +304,7 @@ class Acquisition:
 
     # Writing
 
-    def _write(self, look: Look, step: _Write) -> Steps[Hold | None]:
+    def _write(self, look: Look, step: _Write) -> Steps[Hold | Look | None]:
         context, record = self._context, step.record
         expected = look.entry.version if look.entry else None
         lease = None
@@ -289,10 +313,9 @@ class Acquisition:
         sent_s = context.clock.boot_s()
         if step.takes:
             self._sent[record.seq] = sent_s
+        value = encode_lock(record)
         try:
-            outcome = yield from cas(
-                self._wanted.key, expected, encode_lock(record), self._timeout_s, lease
-            )
+            outcome = yield from cas(self._wanted.key, expected, value, self._timeout_s, lease)
         except StoreUnavailable:
             yield Sleep(self._pace.trouble_s())
             return None
@@ -302,7 +325,7 @@ class Acquisition:
             self._queued = not step.takes
             if step.takes:
                 return self._hold(record, outcome.version)
-            return None
+            return self._wrote(Entry(value, outcome.version), record)
         if isinstance(outcome, Unknown):
             self._queued = True
             if step.takes:
@@ -315,6 +338,15 @@ class Acquisition:
         round_trip_s = context.clock.boot_s() - sent_s
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
         return None
+
+    def _wrote(self, entry: Entry, record: LockRecord) -> Look | None:
+        """Return what a read would show now; None where only the store's clock can tell."""
+        if self._context.promises.server_lease:
+            return None
+        # What was read before the write was still there when it took effect: as good as a read
+        # whose answer came now.
+        now_s = self._context.clock.monotonic_s()
+        return Look(entry, record, self._context.rules.observer_start_s(now_s, now_s))
 
     def _adopted(self, look: Look, record: LockRecord) -> Hold | None:
         assert look.entry is not None
@@ -353,25 +385,37 @@ class Acquisition:
         """Leave the queue, and give back what an answer that never came may have given."""
         if not (self._unsure or self._queued):
             return
-        for _ in range(_WITHDRAW_TRIES):
+        troubles = 0
+        for race in range(1, _WITHDRAW_RACES):
+            sent_s = self._context.clock.boot_s()
             try:
-                entry = yield from get(self._wanted.key, self._timeout_s)
-                if entry is None:
-                    return
-                record = decode_lock(self._wanted.key, entry.value)
-                undone = self._undone(entry, record)
-                if undone is None:
-                    return
-                lease = None
-                if self._context.promises.server_lease and record.owner == self.nonce:
-                    lease = LeaseTerms(Act.GIVE, record.ttl_s, self.nonce)
-                outcome = yield from cas(
-                    self._wanted.key, entry.version, encode_lock(undone), self._timeout_s, lease
-                )
+                outcome = yield from self._withdraw_once()
+            except StoreUnavailable:
+                outcome = Unknown()
             except CoordinationError:
                 return
-            if isinstance(outcome, Applied):
+            if outcome is None or isinstance(outcome, Applied):
                 return
+            troubles += isinstance(outcome, Unknown)
+            if troubles == _WITHDRAW_TRIES:
+                return
+            # Many may leave at the same moment; whoever stays behind is waited for by the others.
+            round_trip_s = self._context.clock.boot_s() - sent_s
+            yield Sleep(self._context.clock.random() * min(race, _RACES_SPREAD) * round_trip_s)
+
+    def _withdraw_once(self) -> Steps[CasOutcome | None]:
+        entry = yield from get(self._wanted.key, self._timeout_s)
+        if entry is None:
+            return None
+        record = decode_lock(self._wanted.key, entry.value)
+        undone = self._undone(entry, record)
+        if undone is None:
+            return None
+        lease = None
+        if self._context.promises.server_lease and record.owner == self.nonce:
+            lease = LeaseTerms(Act.GIVE, record.ttl_s, self.nonce)
+        value = encode_lock(undone)
+        return (yield from cas(self._wanted.key, entry.version, value, self._timeout_s, lease))
 
     def _undone(self, entry: Entry, record: LockRecord) -> LockRecord | None:
         queue = tuple(waiter for waiter in record.queue if waiter.nonce != self.nonce)

@@ -206,5 +206,6 @@ class LockKeeper:
 
 def _taken(record: LockRecord) -> str:
     if record.owner is None:
-        return "it was broken by an administrator"
+        told = f" ({record.end})" if record.end else ""
+        return f"it was ended by an administrator{told}"
     return f"{record.who or record.owner} took it with fence {record.fence}"

@@ -38,6 +38,10 @@ class LockView:
         ttl_s: the holder's.
         left_s: when this observer could take it at the earliest if it were not renewed.
         waiting: who stands in the queue.
+        writes: how often the hold has written the record: once when it was taken, then a renewal
+            each, where renewals are writes.
+        renewed_s: so long ago it was renewed, where the store's own clock tells; else None.
+        end: how the last hold ended, in words, as far as the record tells; empty while held.
     """
 
     name: str
@@ -50,6 +54,9 @@ class LockView:
     ttl_s: float
     left_s: float
     waiting: tuple[str, ...]
+    writes: int = 0
+    renewed_s: float | None = None
+    end: str = ""
 
 
 def seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> Look:
@@ -108,6 +115,8 @@ def view_of(context: Context, name: str, key: str, look: Look) -> LockView | Non
     mine = record.owner is not None and context.holds(key, record.owner)
     left_s = record.ttl_s if mine else max(0.0, busy_s(context, key, look))
     held = record.owner is not None and left_s > 0
+    expires_in_s = look.entry.expires_in_s if look.entry else None
+    told = held and expires_in_s is not None and expires_in_s < _UNKNOWN_S
     return LockView(
         name=name,
         held=held,
@@ -119,4 +128,13 @@ def view_of(context: Context, name: str, key: str, look: Look) -> LockView | Non
         ttl_s=record.ttl_s,
         left_s=left_s if held else 0.0,
         waiting=tuple(waiter.who for waiter in record.queue),
+        writes=record.seq,
+        renewed_s=max(0.0, record.ttl_s - (expires_in_s or 0.0)) if told else None,
+        end="" if held else _end(record),
     )
+
+
+def _end(record: LockRecord) -> str:
+    if record.owner is None:
+        return record.end or "released"
+    return f"not renewed within its {record.ttl_s:g} s"

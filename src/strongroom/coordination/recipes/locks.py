@@ -14,7 +14,8 @@ from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.handles import HeldBase
-from strongroom.coordination.recipes.lock import AioLock, Cancel, Lock, LockOptions
+from strongroom.coordination.recipes.holding import Cancel, LockOptions
+from strongroom.coordination.recipes.lock import AioLock, Lock
 
 
 class HeldMany:

@@ -19,7 +19,7 @@ from typing import Any
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.lock import AioHeld, Cancel, Held, LockOptions
+from strongroom.coordination.recipes.holding import AioHeld, Cancel, Held, LockOptions, take_up
 from strongroom.coordination.recipes.members_core import (
     Change,
     Member,
@@ -29,7 +29,6 @@ from strongroom.coordination.recipes.members_core import (
     join_steps,
 )
 from strongroom.coordination.recipes.slot_records import check_slot_ttl
-from strongroom.coordination.recipes.slots import arm
 
 _EVERY_S = 1.0
 
@@ -97,10 +96,7 @@ class Members:
         """
         driver, options = self._driver, self.options
         hold = driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
-        arm(hold, options.on_lost)
-        driver.adopt(hold)
-        if options.alert:
-            driver.spawn(hold.keeper.alert(hold), "coordination-alert")
+        take_up(driver, hold, options)
         return Membership(driver, hold, options.strict)
 
     def list(self) -> tuple[Member, ...]:
@@ -150,10 +146,7 @@ class AioMembers:
         """See `Members.join`."""
         driver, options = self._driver, self.options
         hold = await driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
-        arm(hold, options.on_lost)
-        driver.adopt(hold)
-        if options.alert:
-            driver.spawn(hold.keeper.alert(hold), "coordination-alert")
+        take_up(driver, hold, options)
         return AioMembership(driver, hold, self._cancel)
 
     async def list(self) -> tuple[Member, ...]:

@@ -9,6 +9,7 @@ Distributed Systems, chapter 9. Must not live here: locks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -124,27 +125,25 @@ class Swapping:
             StoreUnavailable: certainly not written.
             OutcomeUnknown: it may have been written.
         """
-        seen = yield from look_steps(self._context, self._key)
-        while True:
-            fits = (
-                (not seen.present)
-                if absent
-                else (seen.present and seen.document["value"] == expected)
-            )
-            if not fits or (version is not None and seen.version != version):
-                return Swap(False, seen.version if seen.present else None)
-            outcome = yield from self._write(seen)
-            if outcome.swapped:
-                return outcome
-            seen = yield from self._look_again()
-            done = self._found(seen)
-            if done is not None:
-                return done
+
+        def fits(seen: _Seen) -> bool:
+            if version is not None and seen.version != version:
+                return False
+            if absent:
+                return not seen.present
+            return seen.present and bool(seen.document["value"] == expected)
+
+        return (yield from self._write_if(fits))
 
     def put(self) -> Steps[Swap]:
         """Write whatever is there: the last writer wins."""
+        return (yield from self._write_if(lambda _: True))
+
+    def _write_if(self, fits: Callable[[_Seen], bool]) -> Steps[Swap]:
         seen = yield from look_steps(self._context, self._key)
         while True:
+            if not fits(seen):
+                return Swap(False, seen.version if seen.present else None)
             outcome = yield from self._write(seen)
             if outcome.swapped:
                 return outcome

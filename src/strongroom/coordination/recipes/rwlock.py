@@ -19,7 +19,8 @@ from typing import Final
 
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
-from strongroom.coordination.recipes.lock import Cancel, LockOptions
+from strongroom.coordination.recipes.holding import Cancel, LockOptions
+from strongroom.coordination.recipes.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slot_records import Slot, SlotRecord
 from strongroom.coordination.recipes.slots import AioSlotFace, SlotFace, wanted_slot
 from strongroom.coordination.recipes.slots_core import Rule
@@ -91,6 +92,10 @@ class RwLock:
         """Return its writers' side: a context manager, `acquire()`, `try_acquire()`."""
         return self._face(WRITE)
 
+    def show(self) -> SlotsView | None:
+        """Return how it looks to others, by one read; None if there never was one."""
+        return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
+
     def _face(self, role: str) -> SlotFace:
         driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]
         wanted = wanted_slot(driver.context, KIND, self.name, self.options, rule, role, intent)
@@ -112,6 +117,10 @@ class AioRwLock:
     def write(self) -> AioSlotFace:
         """Return its writers' side: an async context manager, `acquire()`, `try_acquire()`."""
         return self._face(WRITE)
+
+    async def show(self) -> SlotsView | None:
+        """See `RwLock.show`."""
+        return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
     def _face(self, role: str) -> AioSlotFace:
         driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]

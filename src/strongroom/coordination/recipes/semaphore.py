@@ -18,7 +18,8 @@ from typing import Final
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.recipes.lock import Cancel, LockOptions
+from strongroom.coordination.recipes.holding import Cancel, LockOptions
+from strongroom.coordination.recipes.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slot_records import SLOTS_MAX, Slot, SlotRecord
 from strongroom.coordination.recipes.slots import AioSlotFace, SlotFace, wanted_slot
 
@@ -92,6 +93,10 @@ class Semaphore(SlotFace):
         )
         super().__init__(driver, wanted, options)
 
+    def show(self) -> SlotsView | None:
+        """Return how it looks to others, by one read; None if there never was one."""
+        return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
+
 
 class AioSemaphore(AioSlotFace):
     """A semaphore by name, for asyncio; see `Semaphore` and `AioHeld`."""
@@ -109,3 +114,7 @@ class AioSemaphore(AioSlotFace):
             driver.context, KIND, name, options, rule, limit=permits, reentrant=True
         )
         super().__init__(driver, wanted, options, cancel)
+
+    async def show(self) -> SlotsView | None:
+        """See `Semaphore.show`."""
+        return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))

@@ -6,6 +6,7 @@ Lives here: the table of scenarios, and `play`. Must not live here: the scenario
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,9 +14,11 @@ from strongroom.coordination.simulation.barrier_scenario import run_barrier
 from strongroom.coordination.simulation.gate_scenario import run_gate
 from strongroom.coordination.simulation.ids_scenario import run_ids
 from strongroom.coordination.simulation.lock_scenario import VARIANTS, Variant, run_locks
+from strongroom.coordination.simulation.members_scenario import run_members
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.slots_scenario import VARIANTS as SLOT_VARIANTS
 from strongroom.coordination.simulation.slots_scenario import run_slots
+from strongroom.coordination.simulation.world import TRACE
 
 
 def _locks(variant: Variant, seed: int) -> Report:
@@ -36,16 +39,28 @@ SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
     "gate-polled": lambda seed: run_gate(seed, watch=False),
     "barrier": run_barrier,
     "barrier-polled": lambda seed: run_barrier(seed, watch=False),
+    "members": run_members,
     **{variant.name: partial(run_slots, variant=variant) for variant in SLOT_VARIANTS},
 }
 """Scenario by name; each takes a seed."""
 
 
-def play(seed: int, scenario: str | None = None) -> list[Report]:
+def play(
+    seed: int, scenario: str | None = None, trace: Callable[[str], None] | None = None
+) -> list[Report]:
     """Play a seed, of one scenario or of all.
+
+    Arguments:
+        seed: everything follows from it.
+        scenario: by name; None: all of them.
+        trace: called with a line for everything that happens.
 
     Raises:
         KeyError: no such scenario.
     """
     names = list(SCENARIOS) if scenario is None else [scenario]
-    return [SCENARIOS[name](seed) for name in names]
+    token = TRACE.set(trace)
+    try:
+        return [replace(SCENARIOS[name](seed), scenario=name) for name in names]
+    finally:
+        TRACE.reset(token)

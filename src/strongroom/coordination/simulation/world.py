@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -38,6 +39,10 @@ from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.registers import Registers
 
 _LATENCY_S: Final = 0.008
+_SHOWN_MAX: Final = 160
+
+TRACE: Final[ContextVar[Callable[[str], None] | None]] = ContextVar("trace", default=None)
+"""Called with a line for whatever happens in a world made where it is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,10 @@ class Node:
         wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
         self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+        name, world = self.name, self.world
+        world.note("%s holds %s, fence %s", name, hold.key, hold.fence)
+        if world.traced:
+            hold.on_lost(lambda why: world.note("%s has lost %s: %s", name, hold.key, why))
 
     def crash(self) -> None:
         """Lose everything in memory."""
@@ -218,7 +227,7 @@ class World:
         server_lease: bool = False,
         watch: bool = True,
     ) -> None:
-        self.chance = Chance(seed)
+        self.chance, self._trace = Chance(seed), TRACE.get()
         self.faults, self.rules = faults, rules
         self.now_s = 0.0
         self.calm_after_s = calm_after_s
@@ -251,6 +260,16 @@ class World:
     def calm(self) -> bool:
         """Nothing goes wrong any more."""
         return self.now_s >= self.calm_after_s
+
+    @property
+    def traced(self) -> bool:
+        """Somebody listens to what happens."""
+        return self._trace is not None
+
+    def note(self, what: str, *about: object) -> None:
+        """Tell what happens now to whoever listens; `what` is a format with a place for each."""
+        if self._trace is not None:
+            self._trace(f"{self.now_s:9.3f} s  {what % about}")
 
     # Time
 
@@ -337,7 +356,9 @@ class World:
         self.after(node.clock.real_s(effect.timeout_s), give_up)
         copies = 2 if self._happens(self.faults.doubled) else 1
         for _ in range(copies):
-            if not self._happens(self.faults.loss):
+            if self._happens(self.faults.loss):
+                self.note("%s: %s is lost on its way", node.name, _brief(effect))
+            else:
                 self.after(self._latency_s(), lambda: self._arrive(node, effect, answer))
         if self._happens(self.faults.stall):
             self._pause(node)
@@ -348,7 +369,9 @@ class World:
 
         def reply(outcome: Any, error: BaseException | None = None) -> None:
             cut = self.now_s < node.cut_until_s
-            if not cut and not self._happens(self.faults.loss):
+            if cut or self._happens(self.faults.loss):
+                self.note("%s: the answer to %s is lost", node.name, _brief(effect))
+            else:
                 self.after(self._latency_s(), lambda: answer(outcome, error))
 
         if self.now_s < self._store_down_until_s:
@@ -357,7 +380,10 @@ class World:
         elif isinstance(effect, Watch):
             self._watch(effect, reply)
         else:
-            reply(self._apply(effect))
+            outcome = self._apply(effect)
+            if isinstance(effect, Cas | Delete):
+                self.note("%s: %s: %s", node.name, _brief(effect), type(outcome).__name__)
+            reply(outcome)
 
     def _apply(self, effect: Effect) -> Any:
         now_s = self.now_s * self._store_rate
@@ -418,23 +444,41 @@ class World:
     def _outage(self) -> None:
         self._store_down_until_s = self.now_s + self.chance.uniform(0.2, 6)
         self._watchers = {}
+        self.note("the store is away until %.3f", self._store_down_until_s)
 
     def _pause(self, node: Node) -> None:
         node.paused_until_s = self.now_s + self.chance.uniform(0.1, 8)
+        self.note("%s stands still until %.3f", node.name, node.paused_until_s)
 
     def _cut(self, node: Node) -> None:
         node.cut_until_s = self.now_s + self.chance.uniform(0.5, 10)
+        self.note("%s reaches nothing until %.3f", node.name, node.cut_until_s)
 
     def _crash(self, node: Node) -> None:
         if node.up:
             node.crash()
+            self.note("%s crashes", node.name)
             self.after(self.chance.uniform(0.5, 10), lambda: self._restart(node))
 
     def _restart(self, node: Node) -> None:
         node.start()
+        self.note("%s is back", node.name)
         self.on_start(node)
 
     def _cancel(self, node: Node) -> None:
         callers = [process for process in node.processes if process.number < 0]
         if callers:
             self.cancel(self.chance.choice(callers))
+
+
+def _brief(effect: Effect) -> str:
+    """Return a request in few words."""
+    if isinstance(effect, Cas):
+        act = f", {effect.lease.act.value}" if effect.lease else ""
+        text = effect.value[:_SHOWN_MAX].decode("utf-8", "replace")
+        return f"write {effect.key} over {effect.expected or 'nothing'}{act} {text}"
+    if isinstance(effect, Delete):
+        return f"delete {effect.key} {effect.expected}"
+    if isinstance(effect, Get | Watch):
+        return f"{type(effect).__name__.lower()} {effect.key}"
+    return type(effect).__name__

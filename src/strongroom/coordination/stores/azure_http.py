@@ -18,6 +18,7 @@ from strongroom.coordination.stores.azure_account import AzureAccount
 from strongroom.coordination.stores.http_pool import Answer, HttpPool
 
 _VERSION: Final = "2021-12-02"
+_SECONDS: Final = len("2026-11-21T08:00:00")
 
 
 def code_of(answer: Answer) -> str:
@@ -37,6 +38,7 @@ class AzureHttp:
         self._account, self._clock = account, clock
         self._base = quote(urlsplit(account.endpoint).path.rstrip("/"))
         self.pool = HttpPool(account.endpoint, clock)
+        self._date = ("", "")  # a second of the clock, and the same as HTTP writes it
 
     def send(
         self,
@@ -60,8 +62,7 @@ class AzureHttp:
             waits: see `HttpPool.send`.
         """
         target = self._base + quote(path)
-        now = datetime.fromisoformat(self._clock.wall_text())
-        sent = {**headers, "x-ms-date": format_datetime(now, usegmt=True), "x-ms-version": _VERSION}
+        sent = {**headers, "x-ms-date": self._now(), "x-ms-version": _VERSION}
         if body:
             sent["Content-Length"] = str(len(body))
         parts = [urlencode(query, quote_via=quote)] if query else []
@@ -73,6 +74,14 @@ class AzureHttp:
         sent.pop("Content-Length", None)
         whole = f"{target}?{'&'.join(parts)}" if parts else target
         return self.pool.send(method, whole, sent, body, timeout_s, waits)
+
+    def _now(self) -> str:
+        text = self._clock.wall_text()
+        second, date = self._date
+        if text[:_SECONDS] != second:
+            date = format_datetime(datetime.fromisoformat(text), usegmt=True)
+            self._date = (text[:_SECONDS], date)
+        return date
 
     def strongroom_health(self, timeout_s: float) -> dict[str, object] | None:
         """Return what the server's health endpoint says; None for other services.

@@ -21,6 +21,7 @@ BODY_BYTES_MAX: Final = 16 << 20
 _HEAD_BYTES_MAX: Final = 256 << 10
 _PIECE_BYTES: Final = 64 << 10
 _BODILESS: Final = frozenset({204, 304})
+_LIMIT_STEP_S: Final = 0.001
 
 
 class Answer(NamedTuple):
@@ -62,8 +63,8 @@ class HttpConnection:
     ) -> None:
         self._clock = clock
         self._buffer = bytearray()
-        left_s = until_s - clock.monotonic_s()
-        self.sock: socket.socket = socket.create_connection((host, port), max(0.001, left_s))
+        self._limit_s = max(0.001, until_s - clock.monotonic_s())
+        self.sock: socket.socket = socket.create_connection((host, port), self._limit_s)
         try:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if context is not None:
@@ -124,7 +125,10 @@ class HttpConnection:
         left_s = until_s - self._clock.monotonic_s()
         if left_s <= 0:
             raise TimeoutError("the time is up")
-        self.sock.settimeout(left_s)
+        # Each setting is a call of the kernel, and most differ by microseconds only.
+        if abs(left_s - self._limit_s) > _LIMIT_STEP_S or left_s < _LIMIT_STEP_S:
+            self.sock.settimeout(left_s)
+            self._limit_s = left_s
 
     def _fill(self, until_s: float) -> bool:
         self._limit(until_s)

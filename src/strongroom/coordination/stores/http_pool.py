@@ -34,12 +34,13 @@ class HttpPool:
     Arguments:
         url: http:// or https://, a host, maybe a port; a path is not looked at.
         clock: for time limits.
+        tls: whom to trust, and as who to come; the system's authorities by default.
 
     Raises:
         Unsupported: the URL is none of that kind.
     """
 
-    def __init__(self, url: str, clock: Clock) -> None:
+    def __init__(self, url: str, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(url)
         try:
             port = parts.port
@@ -50,7 +51,7 @@ class HttpPool:
         self.host, self.host_field = parts.hostname, parts.netloc.rpartition("@")[2]
         secure = parts.scheme == "https"
         self._port = port or (443 if secure else 80)
-        self._tls = ssl.create_default_context() if secure else None
+        self._tls = (tls or ssl.create_default_context()) if secure else None
         self._clock = clock
         self.forget()
 

@@ -1,0 +1,320 @@
+"""The coordination toolkit: lock cycles, a fair queue, ids, gates, and what waiting costs.
+
+Strongroom is durable and on loopback, as it comes; etcd's own lock runs beside it in turns, paused
+like it while it is not measured. Without etcd on this machine a sentence says so, and only the
+ratios are missing.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import statistics
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from benchmarks.comparison import over
+from benchmarks.endpoint import ACCOUNT, HOST
+from benchmarks.etcd import ETCD, MISSING, EtcdServer, etcd_version
+from benchmarks.gate_clients import Waiting, waiters
+from benchmarks.lock_clients import Clients, Crowd, Cycles, crowd, quantile
+from benchmarks.results import Row, row
+from benchmarks.sampling import cpu_s
+from benchmarks.servers import Server, ServerFailed
+from strongroom import coordination
+from strongroom.coordination.hints import multicast
+
+_CONTENDERS: Final = 16
+_WAITERS: Final = 50
+_LOST_SHARE: Final = 0.1
+_RANGE: Final = 1_000_000
+_TAKEN: Final = 1000
+_IDLE_S: Final = 25.0  # about five renewals of a lock with the default TTL
+_BATCH: Final = 200
+_CONTENDED_S: Final = 5.0
+_WRITE: Final = "Put Blob"
+_METRIC: Final = "strongroom_requests_total"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much is done: a server's time in one turn, and how many turns."""
+
+    slice_s: float
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a crowd did in one slice.
+
+    Attributes:
+        counts: cycles in the counted part, of each client.
+        waits_s: of all of them.
+        server_cpu_ms, client_cpu_ms: per cycle.
+    """
+
+    counts: tuple[int, ...]
+    waits_s: list[float]
+    server_cpu_ms: float
+    client_cpu_ms: float
+
+
+def rows(strongroom: Server, folder: Path, scope: Scope) -> Iterator[Row]:
+    """Every row of this part, on a Strongroom that runs and holds nothing.
+
+    Arguments:
+        strongroom: is paused and woken; left awake.
+        folder: for etcd's data.
+        scope: see `Scope`.
+    """
+    yield from _in_memory(scope)
+    with ExitStack() as stack:
+        servers: dict[str, Server | EtcdServer] = {"strongroom": strongroom}
+        if etcd_version() is None:
+            print(MISSING, file=sys.stderr)
+        else:
+            etcd = servers[ETCD] = EtcdServer(folder / "etcd")
+            stack.callback(etcd.stop)
+        yield from _cycles(servers, 1, scope)
+        yield from _cycles(servers, _CONTENDERS, scope)
+    yield from _ids(strongroom, scope)
+    yield from _gates(strongroom)
+    yield _idle(strongroom)
+
+
+def store_url(server: Server, **more: str) -> str:
+    """What `coordination.connect` takes for a Strongroom that was started here."""
+    endpoint = quote(f"http://{HOST}:{server.ports[0]}/{ACCOUNT}", safe="")
+    options = "".join(f"&{name}={value}" for name, value in more.items())
+    return f"azure://{ACCOUNT}/bench?endpoint={endpoint}{options}"
+
+
+# Memory
+
+
+def _in_memory(scope: Scope) -> Iterator[Row]:
+    for name, measure in (("", _sync_cycles), (", asyncio", _aio_cycles)):
+        found = [measure(scope.slice_s) for _ in range(scope.turns)]
+        yield row(
+            f"lock cycle in memory{name}", 1, "cycles/s",
+            statistics.median(rate for rate, _ in found), None,
+            slices=(tuple(round(rate) for rate, _ in found), ()),
+            note=f"CPU {statistics.median(cpu for _, cpu in found):.4f} ms a cycle",
+        )  # fmt: skip
+
+
+def _sync_cycles(seconds: float) -> tuple[float, float]:
+    """Cycles a second, and CPU ms of each."""
+    with coordination.connect("memory://") as client:
+        lock = client.lock("bench")
+
+        def some() -> None:
+            for _ in range(_BATCH):
+                lock.acquire().release()
+
+        return _rate(some, seconds)
+
+
+def _aio_cycles(seconds: float) -> tuple[float, float]:
+    with coordination.connect("memory://") as client, asyncio.Runner() as runner:
+        lock = client.aio.lock("bench")
+
+        async def some() -> None:
+            for _ in range(_BATCH):
+                await (await lock.acquire()).release()
+
+        found = _rate(lambda: runner.run(some()), seconds)
+        runner.run(client.aio.close())
+        return found
+
+
+def _rate(some: Callable[[], object], seconds: float, each: int = _BATCH) -> tuple[float, float]:
+    """How often a second something is done that `some` does `each` times, and its CPU in ms."""
+    some()
+    began_s, cpu_began_s, count = time.monotonic(), time.process_time(), 0
+    while (now_s := time.monotonic()) < began_s + seconds:
+        some()
+        count += each
+    return count / (now_s - began_s), 1000 * (time.process_time() - cpu_began_s) / count
+
+
+# Locks over the network
+
+
+def _cycles(servers: dict[str, Server | EtcdServer], count: int, scope: Scope) -> Iterator[Row]:
+    """Cycles of so many clients; more than one stand in the queue."""
+    # Of sixteen in a queue each needs some dozens of turns, or one more or less is a large share.
+    seconds = scope.slice_s if count == 1 else max(scope.slice_s, _CONTENDED_S)
+    with ExitStack() as stack:
+        crowds: dict[str, Crowd] = {}
+        for kind, server in servers.items():
+            url = server.url if isinstance(server, EtcdServer) else store_url(server)
+            clients = Clients(kind, url, fair=count > 1)
+            crowds[kind] = stack.enter_context(crowd(clients, count))
+        stack.callback(_wake, servers)
+        for server in servers.values():
+            server.pause()
+        found: dict[str, list[Turn]] = {kind: [] for kind in servers}
+        for _ in range(scope.turns):
+            for kind, server in servers.items():
+                with server.awake():
+                    found[kind].append(_turn(server.pid, crowds[kind], seconds))
+    ours, theirs = found["strongroom"], found.get(ETCD, [])
+    yield _rate_row(count, seconds, ours, theirs)
+    if count > 1:
+        a, b = _share(ours), _share(theirs)
+        yield row(
+            "fair lock, max : min share", count, "", a, b, other=ETCD,
+            note="cycles of the client with most to those of the one with fewest, all turns",
+        )  # fmt: skip
+        a, b = _wait_ms(ours, 0.99), _wait_ms(theirs, 0.99)
+        medians = f"median {_wait_ms(ours, 0.5):.3g} ms"
+        if theirs:
+            medians += f", {ETCD} {_wait_ms(theirs, 0.5):.3g} ms"
+        yield row(
+            "fair lock, wait (p99)", count, "ms", a, b, ratio=over(b, a), other=ETCD, note=medians
+        )
+
+
+def _wake(servers: dict[str, Server | EtcdServer]) -> None:
+    for server in servers.values():
+        with contextlib.suppress(ServerFailed):
+            os.kill(server.pid, signal.SIGCONT)
+
+
+def _turn(pid: int, members: Crowd, seconds: float) -> Turn:
+    before_s = cpu_s(pid)
+    found: list[Cycles] = members.run(seconds)
+    all_count = max(1, sum(one.all_count for one in found))
+    return Turn(
+        counts=tuple(len(one.waits_s) for one in found),
+        waits_s=list(itertools.chain.from_iterable(one.waits_s for one in found)),
+        server_cpu_ms=1000 * (cpu_s(pid) - before_s) / all_count,
+        client_cpu_ms=1000 * sum(one.cpu_s for one in found) / all_count,
+    )
+
+
+def _rate_row(count: int, seconds: float, ours: list[Turn], theirs: list[Turn]) -> Row:
+    a, b = ([sum(one.counts) / seconds for one in turns] for turns in (ours, theirs))
+    middle = statistics.median(a)
+    other = statistics.median(b) if b else None
+    notes = [
+        f"{name}p50/p99 {_wait_ms(turns, 0.5):.2f}/{_wait_ms(turns, 0.99):.2f} ms, CPU a cycle: "
+        f"server {statistics.median(one.server_cpu_ms for one in turns):.3f} ms, "
+        f"clients {statistics.median(one.client_cpu_ms for one in turns):.3f} ms"
+        for name, turns in (("acquire ", ours), (f"{ETCD} ", theirs)) if turns
+    ]  # fmt: skip
+    slices = tuple(round(rate, 1) for rate in a), tuple(round(rate, 1) for rate in b)
+    return row(
+        "lock cycle" if count == 1 else "fair lock cycle", count, "cycles/s", middle, other,
+        ratio=over(middle, other), slices=slices, note="; ".join(notes), other=ETCD,
+    )  # fmt: skip
+
+
+def _share(turns: list[Turn]) -> float | None:
+    if not turns:
+        return None
+    each = [sum(counts) for counts in zip(*(one.counts for one in turns), strict=True)]
+    return float(max(each) / max(1, min(each)))
+
+
+def _wait_ms(turns: list[Turn], share: float) -> float | None:
+    waits_s = [wait for one in turns for wait in one.waits_s]
+    return 1000 * quantile(waits_s, share) if waits_s else None
+
+
+# Ids
+
+
+def _ids(server: Server, scope: Scope) -> Iterator[Row]:
+    with coordination.connect(store_url(server)) as client:
+        for name, each in (("take(1000)", _TAKEN), ("next_id()", 1)):
+            ids = client.ids(f"bench-{each}", batch=_RANGE)
+            taken, before = 0, _requests(server, _WRITE)
+
+            def some() -> None:
+                nonlocal taken
+                for _ in range(_BATCH):
+                    ids.take(each) if each > 1 else ids.next_id()  # noqa: B023 - run at once
+                taken += _BATCH * each  # noqa: B023
+
+            found = [_rate(some, scope.slice_s, _BATCH * each) for _ in range(scope.turns)]
+            writes, needed = round(_requests(server, _WRITE) - before), -(-taken // _RANGE)
+            yield row(
+                f"ids, {name}", 1, "ids/s", statistics.median(rate for rate, _ in found), None,
+                slices=(tuple(round(rate) for rate, _ in found), ()),
+                note=f"{taken:,} ids, {writes} writes for ceil(ids / range) = {needed}"
+                + ("" if writes == needed else ", BAD"),
+            )  # fmt: skip
+
+
+def _requests(server: Server, operation: str = "") -> float:
+    """How many requests the server has answered, by its own count; of one operation or of all."""
+    url = f"http://{HOST}:{server.ports[0]}/.strongroom/metrics"
+    with urllib.request.urlopen(url) as answer:
+        lines = answer.read().decode().splitlines()
+    wanted = f'operation="{operation}"' if operation else "operation="
+    own = 'operation="own endpoint"'  # this very question
+    return sum(
+        float(line.rpartition(" ")[2])
+        for line in lines
+        if line.startswith(_METRIC) and wanted in line and own not in line
+    )
+
+
+# Waiting
+
+
+def _gates(server: Server) -> Iterator[Row]:
+    """From `open` until a waiting process goes on: by the store's watch, and by hints that lose."""
+    found_ms = _opened_ms(server, Waiting(store_url(server), "gate", "watched"))
+    yield _gate_row("gate, open to let through", found_ms)
+    polled = store_url(server, wait="0")
+    lossy = Waiting(polled, "gate", "hinted", bus=store_url(server), lost_share=_LOST_SHARE)
+    found_ms = _opened_ms(server, lossy)
+    yield _gate_row("gate, 10 % of hints lost", found_ms)
+    yield row(
+        "gate, 10 % of hints lost: stranded", _WAITERS, "processes",
+        _WAITERS - len(found_ms), None,
+        note="the flag lies in a store that is polled, each listener misses a tenth of the hints",
+    )  # fmt: skip
+
+
+def _opened_ms(server: Server, waiting: Waiting) -> list[float]:
+    with (
+        waiters(waiting, _WAITERS) as crowd_of_waiters,
+        coordination.connect(waiting.url) as client,
+    ):
+        hints = multicast(waiting.bus) if waiting.bus else None
+        gate = client.gate(waiting.name, hints)
+        gate.show()  # connects
+        opened_s = time.monotonic()
+        gate.open()
+        return [1000 * (when_s - opened_s) for when_s in crowd_of_waiters.released_s()]
+
+
+def _gate_row(name: str, found_ms: list[float]) -> Row:
+    note = f"p99 {quantile(found_ms, 0.99):.1f} ms, {len(found_ms)} of {_WAITERS} processes"
+    return row(name, _WAITERS, "ms", quantile(found_ms, 0.5), None, note=note)
+
+
+def _idle(server: Server) -> Row:
+    """What processes cost that wait for a lock which somebody holds and renews."""
+    with coordination.connect(store_url(server)) as client, client.lock("idle"):
+        waiting = Waiting(store_url(server), "lock", "idle", wait_s=2 * _IDLE_S)
+        with waiters(waiting, _CONTENDERS):
+            before, cpu_before_s = _requests(server), cpu_s(server.pid)
+            time.sleep(_IDLE_S)
+            rate = (_requests(server) - before) / _IDLE_S / _CONTENDERS
+            cpu_share = (cpu_s(server.pid) - cpu_before_s) / _IDLE_S
+    note = f"default TTL, the holder's renewals counted too; server {cpu_share:.2%} of a core"
+    return row("idle waiter", _CONTENDERS, "req/s", rate, None, note=note)

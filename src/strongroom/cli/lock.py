@@ -1,0 +1,112 @@
+"""`strongroom lock` and `strongroom elect`: a command of which one runs at a time.
+
+Lives here: flags and help. Must not live here: waiting and running (hold.py).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.hold import (
+    EXIT_CODES,
+    Command,
+    Fair,
+    Grace,
+    Name,
+    Quiet,
+    Try,
+    Ttl,
+    Verbose,
+    Wait,
+    run_held,
+    wait_s_of,
+)
+from strongroom.cli.stores import DEFAULT_STORE, StoreUrl, client_of
+from strongroom.cli.waiting import lock_seen, shown_of
+
+LOCK_HELP = f"""
+Run a command under a lock.
+
+The command begins when the lock is held and is dead before anybody else can
+hold it: it is asked to end (SIGTERM) shortly before the deadline, and killed
+before it, also when this program itself is killed. It finds its fencing token in
+STRONGROOM_FENCE and, by the monotonic clock, until when the lock is certainly
+held in STRONGROOM_DEADLINE_MONOTONIC (of the moment when it began).
+
+While it waits at a terminal it tells who holds the lock, since when, and with
+--fair the place in the queue.
+
+{EXIT_CODES.format(name="the lock")}
+
+Examples
+
+  strongroom lock nightly-report -- ./report.sh
+  strongroom lock invoices --ttl 30 --wait 60 -- python invoices.py
+  strongroom lock migrations --try -- ./migrate || echo "somebody else does it"
+"""
+ELECT_HELP = f"""
+Run a command while this node is the leader.
+
+As 'strongroom lock', for an election: whoever watches it (strongroom locks show
+NAME --kind election) sees who leads. When the command ends this node resigns.
+
+{EXIT_CODES.format(name="the office")}
+
+Examples
+
+  strongroom elect scheduler -- ./scheduler
+  strongroom elect scheduler --ttl 5 --value '{{"url": "http://a:8000"}}' -- ./scheduler
+"""
+
+Value = Annotated[str | None, typer.Option(help="JSON that is shown with the leader.")]
+
+
+def lock(
+    name: Name,
+    command: Command,
+    ttl: Ttl = 15.0,
+    wait: Wait = None,
+    no_wait: Try = False,
+    fair: Fair = False,
+    grace: Grace = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """See LOCK_HELP."""
+    wait_s = wait_s_of(wait, no_wait)
+    with client_of(store) as client:
+        wanted = client.lock(name, ttl=ttl, wait=wait_s, fair=fair, alert=True)
+        seen = lock_seen(client, name, "lock")
+        code = run_held(wanted.acquire, seen, command, ttl, grace, shown_of(quiet, verbose))
+    raise typer.Exit(code)
+
+
+def elect(
+    name: Name,
+    command: Command,
+    ttl: Ttl = 15.0,
+    wait: Wait = None,
+    no_wait: Try = False,
+    fair: Fair = False,
+    grace: Grace = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    value: Value = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """See ELECT_HELP."""
+    wait_s = wait_s_of(wait, no_wait)
+    try:
+        proclaimed = None if value is None else json.loads(value)
+    except ValueError as error:
+        fail(Exit.USAGE, f"--value is no JSON: {error}")
+    with client_of(store) as client:
+        wanted = client.election(name, proclaimed, ttl, wait_s, fair=fair, alert=True)
+        seen = lock_seen(client, name, "election")
+        code = run_held(wanted.campaign, seen, command, ttl, grace, shown_of(quiet, verbose))
+    raise typer.Exit(code)

@@ -1,0 +1,223 @@
+"""`strongroom locks`: who holds what, since when, who waits, and how the last hold ended.
+
+Lives here: flags, and what is shown. Must not live here: how it is found out (coordination/).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
+
+if TYPE_CHECKING:
+    from strongroom.coordination import BarrierView, Client, LockView, SlotsView, SlotView
+
+    View = LockView | SlotsView | BarrierView
+
+_HELP = """
+Who holds what, from outside: locks, elections, semaphores, read-write locks,
+barriers.
+
+Examples
+
+  strongroom locks list
+  strongroom locks show invoices
+  strongroom locks show invoices --watch 20
+  strongroom locks list --kind semaphore --json
+  strongroom locks break invoices
+"""
+
+
+class Kind(enum.StrEnum):
+    """What can be looked at."""
+
+    LOCK = "lock"
+    ELECTION = "election"
+    SEMAPHORE = "semaphore"
+    RWLOCK = "rwlock"
+    BARRIER = "barrier"
+
+
+Name = Annotated[str, typer.Argument(help="Any text.")]
+KindOf = Annotated[Kind, typer.Option("--kind", help="What it is.")]
+_LOOK_S = 0.2
+
+locks_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+
+
+@locks_app.command("list")
+def list_(
+    kind: KindOf = Kind.LOCK, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
+) -> None:
+    """Print all that there ever were, and who holds them."""
+    with client_of(store) as client:
+        views = [_view(client, kind, name) for name in client.list_names(kind)]
+    found = [view for view in views if view is not None]
+    if as_json:
+        print_json([dataclasses.asdict(view) for view in found])
+        return
+    for view in found:
+        typer.echo(_lines(view)[0])
+    if not found:
+        typer.echo(f"there is no {kind} in this store yet")
+
+
+@locks_app.command("show")
+def show(
+    name: Name,
+    kind: KindOf = Kind.LOCK,
+    watch: Annotated[
+        float, typer.Option(help="Look for so many seconds whether it is renewed.", min=0)
+    ] = 0.0,
+    as_json: AsJson = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Explain it: who holds it, since when, with which fence, whether it is renewed, who waits,
+    and how the last hold ended, as far as the record tells. Exit code 1: there is none."""
+    with client_of(store) as client:
+        view = _view(client, kind, name)
+        if view is None:
+            fail(Exit.REFUSED, f"there never was a {kind} called {name!r} in this store")
+        signs = _watched(client, kind, view, watch) if watch else []
+        view = (_view(client, kind, name) if watch else view) or view
+    if as_json:
+        signs_seen = {"signs_of_life_s_ago": signs} if watch else {}
+        print_json({**dataclasses.asdict(view), **signs_seen})
+        return
+    typer.echo("\n".join(_lines(view)))
+    if watch:
+        last = f", the last {signs[-1]:.1f} s ago" if signs else ""
+        typer.echo(f"  watched for {watch:g} s: {len(signs)} signs of life{last}")
+
+
+@locks_app.command("break")
+def break_(
+    name: Name, kind: KindOf = Kind.LOCK, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
+) -> None:
+    """End somebody's hold now (all holds of a semaphore or a read-write lock). The fence rises:
+    guarded writes of its holder are refused."""
+    with client_of(store) as client:
+        view = _break(client, kind, name)
+    if as_json:
+        print_json(None if view is None else dataclasses.asdict(view))
+    elif view is None:
+        typer.echo(f"nobody held {name!r}")
+    else:
+        typer.echo(f"broken: {_lines(view)[0]}")
+
+
+def _view(client: Client, kind: Kind, name: str) -> View | None:
+    from strongroom.coordination.recipes import inspect_slots
+
+    if kind in (Kind.LOCK, Kind.ELECTION):
+        return client.show(name, kind)
+    if kind is Kind.BARRIER:
+        return client.driver.run(inspect_slots.show_barrier_steps(client.context, name))
+    return client.driver.run(inspect_slots.show_slots_steps(client.context, kind, name))
+
+
+def _break(client: Client, kind: Kind, name: str) -> View | None:
+    from strongroom.coordination.recipes.inspect_slots import break_slots_steps
+
+    if kind in (Kind.LOCK, Kind.ELECTION):
+        return client.break_lock(name, kind)
+    if kind is Kind.BARRIER:
+        fail(Exit.USAGE, "a barrier is not held by anybody, so that there is nothing to break")
+    return client.driver.run(break_slots_steps(client.context, kind, name))
+
+
+def _watched(client: Client, kind: Kind, view: View, seconds: float) -> list[float]:
+    """Return how long ago each sign of life of those inside came, oldest first."""
+    clock = client.context.clock
+    start_s = clock.monotonic_s()
+    before, signs = view, []
+    while clock.monotonic_s() < start_s + seconds:
+        time.sleep(min(_LOOK_S, seconds))
+        now = _view(client, kind, view.name)
+        if now is None:
+            continue
+        if _lives(before, now):
+            signs.append(clock.monotonic_s())
+        before = now
+    end_s = clock.monotonic_s()
+    return [end_s - at_s for at_s in signs]
+
+
+def _lives(before: View, now: View) -> bool:
+    """Tell whether somebody inside gave a sign of life between two looks."""
+    from strongroom.coordination import LockView
+
+    if isinstance(before, LockView) and isinstance(now, LockView):
+        if not now.held or now.nonce != before.nonce:
+            return False
+        by_clock = None not in (before.renewed_s, now.renewed_s)
+        renewed = by_clock and (now.renewed_s or 0.0) < (before.renewed_s or 0.0)
+        return renewed or now.writes != before.writes
+    known = {(one.who, one.since): one.writes for one in _inside(before)}
+    return any(known.get((one.who, one.since)) not in (None, one.writes) for one in _inside(now))
+
+
+def _inside(view: View) -> tuple[SlotView, ...]:
+    from strongroom.coordination import BarrierView, SlotsView
+
+    if isinstance(view, BarrierView):
+        return view.arrived
+    return view.holders if isinstance(view, SlotsView) else ()
+
+
+def _lines(view: View) -> list[str]:
+    """Return how it looks, in words: the first line says most."""
+    from strongroom.coordination import BarrierView, LockView
+
+    if isinstance(view, LockView):
+        return _lock_lines(view)
+    if isinstance(view, BarrierView):
+        first = (
+            f"{view.name}: generation {view.generation}, {len(view.arrived)} of "
+            f"{view.parties or '?'} are there"
+        )
+        return [first, *_slot_lines("there", view.arrived)]
+    permits = f" of {view.limit}" if view.limit else ""
+    state = f"held by {len(view.holders)}{permits}" if view.holders else "free"
+    first = f"{view.name}: {state}, last fence {view.fence}"
+    return [
+        first,
+        *_slot_lines("holder", view.holders),
+        *_slot_lines("waiting", view.waiting),
+    ]
+
+
+def _lock_lines(view: LockView) -> list[str]:
+    if not view.held:
+        ended = f", {view.end}" if view.end else ""
+        last = f"; last held by {view.who} since {view.since}{ended}" if view.who else ""
+        return [f"{view.name}: free, last fence {view.fence}{last}", *_waiting_lines(view)]
+    lines = [
+        f"{view.name}: held by {view.who} since {view.since}, fence {view.fence}, free in "
+        f"{view.left_s:.1f} s at the latest unless renewed"
+    ]
+    if view.value is not None:
+        lines.append(f"  value: {json.dumps(view.value, ensure_ascii=False)}")
+    lines.append(f"  ttl: {view.ttl_s:g} s, written {view.writes} times by this hold")
+    if view.renewed_s is not None:
+        lines.append(f"  renewed: {view.renewed_s:.1f} s ago, by the store's clock")
+    return [*lines, *_waiting_lines(view)]
+
+
+def _waiting_lines(view: LockView) -> list[str]:
+    return [f"  waiting {place}: {waiter}" for place, waiter in enumerate(view.waiting, 1)]
+
+
+def _slot_lines(word: str, slots: tuple[SlotView, ...]) -> list[str]:
+    return [
+        f"  {word} {place}: {one.who} since {one.since}, {one.role}, fence {one.fence}, out in "
+        f"{one.left_s:.1f} s at the latest unless renewed, written {one.writes} times"
+        for place, one in enumerate(slots, 1)
+    ]

@@ -1,0 +1,144 @@
+"""`strongroom members`: who is there, who comes and goes, and being there while a command runs.
+
+Lives here: flags, and what is shown. Must not live here: the recipe (coordination/recipes).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.hold import Command, Grace, Ttl, run_held
+from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
+
+if TYPE_CHECKING:
+    from strongroom.coordination import Held, Member, Members
+
+_HELP = """
+Who is there, with what data, and who comes and goes.
+
+Examples
+
+  strongroom members workers join --data '{"url": "http://a:8000"}' -- ./worker
+  strongroom members workers list
+  strongroom members workers list --sure --json
+  strongroom members workers watch
+"""
+_JOIN_HELP = """
+Be a member while a command runs.
+
+The command is ended when the membership is lost (the others take this node for
+dead), as 'strongroom lock' does. It finds the group in STRONGROOM_GROUP and its
+membership in STRONGROOM_MEMBER; a membership bars nobody and has no fence.
+
+Exit codes: 76 the membership was lost, 69 the store does not answer, else the
+command's own (128 + N when signal N ended it).
+
+Examples
+
+  strongroom members workers join -- ./worker
+  strongroom members workers join --ttl 5 --data '{"zone": "b"}' -- ./worker
+"""
+_LOOK_S = 0.5
+
+members_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+
+
+@members_app.callback()
+def _members(
+    context: typer.Context,
+    group: Annotated[str, typer.Argument(help="Of the group; any text.")],
+) -> None:
+    context.obj = group
+
+
+@members_app.command("list")
+def list_(
+    context: typer.Context,
+    sure: Annotated[
+        bool,
+        typer.Option(help="Look until everybody gave a sign of life or is out: up to a TTL."),
+    ] = False,
+    as_json: AsJson = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Print who is there. Whoever died within the last TTL may be among them: see --sure."""
+    with client_of(store) as client:
+        group = client.members(context.obj)
+        found = _living(group) if sure else group.list()
+    if as_json:
+        print_json([_facts(member) for member in found])
+        return
+    for member in found:
+        typer.echo(_line(member))
+    if not found:
+        typer.echo(f"nobody is in {context.obj!r}")
+
+
+def _living(group: Members) -> tuple[Member, ...]:
+    """Look until every member has written since the first look; the dead drop out meanwhile."""
+    first = {member.nonce: member.seq for member in group.list()}
+    while True:
+        found = group.list()
+        if all(first.get(member.nonce) != member.seq for member in found):
+            return found
+        time.sleep(_LOOK_S)
+
+
+@members_app.command("watch")
+def watch(
+    context: typer.Context,
+    timeout: Annotated[
+        float | None, typer.Option(help="End after so many seconds without a change.")
+    ] = None,
+    every: Annotated[float, typer.Option(help="Look so often, in seconds.", min=0.01)] = 1.0,
+    as_json: AsJson = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Print who is there, then every change, until it is interrupted; --json: a line for each."""
+    with client_of(store) as client:
+        for change in client.members(context.obj).watch(timeout, every):
+            if as_json:
+                print_json({"what": change.what, "member": _facts(change.member)})
+            else:
+                typer.echo(f"{change.what:<8}{_line(change.member)}")
+
+
+@members_app.command("join", help=_JOIN_HELP)
+def join(
+    context: typer.Context,
+    command: Command,
+    data: Annotated[str | None, typer.Option(help="JSON that the others see.")] = None,
+    ttl: Ttl = 15.0,
+    grace: Grace = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """See _JOIN_HELP."""
+    try:
+        told = None if data is None else json.loads(data)
+    except ValueError as error:
+        fail(Exit.USAGE, f"--data is no JSON: {error}")
+
+    def variables(held: Held) -> dict[str, str]:
+        return {"STRONGROOM_GROUP": held.name, "STRONGROOM_MEMBER": held.nonce}
+
+    with client_of(store) as client:
+        group = client.members(context.obj, ttl, alert=True)
+        code = run_held(
+            lambda: group.join(told), lambda: None, command, ttl, grace, False, variables
+        )
+    raise typer.Exit(code)
+
+
+def _facts(member: Member) -> dict[str, Any]:
+    return dataclasses.asdict(member)
+
+
+def _line(member: Member) -> str:
+    data = "" if member.data is None else f", {json.dumps(member.data, ensure_ascii=False)}"
+    return f"{member.who} since {member.since}{data}"

@@ -1,0 +1,170 @@
+"""`strongroom sem`, `rwlock`, `barrier`: what several may hold, or meet at, at once.
+
+Lives here: flags, help, what a barrier prints. Must not live here: waiting and running (hold.py).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.hold import (
+    EXIT_CODES,
+    Command,
+    Grace,
+    Name,
+    Quiet,
+    Try,
+    Ttl,
+    Verbose,
+    Wait,
+    leave_cleanly,
+    run_held,
+    wait_s_of,
+)
+from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
+from strongroom.cli.waiting import Look, people, shown_of, slots_seen, told
+
+if TYPE_CHECKING:
+    from strongroom.coordination import Barrier
+
+SEM_HELP = f"""
+Run a command while holding one of so many permits.
+
+At most --permits commands of a name run at once, over all nodes. Everybody must
+count the same number; it can change while nobody holds a permit (exit code 3
+otherwise). As with 'strongroom lock' the command is dead before its permit can
+be another's, and finds STRONGROOM_FENCE and STRONGROOM_DEADLINE_MONOTONIC: every
+holder has a fence of its own, greater than those before it.
+
+{EXIT_CODES.format(name="a permit")}
+
+Examples
+
+  strongroom sem gpu --permits 4 -- ./train.sh
+  strongroom sem downloads --permits 2 --try -- ./fetch || echo "enough are at it"
+"""
+RWLOCK_HELP = f"""
+Run a command among the readers of something, or as its only writer.
+
+Any number of readers run at once, or one writer alone. A writer who waits keeps
+new readers out. As with 'strongroom lock' the command is dead before its place
+can be another's. STRONGROOM_FENCE is a writer's own fence; a reader finds that of
+the last writer, whose work it sees.
+
+{EXIT_CODES.format(name="the lock")}
+
+Examples
+
+  strongroom rwlock config read -- ./serve-once
+  strongroom rwlock config write --wait 60 -- ./change-config
+"""
+BARRIER_HELP = """
+Wait until so many are there; then all go on.
+
+Prints the place in the order of arrival, from 0: the one with 0 may do what is
+to be done once. A barrier serves again and again: who comes after the others
+have gone waits for the next round.
+
+Exit codes: 75 not all came in time (the place is free again), 76 they went on
+without this one, which had been away for longer than --ttl, 69 the store does
+not answer, 3 the others count another number of parties.
+
+Examples
+
+  strongroom barrier phase-1 --parties 16 && ./phase-2
+  strongroom barrier phase-1 --parties 16 --wait 600 --json
+"""
+
+
+class Side(enum.StrEnum):
+    """What a read-write lock is wanted for."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+def sem(
+    name: Name,
+    command: Command,
+    permits: Annotated[int, typer.Option(help="How many may run at once, over all nodes.", min=1)],
+    ttl: Ttl = 15.0,
+    wait: Wait = None,
+    no_wait: Try = False,
+    grace: Grace = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """See SEM_HELP."""
+    wait_s = wait_s_of(wait, no_wait)
+    with client_of(store) as client:
+        wanted = client.semaphore(name, permits, ttl, wait_s, alert=True)
+        seen = slots_seen(client, name, "semaphore")
+        code = run_held(wanted.acquire, seen, command, ttl, grace, shown_of(quiet, verbose))
+    raise typer.Exit(code)
+
+
+def rwlock(
+    name: Name,
+    side: Annotated[Side, typer.Argument(help="With others, or alone.")],
+    command: Command,
+    ttl: Ttl = 15.0,
+    wait: Wait = None,
+    no_wait: Try = False,
+    grace: Grace = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """See RWLOCK_HELP."""
+    wait_s = wait_s_of(wait, no_wait)
+    with client_of(store) as client:
+        both = client.rwlock(name, ttl, wait_s, alert=True)
+        wanted = both.read() if side is Side.READ else both.write()
+        seen = slots_seen(client, name, "rwlock")
+        code = run_held(wanted.acquire, seen, command, ttl, grace, shown_of(quiet, verbose))
+    raise typer.Exit(code)
+
+
+def barrier(
+    name: Annotated[str, typer.Argument(help="Of the barrier; any text.")],
+    parties: Annotated[int, typer.Option(help="How many must be there.", min=1)],
+    wait: Wait = None,
+    ttl: Annotated[
+        float, typer.Option(help="Seconds after which a dead party's place is free.")
+    ] = 15.0,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """See BARRIER_HELP."""
+    from strongroom.coordination import BarrierBroken
+
+    leave_cleanly()
+    with client_of(store) as client:
+        meeting = client.barrier(name, parties, ttl)
+        try:
+            with told(_seen(meeting), shown_of(quiet or (as_json and not verbose), verbose)):
+                place = meeting.wait(wait)
+        except BarrierBroken as error:
+            fail(Exit.LOST, str(error))
+    if as_json:
+        print_json({"place": place, "parties": parties})
+    else:
+        typer.echo(place)
+
+
+def _seen(meeting: Barrier) -> Look:
+    def look() -> str | None:
+        view = meeting.show()
+        if view is None:
+            return None
+        there = people([(one.who, one.since) for one in view.arrived])
+        return f"{meeting.name!r}: {len(view.arrived)} of {meeting.parties} are there: {there}"
+
+    return look

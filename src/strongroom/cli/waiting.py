@@ -1,0 +1,110 @@
+"""What a person sees while a command waits: who has it, since when, and one's place in the queue.
+
+Lives here: showing, on standard error, for people at a terminal or who asked for it; and the words
+for what is seen. Must not live here: waiting itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strongroom.coordination import Client
+
+Look = Callable[[], str | None]
+"""Says who has what is waited for; None when nothing is to be said. May raise CoordinationError."""
+
+_TELL_AFTER_S = 1.0
+_TELL_EVERY_S = 5.0
+_SHOWN_MAX = 3
+
+
+def shown_of(quiet: bool, verbose: bool) -> bool | None:
+    """Return whether to tell, from the two flags that say so; None: at a terminal only."""
+    if quiet:
+        return False
+    return True if verbose else None
+
+
+@contextmanager
+def told(look: Look, shown: bool | None) -> Iterator[None]:
+    """Tell while the block waits; ends with the block.
+
+    Arguments:
+        look: asked a second after the beginning, then every five.
+        shown: False: never; None: only if standard error is a terminal.
+    """
+    if shown is False or (shown is None and not sys.stderr.isatty()):
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_tell, args=(look, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _tell(look: Look, done: threading.Event) -> None:
+    from strongroom.coordination import CoordinationError
+
+    wait_s = _TELL_AFTER_S
+    while not done.wait(wait_s):
+        wait_s = _TELL_EVERY_S
+        try:
+            line = look()
+        except CoordinationError as error:
+            line = f"the store does not answer: {error}"
+        if line and not done.is_set():
+            print(f"strongroom: waiting for {line}", file=sys.stderr, flush=True)
+
+
+def lock_seen(client: Client, name: str, kind: str) -> Look:
+    """Return what tells who holds a lock, or leads."""
+
+    def look() -> str | None:
+        view = client.show(name, kind)
+        if view is None or not view.held:
+            return None
+        place = place_in(view.waiting, client.context.label)
+        return f"{name!r}: held by {view.who} since {view.since}, fence {view.fence}{place}"
+
+    return look
+
+
+def slots_seen(client: Client, name: str, kind: str) -> Look:
+    """Return what tells who holds a semaphore or a read-write lock."""
+
+    def look() -> str | None:
+        from strongroom.coordination.recipes.inspect_slots import show_slots_steps
+
+        view = client.driver.run(show_slots_steps(client.context, kind, name))
+        if view is None or not (view.holders or view.waiting):
+            return None
+        held = people([(one.who, one.since) for one in view.holders])
+        place = place_in([one.who for one in view.waiting], client.context.label)
+        return f"{name!r}: held by {held or 'nobody yet'}, fence {view.fence}{place}"
+
+    return look
+
+
+def people(seen: Sequence[tuple[str, str]]) -> str:
+    """Return who, and since when, in words; of many only the first."""
+    words = [f"{who} since {since}" for who, since in seen[:_SHOWN_MAX]]
+    if len(seen) > _SHOWN_MAX:
+        words.append(f"{len(seen) - _SHOWN_MAX} more")
+    return ", ".join(words)
+
+
+def place_in(waiting: Sequence[str], label: str) -> str:
+    """Return one's place in the queue in words; nothing where there is no queue."""
+    if not waiting:
+        return ""
+    if label in waiting:
+        return f"; place {waiting.index(label) + 1} of {len(waiting)} in the queue"
+    return f"; {len(waiting)} in the queue"

@@ -1,0 +1,225 @@
+"""Keys in etcd that refuse whoever comes with an old fence: etcd as the resource.
+
+    guard = EtcdGuard(held, "etcd://host:2379/strongroom")
+    guard.claim()
+    guard.write("app/config", data)
+
+One key per lock, `PREFIX/fences/NAME`, keeps the highest fence that was seen. Every write is one
+transaction that compares this key and sets it together with the data, so that nobody slips in
+between: as soon as a later holder has claimed or written anything, an older one writes nothing any
+more, whatever its clock says. The transaction also says which revision of the data it saw, so that
+a request that was given up cannot land after a later one. Source: etcd's documentation, "etcd API"
+(transactions). Must not live here: locks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, Unsupported
+from strongroom.coordination.guards.fencing import Fenced, FencedOut
+from strongroom.coordination.names import escape
+from strongroom.coordination.stores.etcd_address import address_of
+from strongroom.coordination.stores.etcd_http import (
+    EtcdHttp,
+    Failed,
+    Json,
+    Missing,
+    decoded,
+    encoded,
+)
+from strongroom.coordination.stores.http_pool import NoAnswer
+
+_TRIES: Final = 20
+_DIGITS: Final = 20
+_FENCE_MAX: Final = 2**63 - 1
+# The fence in digits of a fixed number, which sort as numbers do, and which write was the last.
+_MARK: Final = re.compile(rb"(\d{20}) ([0-9a-f]+)")
+
+
+class GuardedKey(NamedTuple):
+    """A key as it was read.
+
+    Attributes:
+        value: what lies under it.
+        revision: of its last write.
+        fence: the highest that this lock's guards have seen; 0 if there was none.
+    """
+
+    value: bytes
+    revision: int
+    fence: int
+
+
+class _Seen(NamedTuple):
+    value: bytes | None
+    revision: int
+    fence: int
+    write: str
+
+
+class EtcdGuard:
+    """Writes keys of one cluster for one hold. Any thread may use it.
+
+    Arguments:
+        held: a handle, or a `Token`.
+        url: etcd://HOST:2379/PREFIX, as for `connect`; all holders must name the same PREFIX.
+        timeout_s: for one request.
+        clock: for tests.
+
+    Raises:
+        Unsupported: the URL cannot be understood, or the fence is none.
+    """
+
+    def __init__(
+        self, held: Fenced, url: str, *, timeout_s: float = 10.0, clock: Clock | None = None
+    ) -> None:
+        if not 0 < held.fence < _FENCE_MAX:
+            raise Unsupported(f"fence {held.fence} of {held.name!r}: it must lie in 1..2**63-2")
+        self._held, self._timeout_s = held, timeout_s
+        self._clock = clock or SystemClock()
+        address = address_of(url, dict(parse_qsl(urlsplit(url).query)))
+        self._http = EtcdHttp(address, self._clock)
+        self._own = f"{address.prefix}/"
+        self._mark = f"{self._own}fences/{escape(held.name)}"
+
+    def read(self, key: str) -> GuardedKey | None:
+        """Return a key; None if it is absent. Asks nothing of the hold.
+
+        Raises:
+            StoreUnavailable, StoreRefused: the cluster.
+            CorruptRecord: what should be the fence is none.
+        """
+        seen = self._look(key)
+        if seen.value is None:
+            return None
+        return GuardedKey(seen.value, seen.revision, seen.fence)
+
+    def claim(self) -> None:
+        """Make the guarded keys refuse every earlier holder from now on.
+
+        Raises:
+            LockLost: the hold is known to be over.
+            FencedOut: a later holder was here.
+            StoreUnavailable: it is not known whether it was done.
+            StoreRefused: the cluster refuses.
+            CorruptRecord: what should be the fence is none.
+        """
+        self._write("", lambda _: [])
+
+    def write(self, key: str, value: bytes) -> int:
+        """Put a key; return the revision of that write.
+
+        Arguments:
+            key: any text, but not below the URL's prefix, where the locks are.
+            value: at most about 1 MB, as etcd is set up.
+
+        Raises: as `claim`; Unsupported for a key of the locks.
+        """
+        put = {"request_put": {"key": encoded(self._checked(key)), "value": encoded(value)}}
+        return self._write(key, lambda _: [put])
+
+    def delete(self, key: str) -> bool:
+        """Delete a key; return whether it was there.
+
+        Raises: as `write`.
+        """
+        drop = {"request_delete_range": {"key": encoded(self._checked(key))}}
+        there = False
+
+        def changes(seen: _Seen) -> list[Json]:
+            nonlocal there
+            there = there or seen.value is not None
+            return [drop]
+
+        self._write(key, changes)
+        return there
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _checked(self, key: str) -> str:
+        if not key or key.startswith(self._own):
+            raise Unsupported(f"{key!r} is no key for data: below {self._own} lie the locks")
+        return key
+
+    def _write(self, key: str, changes: Callable[[_Seen], list[Json]]) -> int:
+        nonce, sent_at = self._clock.nonce(), None
+        mark = {"key": encoded(self._mark), "value": encoded(f"{self._digits(0)} {nonce}")}
+        for _ in range(_TRIES):
+            self._held.check()
+            seen = self._look(key)
+            if sent_at is not None and seen.write == nonce:
+                return seen.revision  # it was done, and its answer was lost
+            if seen.fence > self._held.fence:
+                raise FencedOut(self._held.name, self._held.fence, seen.fence, "etcd")
+            if sent_at not in (None, seen.revision):
+                # Mine, or that of another thread with the same fence: nobody can tell any more.
+                break
+            body = {
+                "compare": self._compares(key, seen),
+                "success": [{"request_put": mark}, *changes(seen)],
+            }
+            try:
+                found = self._http.write("/v3/kv/txn", body, self._timeout_s)
+            except (NoAnswer, Failed, Missing):
+                # Whatever is still on its way names the same revision: it lands once at most.
+                sent_at = seen.revision
+                continue
+            if found.get("succeeded"):
+                return int(found["header"]["revision"])
+        raise StoreUnavailable(f"it is not known whether {key or 'the fence'!r} was written")
+
+    def _compares(self, key: str, seen: _Seen) -> list[Json]:
+        mark = {"key": encoded(self._mark)}
+        if seen.fence:
+            # Up to this very fence, whoever came meanwhile: greater ones begin with greater digits.
+            end = encoded(self._digits(1))
+            fence: Json = {**mark, "target": "VALUE", "result": "LESS", "value": end}
+        else:
+            fence = {**mark, "target": "MOD", "result": "EQUAL", "mod_revision": "0"}
+        if not key:
+            return [fence]
+        data = {"key": encoded(key), "target": "MOD", "result": "EQUAL"}
+        return [fence, {**data, "mod_revision": str(seen.revision)}]
+
+    def _digits(self, more: int) -> str:
+        return f"{self._held.fence + more:0{_DIGITS}}"
+
+    def _look(self, key: str) -> _Seen:
+        """Read the fence and the data at one moment."""
+        names = [self._mark, key] if key else [self._mark]
+        reads = [{"request_range": {"key": encoded(name)}} for name in names]
+        found = self._http.read("/v3/kv/txn", {"success": reads}, self._timeout_s)
+        answers = [answer.get("response_range", {}) for answer in found.get("responses", [])]
+        if len(answers) != len(names):
+            raise StoreUnavailable("etcd answered something else than it was asked")
+        rows = [(answer.get("kvs") or [None])[0] for answer in answers]
+        fence, write = 0, ""
+        if rows[0] is not None:
+            text = decoded(rows[0], "value")
+            mark = _MARK.fullmatch(text)
+            if mark is None:
+                raise CorruptRecord(self._mark, text, "a fence in 20 digits, and a nonce")
+            fence, write = int(mark[1]), mark[2].decode()
+        row = rows[1] if key else None
+        if row is None:
+            return _Seen(None, 0, fence, write)
+        return _Seen(decoded(row, "value"), int(row["mod_revision"]), fence, write)

@@ -1,0 +1,262 @@
+"""The token in an HTTP header, and the middleware that makes a web application refuse an old one.
+
+    Fence: name="go-live%20now"; fence=7
+
+    requests.put(url, data, headers=held.guard.headers())        # the one who holds
+    app = FenceAsgi(app, sqlite_keeper("fences.db"), "invoices")  # the resource
+
+The header holds parameters, each `key=value`, parted by `;`. A value is a token of RFC 9110 or a
+quoted string with `\\"` and `\\\\` in it. `name` is the lock's name, escaped as in names.py, so
+that any text is plain ASCII; `fence` is a decimal number from 0 to 2**63 - 1. Each comes once;
+others are ignored. Answers are JSON: 400 for a header that cannot be read, 428 where one is
+missing, 412 where a later fence was seen, 503 where the keeper cannot tell. Source: M. Kleppmann,
+"How to do distributed locking" (fencing tokens); RFC 9110, 5.6; RFC 6585, 3. Must not live here:
+remembering (keepers.py), sending requests.
+
+What it promises: no request that arrives after a later fence was admitted gets through. A request
+that is running already is not stopped: where that matters, the application carries the admitted
+token on, as `Guards(environ[ENVIRON_KEY])`, into the transaction that changes its data. Whoever may
+send requests may send any fence: this guards against holders that are late, not against liars.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from strongroom.coordination.errors import BadName, CoordinationError
+from strongroom.coordination.guards.fencing import Fenced, FencedOut, Token
+from strongroom.coordination.guards.keepers import FenceKeeper
+from strongroom.coordination.names import escape, unescape
+from strongroom.coordination.records import FENCE_MAX
+
+HEADER: Final = "Fence"
+ENVIRON_KEY: Final = "strongroom.fence"
+"""Where the application finds the `Token` that was admitted: in the environ, in the scope."""
+UNGUARDED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods that change nothing (RFC 9110, 9.2.1), and need no fence."""
+
+_HEADER_MAX: Final = 1024
+_PARAMETER: Final = re.compile(
+    r"[ \t]*(?P<key>[A-Za-z][A-Za-z0-9_-]*)="
+    r"(?:(?P<token>[A-Za-z0-9!#$%&'*+.^_`|~-]+)|\"(?P<quoted>(?:[^\"\\\x00-\x1f\x7f]|\\[\"\\])*)\")"
+    r"[ \t]*(?:;|$)"
+)
+_NUMBER: Final = re.compile(r"[0-9]{1,19}")
+
+
+class BadFence(CoordinationError, ValueError):
+    """A Fence header that cannot be read; the message says what is wrong."""
+
+
+def header_of(held: Fenced) -> str:
+    """Return the value of the header; asks nothing of the hold. Raises: BadName."""
+    return f'name="{escape(held.name)}"; fence={held.fence}'
+
+
+def parse_header(text: str) -> Token:
+    """Return the token in a header's value.
+
+    Raises:
+        BadFence: it is none.
+    """
+    if len(text) > _HEADER_MAX:
+        raise BadFence(f"the {HEADER} header has more than {_HEADER_MAX} characters")
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        parameter = _PARAMETER.match(text, at)
+        if parameter is None:
+            raise BadFence(
+                f"the {HEADER} header cannot be read from character {at + 1} on;"
+                ' it should look like: name="invoices"; fence=7'
+            )
+        key, at = parameter["key"].lower(), parameter.end()
+        if key in found:
+            raise BadFence(f"the {HEADER} header has {key} twice")
+        quoted = parameter["quoted"]
+        found[key] = parameter["token"] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+    return _token(found.get("name"), found.get("fence"))
+
+
+def _token(name: str | None, fence: str | None) -> Token:
+    if name is None or fence is None:
+        missing = "name" if name is None else "fence"
+        raise BadFence(f"the {HEADER} header has no {missing}")
+    if not _NUMBER.fullmatch(fence) or int(fence) > FENCE_MAX:
+        raise BadFence(f"the fence in the {HEADER} header is no number from 0 to {FENCE_MAX}")
+    try:
+        return Token(unescape(name), int(fence))
+    except BadName as error:
+        raise BadFence(f"the name in the {HEADER} header: {error}") from error
+
+
+def check_answer(held: Fenced, status: int, body: bytes) -> None:
+    """Raise if an answer says that the resource has seen a later holder.
+
+    Arguments:
+        held: whose token was sent.
+        status, body: of the answer.
+
+    Raises:
+        FencedOut: nothing was done, and nothing will be: the hold is over.
+    """
+    if status != 412:
+        return
+    try:
+        document = json.loads(body)
+        seen = document["seen"] if document["type"] == _REFUSED else None
+    except (ValueError, TypeError, KeyError):
+        return  # another precondition's 412
+    if type(seen) is int:
+        raise FencedOut(held.name, held.fence, seen, "the server")
+
+
+_REFUSED: Final = "about:blank#fenced-out"
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    status: int
+    reason: str
+    body: bytes
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        return [
+            ("Content-Type", "application/problem+json"),
+            ("Content-Length", str(len(self.body))),
+        ]
+
+
+def _refusal(
+    status: int,
+    reason: str,
+    detail: str,
+    kind: str = "about:blank",
+    more: Mapping[str, str | int] = MappingProxyType({}),
+) -> _Refusal:
+    document = {"type": kind, "title": reason, "status": status, "detail": detail, **more}
+    return _Refusal(status, reason, json.dumps(document).encode())
+
+
+class _Gatekeeper:
+    """What is the same for WSGI and ASGI: from a method and the headers to a token or a refusal."""
+
+    def __init__(self, keeper: FenceKeeper, name: str | None, required: bool) -> None:
+        self.keeper, self._name, self._required = keeper, name, required
+
+    def read(self, method: str, values: list[str]) -> Token | _Refusal | None:
+        """The token that is to be admitted; None: none is needed."""
+        if method in UNGUARDED:
+            return None
+        if not values:
+            if not self._required:
+                return None
+            detail = f'send the header {HEADER}: name="..."; fence=... of the lock that you hold'
+            return _refusal(428, "Precondition Required", detail)
+        if len(values) > 1:
+            return _refusal(400, "Bad Request", f"there is more than one {HEADER} header")
+        try:
+            token = parse_header(values[0])
+        except BadFence as error:
+            return _refusal(400, "Bad Request", str(error))
+        if self._name is not None and token.name != self._name:
+            detail = f"this is guarded by {self._name!r}, not by {token.name!r}"
+            return _refusal(412, "Precondition Failed", detail)
+        return token
+
+    def judge(self, token: Token) -> _Refusal | None:
+        """Ask the keeper; None: admitted."""
+        try:
+            seen = self.keeper.admit(token.name, token.fence)
+        except CoordinationError as error:
+            return _refusal(503, "Service Unavailable", f"no fence can be admitted: {error}")
+        if seen <= token.fence:
+            return None
+        refused = FencedOut(token.name, token.fence, seen, "this server")
+        return _refusal(
+            412,
+            "Precondition Failed",
+            f"{refused}; nothing was done",
+            _REFUSED,
+            {"name": token.name, "fence": token.fence, "seen": seen},
+        )
+
+
+Environ = dict[str, Any]
+WsgiApp = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+
+class FenceWsgi:
+    """WSGI middleware (PEP 3333): requests that change something need a fence that is not old.
+
+    Arguments:
+        app: what is guarded; it finds the admitted `Token` under `ENVIRON_KEY`.
+        keeper: remembers; see keepers.py for what each one promises.
+        name: of the lock that guards this application; None: whichever the header names.
+        required: refuse requests without the header (428). False: they pass unguarded.
+    """
+
+    def __init__(
+        self, app: WsgiApp, keeper: FenceKeeper, name: str | None = None, required: bool = True
+    ) -> None:
+        self._app, self._gatekeeper = app, _Gatekeeper(keeper, name, required)
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        value = environ.get(f"HTTP_{HEADER.upper()}")
+        verdict = self._gatekeeper.read(
+            str(environ["REQUEST_METHOD"]), [] if value is None else [str(value)]
+        )
+        if isinstance(verdict, Token):
+            environ[ENVIRON_KEY] = verdict
+            verdict = self._gatekeeper.judge(verdict)
+        if verdict is None:
+            return self._app(environ, start_response)
+        start_response(f"{verdict.status} {verdict.reason}", verdict.headers)
+        return [verdict.body]
+
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class FenceAsgi:
+    """ASGI middleware (version 3); see `FenceWsgi`. WebSockets pass unguarded.
+
+    Arguments: as of `FenceWsgi`; the application finds the `Token` in its scope.
+    """
+
+    def __init__(
+        self, app: AsgiApp, keeper: FenceKeeper, name: str | None = None, required: bool = True
+    ) -> None:
+        self._app, self._gatekeeper = app, _Gatekeeper(keeper, name, required)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        wanted = HEADER.lower().encode()
+        values = [value.decode("latin-1") for key, value in scope["headers"] if key == wanted]
+        verdict = self._gatekeeper.read(str(scope["method"]), values)
+        if isinstance(verdict, Token):
+            scope = {**scope, ENVIRON_KEY: verdict}
+            verdict = await self._judged(verdict)
+        if verdict is None:
+            await self._app(scope, receive, send)
+            return
+        headers = [(key.lower().encode(), text.encode()) for key, text in verdict.headers]
+        await send({"type": "http.response.start", "status": verdict.status, "headers": headers})
+        await send({"type": "http.response.body", "body": verdict.body})
+
+    async def _judged(self, token: Token) -> _Refusal | None:
+        if self._gatekeeper.keeper.blocks:
+            return await asyncio.to_thread(self._gatekeeper.judge, token)
+        return self._gatekeeper.judge(token)

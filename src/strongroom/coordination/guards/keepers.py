@@ -1,0 +1,139 @@
+"""Who remembers the highest fence that was seen, for resources that cannot remember it themselves.
+
+Lives here: the protocol, and a keeper in memory and one in SQL; each says what it promises. Both
+fail closed: where a keeper cannot tell, it raises, and nothing is let through. Must not live here:
+HTTP (http.py), SQL (sql.py).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from strongroom.coordination.errors import CoordinationError, StoreUnavailable
+from strongroom.coordination.guards import sql
+from strongroom.coordination.guards.fencing import FencedOut, Token
+
+_TRIES: Final = 5
+
+
+class KeeperFull(CoordinationError):
+    """There are more names than a keeper may remember; forgetting one would let old fences in."""
+
+
+class FenceKeeper(Protocol):
+    """Remembers the highest fence of each name."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether `admit` does IO, so that an event loop must call it on a thread."""
+        ...
+
+    def admit(self, name: str, fence: int) -> int:
+        """Note a fence, and return the highest one seen; the fence is refused if that is greater.
+
+        Noting and comparing are one step: of two callers at once, never are both admitted with the
+        smaller one last.
+        """
+        ...
+
+
+class MemoryKeeper:
+    """The highest fences in this process's memory.
+
+    Promises: after a fence was admitted, this process admits no smaller one. A second process
+    behind the same address does not know, and a process that starts again has forgotten: until
+    the new holder's first request, it admits the old one.
+
+    Arguments:
+        names_max: it refuses further names then (`KeeperFull`), so that nobody can fill memory.
+    """
+
+    blocks = False
+
+    def __init__(self, names_max: int = 100_000) -> None:
+        self._names_max = names_max
+        self._highest: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def admit(self, name: str, fence: int) -> int:
+        """See `FenceKeeper.admit`."""
+        with self._lock:
+            known = self._highest.get(name)
+            if known is None and len(self._highest) >= self._names_max:
+                raise KeeperFull(f"{self._names_max} names are remembered, and {name!r} is new")
+            highest = fence if known is None else max(known, fence)
+            self._highest[name] = highest
+            return highest
+
+
+class Connection(sql.Connection, Protocol):
+    """What is needed of a DB-API connection (PEP 249)."""
+
+    def close(self) -> Any:
+        """End it, or give it back to its pool."""
+        ...
+
+
+class SqlKeeper:
+    """The highest fences in a database, in the table and under the names of the SQL guard.
+
+    Promises: after a fence was admitted, nobody who asks the same database admits a smaller one,
+    whatever process dies; as durable as the database's commits. An application whose data is in
+    that database enters `sql.SqlGuard` with the admitted token, in the transaction that changes
+    the data: then nothing of an old holder is committed after a later one was admitted.
+
+    Arguments:
+        connect: returns a new connection, or one of a pool whose `close` gives it back.
+        paramstyle: as of `sql.SqlGuard`; found out by default.
+    """
+
+    blocks = True
+
+    def __init__(self, connect: Callable[[], Connection], paramstyle: str | None = None) -> None:
+        self._connect, self._paramstyle = connect, paramstyle
+
+    def create_table(self) -> None:
+        """Create the table of fences where it does not exist. Raises: the driver's errors."""
+        with closing(self._connect()) as connection:
+            self._guard(connection, "", 0).create_table()
+
+    def admit(self, name: str, fence: int) -> int:
+        """See `FenceKeeper.admit`; a transaction of its own.
+
+        Raises: StoreUnavailable if others were faster each time; CorruptRecord; the driver's.
+        """
+        last = StoreUnavailable("no try was made")
+        for _ in range(_TRIES):
+            with closing(self._connect()) as connection:
+                try:
+                    with self._guard(connection, name, fence):
+                        return fence
+                except FencedOut as error:
+                    return fence + 1 if error.seen is None else error.seen
+                except StoreUnavailable as error:
+                    last = error
+        raise last
+
+    def _guard(self, connection: Connection, name: str, fence: int) -> sql.SqlGuard:
+        return sql.SqlGuard(Token(name, fence), connection, paramstyle=self._paramstyle)
+
+
+def sqlite_keeper(path: Path | str, timeout_s: float = 5.0) -> SqlKeeper:
+    """Return a keeper in a SQLite file of this host, with its table.
+
+    Arguments:
+        path: of the file.
+        timeout_s: how long another process's write is waited for.
+    """
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(path, timeout=timeout_s)
+
+    keeper = SqlKeeper(connect)
+    keeper.create_table()
+    return keeper

@@ -1,0 +1,171 @@
+"""Keys of a Redis that refuse whoever comes with an old fence.
+
+    guard = held.guard.redis("redis://host/0")
+    guard.set("report:today", data)
+    guard.call("HSET", "totals", "orders", 17)
+
+One key for each lock keeps the highest fence that came; a script compares and writes in one step.
+So far the server's memory reaches: one that fails over, or loses its memory, has forgotten the
+fence as well, and lets an old holder write. Source: Redis documentation, "Scripting with Lua". Must
+not live here: locks, the protocol (stores/redis_wire.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, Unsupported
+from strongroom.coordination.guards.fencing import Fenced, FencedOut
+from strongroom.coordination.names import escape
+from strongroom.coordination.stores.redis_place import meaning, place_of, pool_of, run_script
+from strongroom.coordination.stores.redis_wire import RedisError, Reply
+
+# An error takes nothing back: what may fail comes before the fence is raised, or changes nothing.
+_FENCE: Final = """
+local seen = redis.call('GET', KEYS[1])
+if seen and not tonumber(seen) then return {'corrupt', seen} end
+if seen and tonumber(seen) > tonumber(ARGV[1]) then return {'late', seen} end
+if not seen or tonumber(seen) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
+"""
+_CLAIM: Final = _FENCE + "return {'done', 0}"
+_SET: Final = (
+    _FENCE
+    + """
+for at = 2, #KEYS do
+    if ARGV[2] == '0' then redis.call('SET', KEYS[at], ARGV[at + 1])
+    else redis.call('SET', KEYS[at], ARGV[at + 1], 'PX', ARGV[2]) end
+end
+return {'done', #KEYS - 1}"""
+)
+_DELETE: Final = (
+    _FENCE
+    + """
+local count = 0
+for at = 2, #KEYS do count = count + redis.call('DEL', KEYS[at]) end
+return {'done', count}"""
+)
+_CALL: Final = _FENCE + "return {'done', redis.call(unpack(ARGV, 2))}"
+_FENCE_MAX: Final = 2**53 - 1  # Lua's numbers count exactly up to there
+
+
+class RedisGuard:
+    """Writes to one Redis for one hold. Any thread may use it.
+
+    Arguments:
+        held: a handle, or a `Token`.
+        url: redis://user:password@host:6379/0 or rediss://, as for `connect`. Keys are used as they
+            are given; the fence lies under `<prefix>fence:<name>`.
+        timeout_s: for one write.
+        clock: for tests.
+
+    Raises:
+        Unsupported: the URL cannot be understood, or the fence is too large to be compared there.
+    """
+
+    def __init__(
+        self,
+        held: Fenced,
+        url: str,
+        *,
+        timeout_s: float = 10.0,
+        clock: Clock | None = None,
+    ) -> None:
+        if not 0 <= held.fence <= _FENCE_MAX:
+            raise Unsupported(f"the fence {held.fence} is too large for a script of Redis")
+        self._held, self._timeout_s = held, timeout_s
+        self._clock = clock or SystemClock()
+        self._place = place_of(url)
+        self._key = f"{self._place.prefix}fence:{escape(held.name)}"
+        self._pool = pool_of(self._place, self._clock)
+
+    def claim(self) -> None:
+        """Refuse every earlier holder from now on, without writing anything else.
+
+        Raises:
+            LockLost: the hold is known to be over.
+            FencedOut: the server has seen a later holder; nothing was written.
+            OutcomeUnknown: no answer came: it may have been done, or be done later.
+            StoreUnavailable, StoreRefused: the server did not do it.
+            CorruptRecord: something else lies where the fence should.
+        """
+        self._run(_CLAIM, (), ())
+
+    def set(self, key: str, value: str | bytes | int, expires_s: float | None = None) -> None:
+        """Write a key. Arguments and errors: as `set_all`."""
+        self.set_all({key: value}, expires_s)
+
+    def set_all(
+        self, values: Mapping[str, str | bytes | int], expires_s: float | None = None
+    ) -> None:
+        """Write several keys in one step.
+
+        Arguments:
+            values: what each is to hold.
+            expires_s: they end after so long; None: never.
+
+        Raises: as `claim`.
+        """
+        if expires_s is not None and expires_s <= 0:
+            raise Unsupported(f"a key cannot end after {expires_s:g} s")
+        ends_ms = 0 if expires_s is None else max(1, round(expires_s * 1000))
+        self._run(_SET, tuple(values), (ends_ms, *values.values()))
+
+    def delete(self, *keys: str) -> int:
+        """Delete keys in one step; return how many there were. Raises: as `claim`."""
+        count = self._run(_DELETE, keys, ())
+        assert isinstance(count, int)
+        return count
+
+    def call(self, command: str, *words: str | bytes | int) -> Reply:
+        """Run any one command that a script may run, like `call("HSET", "key", "field", 1)`.
+
+        Returns: its reply: bytes, int, a list of such, or None.
+
+        Raises: as `claim`. Where the command itself is refused, earlier holders are refused from
+            then on nevertheless.
+        """
+        return self._run(_CALL, (), (command, *words))
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(
+        self, script: str, keys: tuple[str, ...], words: tuple[str | bytes | int, ...]
+    ) -> Reply:
+        self._held.check()
+        until_s = self._clock.monotonic_s() + self._timeout_s
+        sent = (self._held.fence, *words)
+        try:
+            with self._pool.lend(until_s) as connection:
+                reply = run_script(connection, until_s, script, (self._key, *keys), sent)
+        except RedisError as error:
+            raise meaning(self._place, error) from error
+        except OSError as error:
+            words_of = str(error) or type(error).__name__
+            raise OutcomeUnknown(f"{self._place.words}: {words_of}") from error
+        return self._judged(reply)
+
+    def _judged(self, reply: Reply) -> Reply:
+        # A list of a script ends at its first nil.
+        verdict, *rest = reply if isinstance(reply, list) else (None,)
+        found = rest[0] if rest else None
+        if verdict == b"done":
+            return found
+        if verdict == b"late" and isinstance(found, bytes) and found.isdigit():
+            raise FencedOut(self._held.name, self._held.fence, int(found), self._place.words)
+        raise CorruptRecord(self._key, repr(found).encode(), "a fence")

@@ -1,0 +1,88 @@
+"""Reading a bus's URL: host, port, secrets, options; with errors that hold no secret.
+
+Must not live here: what a particular bus makes of it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from strongroom.coordination.errors import Unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a bus is, and who comes.
+
+    Attributes:
+        scheme, host, port, path: of the URL; the path without its first slash, decoded.
+        user, password: decoded; None where the URL has none. Not part of `repr`.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    user: str | None = field(repr=False)
+    password: str | None = field(repr=False)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def address_of(
+    url: str, port: int, query: Mapping[str, str], options: Collection[str] = ()
+) -> Address:
+    """Return the parts of a bus's URL.
+
+    Arguments:
+        url: SCHEME://[USER[:PASSWORD]@]HOST[:PORT][/PATH][?...]
+        port: where it names none.
+        query: of the URL.
+        options: what the query may name.
+
+    Raises:
+        Unsupported: no host, a bad port, an unknown option. Nothing of the URL but its host and
+            the names of its options is quoted.
+    """
+    parts = urlsplit(url)
+    try:
+        found = parts.port
+    except ValueError:
+        raise Unsupported(f"the port in the {parts.scheme}:// URL is no number to 65535") from None
+    if not parts.hostname:
+        raise Unsupported(f"the {parts.scheme}:// URL names no host: {parts.scheme}://HOST:{port}")
+    for name in query:
+        if name not in options:
+            known = ", ".join(sorted(options)) or "none"
+            raise Unsupported(f"{parts.scheme}:// knows no option {name!r}; it has: {known}")
+    return Address(
+        scheme=parts.scheme,
+        host=parts.hostname,
+        port=found or port,
+        path=unquote(parts.path.removeprefix("/")),
+        user=None if parts.username is None else unquote(parts.username),
+        password=None if parts.password is None else unquote(parts.password),
+    )
+
+
+def tls_of(ca: str | None) -> ssl.SSLContext:
+    """Return how TLS is spoken: the server must prove its name.
+
+    Arguments:
+        ca: a file of certificates to trust; None: those of the system.
+
+    Raises:
+        Unsupported: the file cannot be used.
+    """
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise Unsupported(f"ca={ca} is no file of certificates: {reason}") from None

@@ -1,0 +1,264 @@
+"""What all message buses have in common: listening in the background, and coming back.
+
+Lives here: `BusHints`, which turns two blocking calls of a bus (`publish`, `listen`) into `Hints`:
+a thread for each topic that somebody listens to, alive as long as somebody does; a connection that
+ends is made again, and everybody is told to look, since something may have been said meanwhile.
+Trouble is logged once when it begins and once when it ends. Must not live here: any bus.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.errors import CoordinationError
+from strongroom.coordination.forking import watch_forks
+
+log = logging.getLogger("strongroom.coordination")
+
+ATTEMPT_S: Final = 5.0
+"""How long a bus may take to answer one request."""
+ALIVE_S: Final = 10
+"""How often a listening connection is asked for a sign of life."""
+_PAUSE_FIRST_S: Final = 0.05
+_PAUSE_MAX_S: Final = 2.0
+_LASTED_S: Final = 5.0
+# Who was refused is refused again: asking often would only look like an attack.
+_PAUSE_REFUSED_S: Final = 15.0
+
+
+class BusUnavailable(CoordinationError):
+    """The bus did not answer, or the connection ended; a later try may succeed."""
+
+
+class BusRefused(CoordinationError):
+    """The bus refuses: user, password, token, permissions. The message holds no secret."""
+
+
+class Line:
+    """The listeners of one topic; what a bus tells them through.
+
+    Arguments:
+        topic: what is listened to.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self._troubled = self._is_subscribed = False
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._listeners: dict[object, tuple[Callable[[], None], Callable[[], None]]] = {}
+        self._wake: Callable[[], None] | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody listens any more: `listen` is to return."""
+        return self._closed.is_set()
+
+    def add(self, heard: Callable[[], None], listening: Callable[[], None]) -> object:
+        """Add a listener; return the token that removes it.
+
+        Arguments:
+            heard: is called at each message.
+            listening: is called when the bus delivers from now on.
+        """
+        token = object()
+        with self._lock:
+            self._listeners[token] = (heard, listening)
+        return token
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether the bus delivers, as far as is known."""
+        with self._lock:
+            return self._is_subscribed
+
+    def remove(self, token: object) -> bool:
+        """Remove a listener; return whether it was there, and the last one."""
+        with self._lock:
+            was_there = self._listeners.pop(token, None) is not None
+            return was_there and not self._listeners
+
+    def subscribed(self) -> None:
+        """The bus delivers from now on: what was said before may have been missed, so look."""
+        if self._troubled:
+            self._troubled = False
+            log.info("listening for %r again", self.topic)
+        with self._lock:
+            self._is_subscribed = True
+            listeners = list(self._listeners.values())
+        for _, listening in listeners:
+            self._call(listening)
+
+    def trouble(self, error: CoordinationError) -> None:
+        """Nothing is delivered for now; say so once."""
+        with self._lock:
+            self._is_subscribed = False
+        if not self._troubled and not self.closed:
+            self._troubled = True
+            log.warning("%s; those who wait for %r poll meanwhile", error, self.topic)
+
+    def heard(self) -> None:
+        """A message has come."""
+        with self._lock:
+            listeners = list(self._listeners.values())
+        for heard, _ in listeners:
+            self._call(heard)
+
+    def _call(self, listener: Callable[[], None]) -> None:
+        try:
+            listener()
+        except Exception:
+            log.exception("a listener of %r failed", self.topic)
+
+    def on_close(self, wake: Callable[[], None] | None) -> None:
+        """Have `wake` called, from another thread, when the line closes; now if it is closed."""
+        with self._lock:
+            self._wake = wake
+        if wake is not None and self.closed:
+            wake()
+
+    def close(self) -> None:
+        """End it."""
+        self._closed.set()
+        with self._lock:
+            wake, self._wake = self._wake, None
+        if wake is not None:
+            wake()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until it is closed."""
+        self._closed.wait(seconds)
+
+
+class Bus(Protocol):
+    """One message bus and the right to use it, spoken to by calls that block."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people: no user, no secret."""
+        ...
+
+    def publish(self, topic: str) -> None:
+        """Say something; return when the bus has it.
+
+        Raises:
+            BusUnavailable, BusRefused: within about `ATTEMPT_S`.
+        """
+        ...
+
+    def listen(self, line: Line) -> None:
+        """Connect, subscribe to `line.topic`, and tell the line until it is closed.
+
+        Calls `line.subscribed()` once the bus has confirmed, `line.heard()` at each message.
+
+        Raises:
+            BusUnavailable: also when a connection ends that was good.
+            BusRefused: it will not get better by itself.
+        """
+        ...
+
+
+class BusHints:
+    """Hints over a bus. Any thread may use it; nothing is open while nobody listens.
+
+    Arguments:
+        bus: see `Bus`.
+        clock: jitter, for tests.
+    """
+
+    def __init__(self, bus: Bus, clock: Clock | None = None) -> None:
+        self._bus = bus
+        self._clock = clock or SystemClock()
+        self.after_fork()
+        watch_forks(self)
+
+    def publish(self, topic: str) -> None:
+        """See `Hints.publish`."""
+        try:
+            self._say(topic)
+        except (BusUnavailable, BusRefused) as error:
+            log.warning("%s; those who wait learn of it when they look next", error)
+
+    def check(self) -> None:
+        """Try the bus once, as `publish` would, and say what is wrong.
+
+        Raises:
+            BusUnavailable, BusRefused: it cannot be used now; the message says why.
+        """
+        self._say("check/bus")
+
+    def _say(self, topic: str) -> None:
+        try:
+            self._bus.publish(topic)
+        except (BusUnavailable, BusRefused):
+            raise
+        except Exception as error:
+            raise self._surprise(error) from None
+
+    def _surprise(self, error: Exception) -> BusUnavailable:
+        # A library's own surprise; its text may quote what it was given.
+        return BusUnavailable(f"{self._bus.place}: {type(error).__name__}")
+
+    def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
+        """See `Hints.subscribe`; returns at once and connects in the background."""
+        return self.listen(topic, heard, heard)
+
+    def listen(
+        self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Do as `subscribe`, and tell a message from the beginning of listening.
+
+        Arguments:
+            topic: see `Hints.publish`.
+            heard: is called at each message, and never else.
+            listening: is called whenever it listens from now on: at first, and after each outage.
+        """
+        with self._lock:
+            line = self._lines.get(topic)
+            is_new = line is None
+            if line is None:
+                line = self._lines[topic] = Line(topic)
+            token = line.add(heard, listening)
+        if is_new:
+            threading.Thread(
+                target=self._serve, args=(line,), name="coordination-hints", daemon=True
+            ).start()
+        elif line.is_subscribed:
+            listening()
+        lines = self._lines
+        return lambda: self._stop(lines, line, token)
+
+    def _stop(self, lines: dict[str, Line], line: Line, token: object) -> None:
+        with self._lock:
+            if not line.remove(token):
+                return
+            if lines.get(line.topic) is line:
+                del lines[line.topic]
+        line.close()
+
+    def _serve(self, line: Line) -> None:
+        pause_s = _PAUSE_FIRST_S
+        while not line.closed:
+            began_s = self._clock.monotonic_s()
+            try:
+                self._bus.listen(line)
+                trouble: CoordinationError = BusUnavailable(f"{self._bus.place} ended it")
+            except (BusUnavailable, BusRefused) as error:
+                trouble = error
+            except Exception as error:
+                trouble = self._surprise(error)
+            line.trouble(trouble)
+            if self._clock.monotonic_s() - began_s > _LASTED_S:
+                pause_s = _PAUSE_FIRST_S
+            refused = isinstance(trouble, BusRefused)
+            line.pause(_PAUSE_REFUSED_S if refused else pause_s * (0.5 + self._clock.random() / 2))
+            pause_s = min(_PAUSE_MAX_S, pause_s * 2)
+
+    def after_fork(self) -> None:
+        """In a forked child: its threads are the parent's, so it listens anew."""
+        self._lock = threading.Lock()
+        self._lines: dict[str, Line] = {}

@@ -1,0 +1,105 @@
+"""etcd as a bus: a key per topic that is written to, and watched.
+
+Nothing is kept but the last message of every topic, an empty key. Must not live here: reconnecting
+(bus.py), the stream of a watch (stores/etcd_watch.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.hints.bus import (
+    ATTEMPT_S,
+    BusHints,
+    BusRefused,
+    BusUnavailable,
+    Line,
+)
+from strongroom.coordination.stores.etcd_address import EtcdAddress, address_of
+from strongroom.coordination.stores.etcd_http import EtcdHttp, Failed, Missing, encoded
+from strongroom.coordination.stores.etcd_watch import EtcdWatches
+from strongroom.coordination.stores.http_pool import NoAnswer
+
+# A member that is cut off from the others, or a line that is cut without a word, tells nothing:
+# so often the watch is begun anew.
+_RENEW_S: Final = 60.0
+
+
+class EtcdBus:
+    """A cluster.
+
+    Arguments:
+        address: of it; topics lie below `PREFIX/hints/`.
+    """
+
+    def __init__(self, address: EtcdAddress) -> None:
+        self._clock = SystemClock()
+        self._address = address
+        self._http = EtcdHttp(address, self._clock)
+        watch_forks(self)
+
+    @property
+    def place(self) -> str:
+        """See `Bus.place`."""
+        return f"etcd://{','.join(m.partition('://')[2] for m in self._address.members)}"
+
+    def publish(self, topic: str) -> None:
+        """See `Bus.publish`."""
+        try:
+            # Said twice is as good as said once: any member may be asked again.
+            self._http.read("/v3/kv/put", {"key": encoded(self._key(topic))}, ATTEMPT_S)
+        except StoreUnavailable as error:
+            raise BusUnavailable(f"{self.place} does not answer ({error})") from None
+        except StoreRefused as error:
+            raise BusRefused(f"{self.place} refuses: {error}") from None
+        finally:
+            self._http.close()  # nothing is open while nobody listens
+
+    def listen(self, line: Line) -> None:
+        """See `Bus.listen`."""
+        watches = EtcdWatches(self._http)
+        line.on_close(watches.close)
+        try:
+            while not line.closed:
+                self._listen(line, watches)
+        except (StoreUnavailable, NoAnswer, Failed, Missing) as error:
+            if not line.closed:
+                raise BusUnavailable(f"{self.place} does not answer ({error})") from None
+        except StoreRefused as error:
+            raise BusRefused(f"{self.place} refuses: {error}") from None
+        finally:
+            line.on_close(None)
+
+    def _listen(self, line: Line, watches: EtcdWatches) -> None:
+        key = self._key(line.topic)
+        began_s = self._clock.monotonic_s()
+        watch = watches.open(key, key + b"\x00", began_s + ATTEMPT_S)
+        try:
+            line.subscribed()
+            while not line.closed and watch.changed(0, began_s + _RENEW_S):
+                line.heard()
+        finally:
+            watches.done(watch, None)
+
+    def after_fork(self) -> None:
+        """In a forked child: its parent's connections are not its own."""
+        self._http.forget()
+
+    def _key(self, topic: str) -> bytes:
+        return f"{self._address.prefix}/hints/{topic}".encode()
+
+
+def open_url(url: str, query: Mapping[str, str]) -> BusHints:
+    """Return hints over etcd.
+
+    Arguments:
+        url, query: as of the store; see `etcd_address.address_of`.
+
+    Raises:
+        Unsupported: they cannot be understood.
+    """
+    return BusHints(EtcdBus(address_of(url, query)))

@@ -1,0 +1,119 @@
+"""Hints within one process, and hints that lose: for tests, and to try a program against loss.
+
+Lives here: `MemoryHints`, and `Losing`, which drops a share of the messages of any hints. Must not
+live here: anything that leaves the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.hints import Hints, Multicast
+
+_named: dict[str, MemoryHints] = {}
+_naming = threading.Lock()
+
+
+class MemoryHints:
+    """Calls every listener in the thread of the one who publishes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[object, tuple[str, Callable[[], None]]] = {}
+
+    def publish(self, topic: str) -> None:
+        """See `Hints.publish`."""
+        with self._lock:
+            found = [heard for wanted, heard in self._listeners.values() if wanted == topic]
+        for heard in found:
+            heard()
+
+    def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
+        """See `Hints.subscribe`."""
+        token = object()
+        with self._lock:
+            self._listeners[token] = (topic, heard)
+
+        def stop() -> None:
+            with self._lock:
+                self._listeners.pop(token, None)
+
+        return stop
+
+    def listen(
+        self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
+    ) -> Callable[[], None]:
+        """See `Multicast.listen`."""
+        stop = self.subscribe(topic, heard)
+        listening()
+        return stop
+
+    @property
+    def listeners_count(self) -> int:
+        """How many listen."""
+        with self._lock:
+            return len(self._listeners)
+
+
+class Losing:
+    """Any hints, with a share of what is heard thrown away, for each listener by itself.
+
+    Arguments:
+        hints: what is listened to.
+        share: of messages that are lost, 0 to 1.
+        clock: of chance.
+    """
+
+    def __init__(self, hints: Hints, share: float, clock: Clock | None = None) -> None:
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share lies between 0 and 1, not at {share:g}")
+        self._hints, self._share = hints, share
+        self._clock = clock or SystemClock()
+
+    def publish(self, topic: str) -> None:
+        """See `Hints.publish`."""
+        self._hints.publish(topic)
+
+    def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
+        """See `Hints.subscribe`."""
+        return self._hints.subscribe(topic, self._some(heard))
+
+    def listen(
+        self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
+    ) -> Callable[[], None]:
+        """See `Multicast.listen`; the beginning is never lost. Raises: Unsupported."""
+        if not isinstance(self._hints, Multicast):
+            raise Unsupported("these hints cannot tell a message from the beginning of listening")
+        return self._hints.listen(topic, self._some(heard), listening)
+
+    def _some(self, heard: Callable[[], None]) -> Callable[[], None]:
+        def heard_maybe() -> None:
+            if self._clock.random() >= self._share:
+                heard()
+
+        return heard_maybe
+
+
+def open_url(url: str, query: Mapping[str, str]) -> Multicast:
+    """Return the hints of that name in this process; memory:// alone is always new.
+
+    Arguments:
+        url: memory://NAME
+        query: `lose=0.1` loses a tenth of the messages.
+
+    Raises:
+        Unsupported: the share is none.
+    """
+    name = urlsplit(url).netloc
+    with _naming:
+        found = _named.setdefault(name, MemoryHints()) if name else MemoryHints()
+    if "lose" not in query:
+        return found
+    try:
+        return Losing(found, float(query["lose"]))
+    except ValueError as error:
+        raise Unsupported(f"lose={query['lose']} is no share between 0 and 1") from error

@@ -1,0 +1,213 @@
+"""NATS as a bus: core publish and subscribe, through the official client nats-py.
+
+The client is asyncio's, so each listener runs a loop on its own thread, and each publishing one for
+as long as it takes. What is published while a listener is not connected is not kept; whoever
+connects again looks. Must not live here: reconnecting (bus.py; the client's own is turned off, so
+that every return is noticed).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from nats.aio.client import Callback, Client, ErrorCallback
+from nats.aio.msg import Msg
+from nats.errors import AuthorizationError, Error
+
+from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.hints.address import Address, address_of, tls_of
+from strongroom.coordination.hints.bus import (
+    ALIVE_S,
+    ATTEMPT_S,
+    BusHints,
+    BusRefused,
+    BusUnavailable,
+    Line,
+)
+
+PORT: Final = 4222
+_FAREWELL_S: Final = 1.0
+_MESSAGE: Final = b"look"
+_PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+
+
+class _Client(Client):
+    """The official client, which by itself follows a server's word that TLS is not needed.
+
+    Whoever asked for TLS sends no password in the clear: such a server may be anybody.
+    """
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if self.options.get("tls") is not None and not info.get("tls_required"):
+            raise _NoTls
+        await super()._process_info(info, initial_connection)
+
+
+class _NoTls(Error):
+    """The server does not speak TLS."""
+
+
+class NatsBus:
+    """A NATS server or cluster.
+
+    Arguments:
+        address: user and password, or the token as the user alone.
+        prefix: of every subject, for whoever shares a server.
+        tls: how TLS is spoken; None: not at all.
+    """
+
+    def __init__(
+        self, address: Address, prefix: str = "strongroom", tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._address, self._prefix, self._tls = address, prefix, tls
+
+    @property
+    def place(self) -> str:
+        """See `Bus.place`."""
+        return self._address.place
+
+    def publish(self, topic: str) -> None:
+        """See `Bus.publish`."""
+        # A thread of its own: the caller's may have a running loop already.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, self._publish(self._subject(topic))).result()
+
+    def listen(self, line: Line) -> None:
+        """See `Bus.listen`."""
+        asyncio.run(self._listen(line))
+
+    async def _publish(self, subject: str) -> None:
+        problems: list[Exception] = []
+        async with self._connected(lambda: None, problems) as client:
+            await client.publish(subject, _MESSAGE)
+            await self._flush(client, problems)
+
+    async def _listen(self, line: Line) -> None:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        problems: list[Exception] = []
+        line.on_close(lambda: _wake(loop, over))
+        try:
+            async with self._connected(over.set, problems) as client:
+
+                async def heard(_: Msg) -> None:
+                    line.heard()
+
+                await client.subscribe(self._subject(line.topic), cb=heard)
+                await self._flush(client, problems)
+                line.subscribed()
+                await over.wait()
+                if not line.closed:
+                    raise self._trouble(problems, client.last_error)
+        finally:
+            line.on_close(None)
+
+    async def _flush(self, client: Client, problems: list[Exception]) -> None:
+        # The client's ping overtakes what is still in its buffer, and empties the buffer: only the
+        # answer to a second one says that the server has seen it all. A refusal comes before it.
+        await client.flush(int(ATTEMPT_S))
+        await client.flush(int(ATTEMPT_S))
+        if problems:
+            raise self._trouble(problems)
+
+    @asynccontextmanager
+    async def _connected(
+        self, ended: Callable[[], None], problems: list[Exception]
+    ) -> AsyncIterator[Client]:
+        async def on_error(error: Exception) -> None:
+            problems.append(error)
+            ended()
+
+        async def on_closed() -> None:
+            ended()
+
+        client = _Client()
+        try:
+            try:
+                async with asyncio.timeout(ATTEMPT_S):
+                    await self._connect(client, on_error, on_closed)
+                yield client
+            except (Error, OSError, TimeoutError) as error:
+                raise self._trouble(problems, error) from None
+        finally:
+            await _close(client)
+
+    async def _connect(self, client: Client, on_error: ErrorCallback, on_closed: Callback) -> None:
+        address = self._address
+        named = address.password is not None
+        await client.connect(
+            f"nats://{address.place.partition('://')[2]}",
+            user=address.user if named else None,
+            password=address.password,
+            token=None if named else address.user,
+            tls=self._tls,
+            tls_hostname=None if self._tls is None else address.host,
+            allow_reconnect=False,
+            reconnect_time_wait=0,
+            max_reconnect_attempts=1,
+            connect_timeout=int(ATTEMPT_S),
+            ping_interval=ALIVE_S,
+            error_cb=on_error,
+            closed_cb=on_closed,
+        )
+
+    def _trouble(
+        self, problems: Sequence[Exception], error: BaseException | None = None
+    ) -> BusRefused | BusUnavailable:
+        """What it all comes to: a refusal, if there was one, has brought about the rest."""
+        everything = [*problems, *([] if error is None else [error])]
+        for one in everything:
+            # The server's words come in lower case in an error without a type of its own.
+            said = str(one).lower()
+            if isinstance(one, _NoTls):
+                return BusRefused(f"{self.place} refuses TLS; no password was sent")
+            if isinstance(one, AuthorizationError) or "authorization" in said:
+                return BusRefused(f"{self.place} refuses the user, password or token")
+            if "permissions violation" in said:
+                return BusRefused(f"{self.place} refuses this user the subject {self._prefix}.>")
+        what = type(everything[-1]).__name__ if everything else "the connection ended"
+        return BusUnavailable(f"{self.place} does not answer ({what})")
+
+    def _subject(self, topic: str) -> str:
+        # A dot parts the words of a subject, of which none may be empty.
+        return f"{self._prefix}.{topic.replace('.', '%2E').replace('/', '.')}"
+
+
+async def _close(client: Client) -> None:
+    """End a connection, also one that was only begun."""
+    try:
+        async with asyncio.timeout(_FAREWELL_S):
+            await client.close()
+    except (Error, OSError, TimeoutError):
+        pass  # it had ended by itself, or the server does not take the farewell
+
+
+def _wake(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
+    try:
+        loop.call_soon_threadsafe(over.set)
+    except RuntimeError:
+        pass  # the loop has ended by itself meanwhile
+
+
+def open_url(url: str, query: Mapping[str, str]) -> BusHints:
+    """Return hints over NATS.
+
+    Arguments:
+        url: nats://[USER:PASSWORD@ | TOKEN@]HOST[:4222], nats+tls:// for TLS
+        query: `prefix` of the subjects; "strongroom" by default; `ca`, for TLS: a file of
+            certificates to trust in place of the system's.
+
+    Raises:
+        Unsupported: it cannot be understood.
+    """
+    with_tls = url.lower().startswith("nats+tls:")
+    address = address_of(url, PORT, query, ("prefix", "ca") if with_tls else ("prefix",))
+    prefix = query.get("prefix", "strongroom")
+    if not _PREFIX.fullmatch(prefix):
+        raise Unsupported(f"prefix={prefix} is no beginning of a subject: letters, digits, _ - .")
+    return BusHints(NatsBus(address, prefix, tls_of(query.get("ca")) if with_tls else None))

@@ -1,0 +1,86 @@
+"""PostgreSQL as a bus: NOTIFY and LISTEN.
+
+What is said while a listener is not connected is not kept; whoever connects again looks. Source:
+PostgreSQL's manual, "NOTIFY". Must not live here: sessions (stores/postgres_wire.py), reconnecting
+(bus.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from psycopg.conninfo import conninfo_to_dict
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
+from strongroom.coordination.hints.store_line import as_a_bus, hear
+from strongroom.coordination.stores.postgres import PostgresEar, channel_of
+from strongroom.coordination.stores.postgres_wire import (
+    PostgresSession,
+    SqlError,
+    conninfo_of,
+    meaning,
+)
+
+_NOTIFY: Final = "SELECT pg_notify($1, '')"
+
+
+class PostgresBus:
+    """One database.
+
+    Arguments:
+        conninfo: see `postgres_wire.conninfo_of`.
+        prefix: of every topic, for whoever shares a database.
+        clock: for time limits.
+    """
+
+    def __init__(self, conninfo: str, prefix: str, clock: Clock | None = None) -> None:
+        self._conninfo, self._prefix, self._clock = conninfo, prefix, clock or SystemClock()
+        named = conninfo_to_dict(conninfo)
+        self._user = str(named.get("user") or "")
+        hosts = str(named.get("host") or "localhost").split(",")
+        ports = str(named.get("port") or "5432").split(",")
+        self._place = f"postgres://{hosts[0]}:{ports[0]}"
+
+    @property
+    def place(self) -> str:
+        """See `Bus.place`."""
+        return self._place
+
+    def publish(self, topic: str) -> None:
+        """See `Bus.publish`."""
+        until_s = self._clock.monotonic_s() + ATTEMPT_S
+        with as_a_bus(self._place, self._user):
+            session = PostgresSession(self._conninfo, self._clock, until_s)
+            try:
+                session.ask(_NOTIFY, (self._channel(topic),), until_s)
+            except SqlError as error:
+                raise meaning(error) from error
+            finally:
+                session.close()
+
+    def listen(self, line: Line) -> None:
+        """See `Bus.listen`."""
+        with as_a_bus(self._place, self._user):
+            ear = PostgresEar(self._conninfo, self._clock)
+            try:
+                hear(ear, self._channel(line.topic), line)
+            finally:
+                ear.close()
+
+    def _channel(self, topic: str) -> str:
+        return channel_of(f"{self._prefix}/{topic}")
+
+
+def open_url(url: str, query: Mapping[str, str]) -> BusHints:
+    """Return hints over PostgreSQL.
+
+    Arguments:
+        url: postgres://[USER:PASSWORD@]HOST[:5432]/DATABASE
+        query: `prefix` of the topics, "hints" by default; everything else is a parameter of libpq.
+
+    Raises:
+        Unsupported: it cannot be understood.
+    """
+    return BusHints(PostgresBus(conninfo_of(url, query, ("prefix",)), query.get("prefix", "hints")))

@@ -1,0 +1,72 @@
+"""Redis as a bus: PUBLISH and SUBSCRIBE.
+
+What is said while a listener is not connected is not kept; whoever connects again looks. Source:
+Redis documentation, "Pub/Sub". Must not live here: sessions (stores/redis_place.py), reconnecting
+(bus.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
+from strongroom.coordination.hints.store_line import as_a_bus, hear
+from strongroom.coordination.stores.redis import RedisEar
+from strongroom.coordination.stores.redis_place import RedisPlace, meaning, open_session, place_of
+from strongroom.coordination.stores.redis_wire import RedisError
+
+
+class RedisBus:
+    """One Redis, below one prefix.
+
+    Arguments:
+        place: the server.
+        clock: for time limits.
+    """
+
+    def __init__(self, place: RedisPlace, clock: Clock | None = None) -> None:
+        self._place, self._clock = place, clock or SystemClock()
+
+    @property
+    def place(self) -> str:
+        """See `Bus.place`."""
+        return self._place.words
+
+    def publish(self, topic: str) -> None:
+        """See `Bus.publish`."""
+        until_s = self._clock.monotonic_s() + ATTEMPT_S
+        with as_a_bus(self._place.words, self._place.user):
+            connection = open_session(self._place, self._clock, until_s)
+            try:
+                connection.call(until_s, "PUBLISH", self._channel(topic), "look")
+            except RedisError as error:
+                raise meaning(self._place, error) from error
+            finally:
+                connection.close()
+
+    def listen(self, line: Line) -> None:
+        """See `Bus.listen`."""
+        with as_a_bus(self._place.words, self._place.user):
+            ear = RedisEar(self._place, self._clock)
+            try:
+                hear(ear, self._channel(line.topic), line)
+            finally:
+                ear.close()
+
+    def _channel(self, topic: str) -> str:
+        return f"{self._place.prefix}hints:{topic}"
+
+
+def open_url(url: str, query: Mapping[str, str]) -> BusHints:
+    """Return hints over Redis.
+
+    Arguments:
+        url: redis://[[USER]:PASSWORD@]HOST[:6379][/DATABASE], or rediss:// for TLS; messages
+            reach those who listen to any database of the server.
+        query: as of the store; see `stores.redis_place.place_of`.
+
+    Raises:
+        Unsupported: it cannot be understood.
+    """
+    return BusHints(RedisBus(place_of(url, query)))

@@ -1,0 +1,154 @@
+"""Azure Service Bus topics as a bus: a subscription for each listener, through azure-servicebus.
+
+Not run against the real service: tested against a fake that accepts what the official client's
+signatures accept. The policy needs the rights Manage (to make subscriptions), Send and Listen; the
+topic must exist. A listener that dies leaves a subscription, which the service deletes after
+`_IDLE`; a topic has at most 2,000. All topics of hints share the Service Bus topic: the message's
+subject says which one is meant. Source: Microsoft Learn, "Service Bus queues, topics, and
+subscriptions", "Azure Service Bus quotas and limits". Must not live here: reconnecting (bus.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from azure.core.exceptions import AzureError, ClientAuthenticationError, ResourceNotFoundError
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.exceptions import (
+    MessagingEntityNotFoundError,
+    ServiceBusAuthenticationError,
+    ServiceBusAuthorizationError,
+)
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.hints.address import Address, address_of
+from strongroom.coordination.hints.bus import (
+    ATTEMPT_S,
+    BusHints,
+    BusRefused,
+    BusUnavailable,
+    Line,
+)
+
+log = logging.getLogger("strongroom.coordination")
+
+_PORT: Final = 5671
+_MESSAGE: Final = "look"
+_IDLE: Final = timedelta(minutes=5)  # the least that the service takes
+_KEPT: Final = timedelta(minutes=1)
+_TURN_S: Final = 5.0
+_AT_ONCE: Final = 16
+_REFUSALS: Final = (
+    ClientAuthenticationError,
+    ServiceBusAuthenticationError,
+    ServiceBusAuthorizationError,
+)
+_NOWHERE: Final = (MessagingEntityNotFoundError, ResourceNotFoundError)
+
+
+class ServiceBus:
+    """A topic of a Service Bus namespace.
+
+    Arguments:
+        address: the host; policy and key as user and password; the topic as the path.
+        clock: names subscriptions.
+    """
+
+    def __init__(self, address: Address, clock: Clock | None = None) -> None:
+        self._topic, self._clock = address.path, clock or SystemClock()
+        self._host = address.host
+        self._secrets = (
+            f"Endpoint=sb://{address.host}/;SharedAccessKeyName={address.user};"
+            f"SharedAccessKey={address.password}"
+        )
+
+    @property
+    def place(self) -> str:
+        """See `Bus.place`."""
+        return f"servicebus://{self._host}/{self._topic}"
+
+    def publish(self, topic: str) -> None:
+        """See `Bus.publish`."""
+        message = ServiceBusMessage(_MESSAGE, subject=topic, time_to_live=_KEPT)
+        with (
+            self._told_apart(),
+            self._client() as client,
+            client.get_topic_sender(self._topic) as sender,
+        ):
+            sender.send_messages(message, timeout=ATTEMPT_S)
+
+    def listen(self, line: Line) -> None:
+        """See `Bus.listen`; notices that the line is closed within `_TURN_S`."""
+        name = f"hints-{self._clock.nonce()}"
+        with self._told_apart(), self._subscription(name), self._client() as client:
+            receiver = client.get_subscription_receiver(
+                self._topic, name, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE
+            )
+            with receiver:
+                # What is sent from the making of the subscription on is kept for it.
+                line.subscribed()
+                while not line.closed:
+                    messages = receiver.receive_messages(_AT_ONCE, _TURN_S)
+                    if any(message.subject == line.topic for message in messages):
+                        line.heard()
+
+    @contextmanager
+    def _subscription(self, name: str) -> Iterator[None]:
+        administration = ServiceBusAdministrationClient.from_connection_string(
+            self._secrets, retry_total=0, connection_timeout=ATTEMPT_S, read_timeout=ATTEMPT_S
+        )
+        with administration:
+            administration.create_subscription(
+                self._topic, name, auto_delete_on_idle=_IDLE, default_message_time_to_live=_KEPT
+            )
+            try:
+                yield
+            finally:
+                try:
+                    administration.delete_subscription(self._topic, name)
+                except AzureError as error:
+                    # It is not used any more, and the service deletes it when it has been idle.
+                    log.info("%s: %s is left behind (%s)", self.place, name, type(error).__name__)
+
+    def _client(self) -> ServiceBusClient:
+        return ServiceBusClient.from_connection_string(
+            self._secrets, retry_total=0, try_timeout=ATTEMPT_S
+        )
+
+    @contextmanager
+    def _told_apart(self) -> Iterator[None]:
+        try:
+            yield
+        except _REFUSALS as error:
+            text = f"{self.place} refuses the policy or the key ({type(error).__name__})"
+            raise BusRefused(text) from None
+        except _NOWHERE:
+            raise BusRefused(f"{self.place} refuses: there is no such topic") from None
+        except (AzureError, OSError, ValueError) as error:
+            # A key that is no base64 is a ValueError, whose text may quote it.
+            text = f"{self.place} does not answer ({type(error).__name__})"
+            raise BusUnavailable(text) from None
+
+
+def open_url(url: str, query: Mapping[str, str]) -> BusHints:
+    """Return hints over a topic of Azure Service Bus.
+
+    Arguments:
+        url: servicebus://POLICY:KEY@NAMESPACE.servicebus.windows.net/TOPIC, percent-encoded
+        query: no options.
+
+    Raises:
+        Unsupported: it cannot be understood, or lacks the policy, the key or the topic.
+    """
+    address = address_of(url, _PORT, query)
+    if not address.user or not address.password or not address.path:
+        raise Unsupported("servicebus:// needs all of POLICY:KEY@NAMESPACE.../TOPIC")
+    if ";" in address.user + address.password:
+        raise Unsupported("the policy and the key in servicebus:// have no ';' in them")
+    return BusHints(ServiceBus(address))

@@ -1,0 +1,77 @@
+"""Hints over a store that tells of changes by itself: PostgreSQL and Redis listen alike.
+
+Lives here: `hear`, one line's listening on an `Ear`, and what a store's errors mean to a bus. Must
+not live here: either protocol (stores/).
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.hints.bus import BusRefused, BusUnavailable, Line
+from strongroom.coordination.stores.listening import Ear
+
+
+def hear(ear: Ear, topic: str, line: Line) -> None:
+    """Listen on a connection until the line is closed.
+
+    Arguments:
+        ear: the connection.
+        topic: as the store calls it.
+        line: who is told.
+
+    Raises:
+        OSError, StoreUnavailable, StoreRefused: the connection ended, or was never good.
+    """
+    wake, waker = socket.socketpair()
+    poll = select.poll()
+    poll.register(waker, select.POLLIN)
+    poll.register(ear.fileno(), select.POLLIN)
+    try:
+        line.on_close(lambda: _wake(wake))
+        ear.add(topic)
+        line.subscribed()
+        while not line.closed:
+            # Before waiting: something may have come along with an answer.
+            for _ in ear.heard():
+                line.heard()
+            poll.poll()
+    finally:
+        line.on_close(None)
+        wake.close()
+        waker.close()
+
+
+def _wake(wake: socket.socket) -> None:
+    try:
+        wake.send(b"!")
+    except OSError:
+        pass  # it has ended by itself meanwhile
+
+
+@contextmanager
+def as_a_bus(place: str, user: str) -> Iterator[None]:
+    """Turn a store's errors into a bus's, without the user's name.
+
+    Arguments:
+        place: of the store, for people.
+        user: who comes; empty if nobody said.
+
+    Raises:
+        BusUnavailable, BusRefused: instead.
+    """
+    try:
+        yield
+    except StoreRefused as error:
+        raise BusRefused(f"{place} refuses: {_nameless(error, user)}") from None
+    except (StoreUnavailable, OSError) as error:
+        words = _nameless(error, user) or type(error).__name__
+        raise BusUnavailable(f"{place} does not answer: {words}") from None
+
+
+def _nameless(error: Exception, user: str) -> str:
+    return str(error).replace(f'"{user}"', "(as in the URL)") if user else str(error)

@@ -1,0 +1,109 @@
+"""A Strongroom as a bus: its long-poll on a blob that is written at every message.
+
+For a gate whose flag lies in a store that can only be polled, where a Strongroom is at hand. A gate
+whose flag itself lies in a Strongroom needs no bus: its waiters watch the flag. The secret is the
+account's key, as for the store. Must not live here: requests (stores/), reconnecting (bus.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.effects import UNCHANGED, Applied, Unknown
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.hints.bus import (
+    ATTEMPT_S,
+    BusHints,
+    BusRefused,
+    BusUnavailable,
+    Line,
+)
+from strongroom.coordination.store import Store
+
+_TRIES: Final = 5
+# Also how long a listener that is not needed any more stays.
+_TURN_S: Final = 10.0
+
+
+class WatchedStore:
+    """Any store that can be watched: a key for each topic, written anew at each message.
+
+    Arguments:
+        store: whose `promises().watch` is not "poll".
+        place: for people.
+        clock: of the nonces that make each message differ.
+    """
+
+    def __init__(self, store: Store, place: str, clock: Clock | None = None) -> None:
+        self._store, self._place = store, place
+        self._clock = clock or SystemClock()
+
+    @property
+    def place(self) -> str:
+        """See `Bus.place`."""
+        return self._place
+
+    def publish(self, topic: str) -> None:
+        """See `Bus.publish`."""
+        key = _key(topic)
+        try:
+            for _ in range(_TRIES):
+                entry = self._store.get(key, ATTEMPT_S)
+                expected = None if entry is None else entry.version
+                message = self._clock.nonce().encode()
+                outcome = self._store.cas(key, expected, message, ATTEMPT_S)
+                if isinstance(outcome, Applied):
+                    return
+                if isinstance(outcome, Unknown):
+                    raise BusUnavailable(f"{self._place} did not say whether it took the message")
+        except StoreRefused as error:
+            raise BusRefused(f"{self._place} refuses: {error}") from error
+        except StoreUnavailable as error:
+            raise BusUnavailable(f"{self._place} does not answer: {error}") from error
+        # Others have published meanwhile, each of which wakes the same listeners.
+
+    def listen(self, line: Line) -> None:
+        """See `Bus.listen`; notices that the line is closed within `_TURN_S`."""
+        if self._store.promises().watch == "poll":
+            raise BusRefused(f"{self._place} refuses: it is no Strongroom, and cannot be watched")
+        key = _key(line.topic)
+        try:
+            entry = self._store.get(key, ATTEMPT_S)
+            line.subscribed()
+            while not line.closed:
+                version = None if entry is None else entry.version
+                outcome = self._store.watch(key, version, _TURN_S)
+                if outcome is UNCHANGED:
+                    continue
+                if (None if outcome is None else outcome.version) != version:
+                    line.heard()
+                entry = outcome
+        except StoreRefused as error:
+            raise BusRefused(f"{self._place} refuses: {error}") from error
+        except StoreUnavailable as error:
+            raise BusUnavailable(f"{self._place} does not answer: {error}") from error
+
+
+def _key(topic: str) -> str:
+    # A kind has no dot in it, so that two topics never share a key.
+    return f"hint/{topic.replace('/', '.', 1)}"
+
+
+def open_url(url: str, query: Mapping[str, str]) -> BusHints:
+    """Return hints over a Strongroom.
+
+    Arguments:
+        url: azure://ACCOUNT/CONTAINER, as for `connect`
+        query: as for `connect`.
+
+    Raises:
+        Unsupported: it cannot be understood, or is a service that can only be polled.
+    """
+    from strongroom.coordination.stores.azure import open_url as open_store
+
+    store = open_store(url, {**query, "mode": "etag"})
+    parts = urlsplit(url)
+    return BusHints(WatchedStore(store, f"azure://{parts.hostname or ''}{parts.path}"))

@@ -1,0 +1,283 @@
+"""What is held by name: the faces, handles and options that all recipes with holds share.
+
+Lives here: `LockOptions`; what happens at a loss; the handles `Held` and `AioHeld`; and `Holdable`,
+the context manager with `acquire` and `try_acquire` that a lock, a permit of a semaphore and a side
+of a read-write lock are. One object may be used by many threads or tasks at once: each block gives
+back what it took itself. Must not live here: rules (the cores and keepers), any one recipe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.effects import Steps
+from strongroom.coordination.errors import CoordTimeout, LockLost
+from strongroom.coordination.handles import LOST, HeldBase, Hold, apart
+from strongroom.coordination.recipes.lock_core import Refusal
+
+OnLost = Literal["event", "abort"] | Callable[[str], Any]
+Cancel = Literal["deadline", "event", "never"]
+
+EXIT_LOST: Final = 76
+_ABORT_EARLY_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class LockOptions:
+    """How a lock behaves.
+
+    Attributes:
+        ttl_s: a holder that does not renew is over after so long; renewed at a third of it.
+        wait_s: how long to wait for it; 0 tries once, None waits for ever.
+        fair: first come, first served (everybody should ask so, or barge past the queue).
+        lock_delay_s: after a hold that expired, wait so much longer.
+        on_lost: "event" sets `lost`; "abort" ends this process, with exit code 76 and a message
+            that names the lock, shortly before somebody else can hold it; or a function to call.
+        strict: leaving the block raises LockLost if it was lost and the body raised nothing.
+        alert: watch the record while it is held, so that a loss which the store can tell (broken by
+            an administrator) is known at once and not at the next renewal.
+        value: JSON to show with the holder.
+    """
+
+    ttl_s: float = 15.0
+    wait_s: float | None = None
+    fair: bool = False
+    lock_delay_s: float = 0.0
+    on_lost: OnLost = "event"
+    strict: bool = False
+    alert: bool = False
+    value: Any = None
+
+    @property
+    def early_s(self) -> float:
+        """So long before the deadline the belief ends: a process takes a moment to be gone."""
+        return min(_ABORT_EARLY_S, self.ttl_s / 20) if self.on_lost == "abort" else 0.0
+
+
+def take_up(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) -> None:
+    """Look after a hold from now on: renewal, deadline, what happens at a loss, the alert."""
+    on_lost = options.on_lost
+    if on_lost == "abort":
+        hold.on_lost(lambda reason: abort_process(hold.name, reason))
+    elif callable(on_lost):
+        hold.on_lost(apart(on_lost))
+    driver.adopt(hold)
+    if options.alert:
+        driver.spawn(hold.keeper.alert(hold), "coordination-alert")
+
+
+def abort_process(name: str, reason: str) -> None:
+    """End this process at once, without cleaning up: it must not outlive its lock."""
+    os.write(2, f"strongroom: the lock {name!r} is lost ({reason}); aborting\n".encode())
+    os._exit(EXIT_LOST)
+
+
+class Held(HeldBase):
+    """A hold in hand, for threads; leaving its block releases it."""
+
+    def __init__(self, driver: SyncDriver, hold: Hold, strict: bool = False) -> None:
+        super().__init__(hold)
+        self._driver, self._strict = driver, strict
+
+    def release(self) -> bool:
+        """Give it back; of no effect if it is over. Return whether it was still held.
+
+        Never raises: what cannot be given back expires.
+        """
+        if not self._hold.end():
+            return False
+        return self._driver.run(self._hold.keeper.give(self._hold))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+        if self._strict and error is None and self._hold.state == LOST:
+            raise LockLost(self.name, self.reason)
+
+
+class AioHeld(HeldBase):
+    """A hold in hand, for asyncio; leaving its block releases it.
+
+    Arguments:
+        driver: of the client.
+        hold: what is held.
+        cancel: "deadline": the task in the block is cancelled as soon as the hold is over, and
+            the block raises LockLost from it. "event": the body goes on, the block raises LockLost
+            at its end. "never": neither.
+    """
+
+    def __init__(self, driver: AsyncDriver, hold: Hold, cancel: Cancel = "deadline") -> None:
+        super().__init__(hold)
+        self._driver, self._cancel = driver, cancel
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+        self._cancelling = 0
+
+    async def release(self) -> bool:
+        """Give it back; of no effect if it is over. Return whether it was still held."""
+        if not self._hold.end():
+            return False
+        return await self._driver.run(self._hold.keeper.give(self._hold))
+
+    async def wait_lost(self) -> str:
+        """Return, once it is lost, why."""
+        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        self._hold.on_lost(lambda _: loop.call_soon_threadsafe(told.set))
+        await told.wait()
+        return self.reason
+
+    async def __aenter__(self) -> Self:
+        if self._cancel == "deadline":
+            self._task = asyncio.current_task()
+            if self._task is not None:
+                self._cancelling = self._task.cancelling()
+                self._hold.on_lost(self._cancel_body)
+        return self
+
+    def _cancel_body(self, reason: str) -> None:
+        # A body that finds out by itself, in check(), raises by itself.
+        if self._task is not None and asyncio.current_task() is not self._task:
+            self._cancelled = True
+            self._task.cancel(reason)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        task, self._task = self._task, None
+        ours = False
+        if self._cancelled and task is not None:
+            ours = task.uncancel() <= self._cancelling
+        await self.release()
+        if self._hold.state != LOST or self._cancel == "never":
+            return
+        if error is None or (ours and isinstance(error, asyncio.CancelledError)):
+            raise LockLost(self.name, self.reason) from error
+
+
+class Holdable:
+    """Something to be held by name, for threads.
+
+    Arguments:
+        driver: of the client.
+        name: of it.
+        options: TTL, waiting time, what happens at a loss.
+    """
+
+    def __init__(self, driver: SyncDriver, name: str, options: LockOptions) -> None:
+        self._driver, self.name, self.options = driver, name, options
+        self._blocks: dict[int, list[Held]] = {}
+
+    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
+        """Take it, as each recipe does; `once`: without waiting."""
+        raise NotImplementedError
+
+    def acquire(self) -> Held:
+        """Return it held.
+
+        Raises:
+            CoordTimeout: not to be had within `wait`.
+            AlreadyHeld: this client has what stands in the way, or waits for it.
+            Unsupported: the store's record was made for other terms.
+            StoreUnavailable, StoreRefused: the store.
+        """
+        outcome = self._acquire(once=False)
+        if isinstance(outcome, Refusal):
+            raise CoordTimeout(self.name, outcome.waited_s, outcome.holder)
+        return outcome
+
+    def try_acquire(self) -> Held | None:
+        """Return it held, or None if it is not free right now; raises like `acquire`."""
+        outcome = self._acquire(once=True)
+        return None if isinstance(outcome, Refusal) else outcome
+
+    def _acquire(self, *, once: bool) -> Held | Refusal:
+        outcome = self._driver.run(self._steps(once=once))
+        if isinstance(outcome, Refusal):
+            return outcome
+        take_up(self._driver, outcome, self.options)
+        return Held(self._driver, outcome, self.options.strict)
+
+    def __enter__(self) -> Held:
+        held = self.acquire()
+        self._blocks.setdefault(threading.get_ident(), []).append(held)
+        return held
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        thread = threading.get_ident()
+        held = self._blocks[thread].pop()
+        if not self._blocks[thread]:
+            del self._blocks[thread]
+        held.__exit__(kind, error, trace)
+
+
+class AioHoldable:
+    """Something to be held by name, for asyncio; see `Holdable` and `AioHeld`."""
+
+    def __init__(
+        self, driver: AsyncDriver, name: str, options: LockOptions, cancel: Cancel = "deadline"
+    ) -> None:
+        self._driver, self.name, self.options, self._cancel = driver, name, options, cancel
+        self._blocks: dict[int, list[AioHeld]] = {}
+
+    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
+        """See `Holdable._steps`."""
+        raise NotImplementedError
+
+    async def acquire(self) -> AioHeld:
+        """See `Holdable.acquire`."""
+        outcome = await self._acquire(once=False)
+        if isinstance(outcome, Refusal):
+            raise CoordTimeout(self.name, outcome.waited_s, outcome.holder)
+        return outcome
+
+    async def try_acquire(self) -> AioHeld | None:
+        """See `Holdable.try_acquire`."""
+        outcome = await self._acquire(once=True)
+        return None if isinstance(outcome, Refusal) else outcome
+
+    async def _acquire(self, *, once: bool) -> AioHeld | Refusal:
+        outcome = await self._driver.run(self._steps(once=once))
+        if isinstance(outcome, Refusal):
+            return outcome
+        take_up(self._driver, outcome, self.options)
+        return AioHeld(self._driver, outcome, self._cancel)
+
+    async def __aenter__(self) -> AioHeld:
+        held = await self.acquire()
+        self._blocks.setdefault(id(asyncio.current_task()), []).append(held)
+        return await held.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        task = id(asyncio.current_task())
+        held = self._blocks[task].pop()
+        if not self._blocks[task]:
+            del self._blocks[task]
+        await held.__aexit__(kind, error, trace)

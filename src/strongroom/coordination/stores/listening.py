@@ -1,0 +1,304 @@
+"""One connection that listens for all waiters of a process: what push stores have in common.
+
+Lives here: `Switchboard`, whose thread owns the connection (an `Ear`) for as long as somebody waits
+and a little longer; `watch_key`, the waiting itself. Where nothing can be listened to, waiters
+read: a notification only shortens a wait. Must not live here: any protocol.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.effects import UNCHANGED, Entry, Watched
+from strongroom.coordination.errors import StoreUnavailable
+
+log = logging.getLogger("strongroom.coordination")
+ATTEMPT_S: Final = 5.0
+"""How long connecting and subscribing may take."""
+_LINGER_S: Final = 5.0  # whoever takes turns comes back soon
+_LOOK_MIN_S: Final = 1.0
+_BLIND_MIN_S: Final = 0.05
+_BLIND_MAX_S: Final = 1.0
+
+
+class Ear(Protocol):
+    """A connection on which a store tells of changes; used by one thread at a time."""
+
+    def fileno(self) -> int:
+        """Where to wait until something can be heard."""
+        ...
+
+    def add(self, topic: str) -> None:
+        """Listen to a topic; when this returns, nothing of it is missed.
+
+        Raises:
+            CoordinationError, OSError: it is deaf from now on.
+        """
+        ...
+
+    def drop(self, topic: str) -> None:
+        """Listen to a topic no more. Raises: as `add`."""
+        ...
+
+    def heard(self) -> list[str]:
+        """Return the topics that something was said on; does not wait. Raises: as `add`."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class Ticket:
+    """One waiter's place at a switchboard, for a thread."""
+
+    def __init__(self) -> None:
+        self._settled, self._rung = threading.Event(), threading.Event()
+        self._hears = False
+
+    def hears(self, timeout_s: float) -> bool:
+        """Wait until it is known whether changes will be told, and return it."""
+        self._settled.wait(timeout_s)
+        return self._hears
+
+    def settle(self, hears: bool) -> None:
+        """Say whether changes will be told from now on."""
+        self._hears = hears
+        self._settled.set()
+
+    def ring(self) -> None:
+        """Say that there was a change, or may have been one."""
+        self._rung.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a ring, and return whether it rang; the next wait is for the next one."""
+        rang = self._rung.wait(max(0.0, seconds))
+        self._rung.clear()
+        return rang
+
+
+class _Topic:
+    def __init__(self) -> None:
+        self.tickets: set[Ticket] = set()
+        self.added = False
+        self.idle_since_s = 0.0
+
+    def is_idle(self, before_s: float) -> bool:
+        return not self.tickets and self.idle_since_s <= before_s
+
+
+class Switchboard:
+    """Tells waiters of changes. Any thread may use it.
+
+    Arguments:
+        open_ear: connects; called in the switchboard's own thread. Raises CoordinationError.
+        clock: for lingering.
+    """
+
+    def __init__(self, open_ear: Callable[[], Ear], clock: Clock) -> None:
+        self._open_ear, self._clock = open_ear, clock
+        self._lock = threading.Lock()
+        self._topics: dict[str, _Topic] = {}
+        self._wake: socket.socket | None = None  # of the thread that serves now
+
+    @contextmanager
+    def ticket(self, topic: str, ticket: Ticket) -> Iterator[None]:
+        """Have a ticket told of a topic."""
+        with self._lock:
+            place = self._topics.setdefault(topic, _Topic())
+            place.tickets.add(ticket)
+            if place.added:
+                ticket.settle(True)
+            elif self._wake is not None:
+                _wake(self._wake)
+            else:
+                self._start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                place.tickets.discard(ticket)
+                place.idle_since_s = self._clock.monotonic_s()
+
+    def close(self) -> None:
+        """End the thread and its connection; whoever waits reads from now on."""
+        with self._lock:
+            self._hang_up()
+
+    def _start(self) -> None:
+        self._wake, waker = socket.socketpair()
+        self._wake.setblocking(False)
+        threading.Thread(
+            target=self._serve, args=(self._wake, waker), name="coordination-listen", daemon=True
+        ).start()
+
+    def _serve(self, wake: socket.socket, waker: socket.socket) -> None:
+        ear: Ear | None = None
+        try:
+            ear = self._open_ear()
+            self._talk(ear, wake, waker)
+        except Exception as error:
+            # Whoever waits next brings the next try.
+            log.info("changes are not told (%s): those who wait read", error)
+            with self._lock:
+                if self._wake is wake:
+                    self._hang_up()
+        finally:
+            waker.close()
+            if ear is not None:
+                ear.close()
+
+    def _hang_up(self) -> None:
+        """With the lock: the thread serves nobody any more, and ends."""
+        topics, self._topics = self._topics, {}
+        wake, self._wake = self._wake, None
+        if wake is not None:
+            wake.close()
+        for topic in topics.values():
+            for ticket in topic.tickets:
+                ticket.settle(False)
+                ticket.ring()
+
+    def _talk(self, ear: Ear, wake: socket.socket, waker: socket.socket) -> None:
+        poll = select.poll()
+        poll.register(waker, select.POLLIN)
+        poll.register(ear.fileno(), select.POLLIN)
+        while self._tidy(ear, wake):
+            # Something may have been said while it was busy subscribing.
+            for topic in ear.heard():
+                self._ring(topic)
+            # It wakes by itself, too: nobody says so when the last one goes.
+            for fd, _ in poll.poll(_LINGER_S * 1000):
+                if fd == waker.fileno():
+                    waker.recv(4096)
+
+    def _ring(self, topic: str) -> None:
+        with self._lock:
+            place = self._topics.get(topic)
+            tickets = list(place.tickets) if place is not None else []
+        for ticket in tickets:
+            ticket.ring()
+
+    def _tidy(self, ear: Ear, wake: socket.socket) -> bool:
+        """Listen to what is wanted, and to nothing else; return whether there is anything."""
+        before_s = self._clock.monotonic_s() - _LINGER_S
+        with self._lock:
+            if self._wake is not wake:
+                return False
+            idle = [name for name, place in self._topics.items() if place.is_idle(before_s)]
+            for name in idle:
+                del self._topics[name]
+            if not self._topics:
+                self._hang_up()
+                return False
+            missing = {name: place for name, place in self._topics.items() if not place.added}
+        for name in idle:
+            ear.drop(name)
+        for name, place in missing.items():
+            ear.add(name)
+            with self._lock:
+                place.added = True
+                tickets = list(place.tickets)
+            for ticket in tickets:
+                ticket.settle(True)
+        return True
+
+
+def _wake(wake: socket.socket) -> None:
+    try:
+        wake.send(b"!")
+    except BlockingIOError:
+        pass  # enough calls are waiting there
+
+
+class Vigil:
+    """What one wait remembers between its looks; the same for threads and for tasks.
+
+    Arguments:
+        clock: for time, and jitter where nothing is told.
+        version: what is known.
+        timeout_s: it ends after so long.
+
+    Attributes:
+        outcome: see `Store.watch`, once it is over.
+    """
+
+    def __init__(self, clock: Clock, version: str | None, timeout_s: float) -> None:
+        self.outcome: Watched = UNCHANGED
+        self._clock, self._version = clock, version
+        self._until_s = clock.monotonic_s() + timeout_s
+        self._pause_s, self._was_held = _BLIND_MIN_S, False
+
+    def judge(self, entry: Entry | None, hears: bool) -> float | None:
+        """Say for how long to wait after a look, or that it is over: None.
+
+        Arguments:
+            entry: what was seen. The look must begin after somebody listened: what changed before
+                is not told.
+            hears: whether changes are told.
+        """
+        held_s = (entry.expires_in_s or 0.0) if entry is not None else 0.0
+        changed = (None if entry is None else entry.version) != self._version
+        if changed or (self._was_held and held_s <= 0):
+            self.outcome = entry
+            return None
+        self._was_held = held_s > 0
+        left_s = self._until_s - self._clock.monotonic_s()
+        if left_s <= 0:
+            return None
+        if self._was_held:
+            left_s = min(left_s, held_s)  # an end by the store's clock is not told
+        if not hears:
+            spread_s = self._clock.random() * self._pause_s * 3
+            self._pause_s = min(_BLIND_MAX_S, _BLIND_MIN_S + spread_s)
+            left_s = min(left_s, self._pause_s)
+        return left_s
+
+    def ends_quietly(self, rang: bool, hears: bool) -> bool:
+        """Say whether it is over without another look: somebody would have told of a change."""
+        return hears and not rang and self._clock.monotonic_s() >= self._until_s
+
+
+def watch_key(
+    clock: Clock,
+    ticket: Ticket,
+    look: Callable[[], Entry | None],
+    version: str | None,
+    timeout_s: float,
+) -> Watched:
+    """Wait until an entry's version is not `version`, or its hold has run out; see `Store.watch`.
+
+    Arguments:
+        clock: see `Vigil`.
+        ticket: of the entry's topic.
+        look: reads the entry.
+        version, timeout_s: see `Vigil`.
+
+    Raises:
+        StoreUnavailable, StoreRefused: of `look`.
+    """
+    vigil = Vigil(clock, version, timeout_s)
+    hears = ticket.hears(min(timeout_s, ATTEMPT_S))
+    while (wait_s := vigil.judge(look(), hears)) is not None:
+        rang = ticket.wait(wait_s)
+        hears = hears and ticket.hears(0)
+        if vigil.ends_quietly(rang, hears):
+            break
+    return vigil.outcome
+
+
+def look_timeout_s(timeout_s: float) -> float:
+    """Return how long one look may take in a wait of so long."""
+    return max(_LOOK_MIN_S, min(timeout_s, ATTEMPT_S))
+
+
+def unavailable(error: OSError) -> StoreUnavailable:
+    """Return what a broken connection means for what is read."""
+    return StoreUnavailable(str(error) or type(error).__name__)

@@ -1,0 +1,74 @@
+"""Commands that beat: a child, and a child of its own, of which one sees until when they lived.
+
+Lives here: the command, starting `strongroom` around it, reading the beats. Must not live here:
+what must hold.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.cli.command import TIMEOUT_S
+
+# Writes the boot clock into a file again and again, and so does a child of its own that ignores
+# SIGTERM: what is left of them can be seen.
+BEATS = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+name = sys.argv[1]
+if len(sys.argv) == 2:
+    subprocess.Popen([sys.executable, sys.argv[0], name + ".child", "child"])
+else:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while True:
+    Path(name).write_text(repr(time.clock_gettime(time.CLOCK_BOOTTIME)))
+    time.sleep(0.01)
+"""
+
+
+def beating(folder: Path) -> tuple[list[str], Path]:
+    """Return a command that beats, and the file of its beats (its child's has `.child` behind)."""
+    script, file = folder / "beats.py", folder / "beat"
+    script.write_text(BEATS)
+    return [sys.executable, str(script), str(file)], file
+
+
+def await_file(file: Path) -> None:
+    """Wait until it is there."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not file.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def boot_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def started(store: str, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "strongroom", *arguments[:2], "--store", store, *arguments[2:]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def await_beats(file: Path) -> None:
+    child = Path(f"{file}.child")
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (file.exists() and child.exists() and child.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def last_beat_s(file: Path) -> float:
+    """The last beat of both; fails when they still beat."""
+    for name in (file, Path(f"{file}.child")):
+        before = name.read_text()
+        time.sleep(0.1)
+        assert name.read_text() == before, "the command is alive"
+    return max(float(name.read_text() or 0) for name in (file, Path(f"{file}.child")))

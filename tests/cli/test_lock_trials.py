@@ -1,0 +1,99 @@
+"""`strongroom lock NAME -- command` under faults, a few trials of each kind; 100 of each are in
+tests/proof/test_lock_command.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import strongroom
+from tests.cli.lock_faults import (
+    WAYS,
+    Store,
+    Way,
+    frozen,
+    latencies_broken,
+    latencies_killed,
+    margins_out_of_reach,
+    opened,
+    without_its_guard,
+)
+from tests.cli.lock_trials import STAMPER, Trial, await_all
+
+TTL_S = 3.0
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with opened("strongroom-etag", tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_out_of_reach_the_command_is_dead_before_the_lease_can_expire(
+    store: Store, tmp_path: Path, way: Way
+) -> None:
+    assert min(margins_out_of_reach(store, tmp_path, 2, TTL_S, way)) > 0
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_broken_by_an_administrator_the_command_is_dead_soon(
+    store: Store, tmp_path: Path, stubborn: bool
+) -> None:
+    # Without word from the store it would have lived for the rest of its 60 seconds.
+    assert max(latencies_broken(store, tmp_path, 2, 60.0, stubborn=stubborn)) < 20
+
+
+def test_stopped_as_a_whole_and_continued_no_write_is_accepted(
+    store: Store, tmp_path: Path
+) -> None:
+    for outcome in frozen(store, tmp_path, 2, TTL_S):
+        assert outcome.late > 0, "nothing was tried"
+        assert (outcome.accepted, outcome.code, outcome.kept) == (0, 76, True)
+
+
+def test_killed_itself_the_command_dies_with_all_that_it_started(
+    store: Store, tmp_path: Path
+) -> None:
+    assert len(latencies_killed(store, tmp_path, 2, TTL_S)) == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, 137), (signal.SIGSTOP, 76)])
+def test_without_its_guard_the_command_dies_with_all_that_it_started(
+    store: Store, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    ended, stamps_s = without_its_guard(store, tmp_path, number, 60.0)
+    assert ended in (code, 76) and all(stamps_s)
+
+
+def test_what_a_command_leaves_behind_ends_with_it(store: Store, tmp_path: Path) -> None:
+    """A shell that puts a command into a session of its own, and goes."""
+    left = tmp_path / "left"
+    script = f"setsid sh -c 'echo $$ > {left}; exec sleep 600' & while ! [ -s {left} ]; do :; done"
+    ran = strongroom("lock", "left", "--store", store.real.url, "--", "sh", "-c", script)
+    assert ran.code == 0, ran.err
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(left.read_text()), 0)
+
+
+def test_the_judge_sees_what_lives_on(store: Store, tmp_path: Path) -> None:
+    """One that stamps and has no guard."""
+    trial = Trial(tmp_path / "stamps", store.real.url, "judged", 60.0)
+    await_all([trial.began])
+    trial.end()
+    alone = STAMPER.replace("os.fork()", "1")
+    stray = subprocess.Popen([sys.executable, "-c", alone, str(trial.file), "stubborn"])
+    try:
+        begun = trial.stamps_s()
+        await_all([lambda: trial.stamps_s() != begun])
+        with pytest.raises(AssertionError, match="alive"):
+            trial.last_stamp_s()
+    finally:
+        stray.kill()
+        stray.wait()

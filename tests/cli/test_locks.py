@@ -1,0 +1,120 @@
+"""`strongroom locks`: what is explained, of every kind."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from strongroom.cli.exits import Exit
+from strongroom.coordination import CoordinationError, connect
+from tests.cli.command import Ran, strongroom
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/locks?sync=0"
+
+
+def run(store: str, *arguments: object) -> Ran:
+    return strongroom("locks", *arguments, STRONGROOM_STORE=store)
+
+
+def test_a_lock_is_explained_while_it_is_held(store: str) -> None:
+    with connect(store, label="ann") as client, client.lock("a", ttl=20, value={"job": 7}):
+        out = run(store, "show", "a").out
+    first, *rest = out.splitlines()
+    assert re.fullmatch(
+        r"a: held by ann since [-0-9T:.]+Z, fence 1, free in 2\d\.\d s at the latest .*", first
+    )
+    assert rest == ['  value: {"job": 7}', "  ttl: 20 s, written 1 times by this hold"]
+
+
+def test_how_the_last_hold_ended_is_explained(store: str) -> None:
+    with connect(store, label="ann") as client:
+        with client.lock("a"):
+            pass
+        assert re.search(
+            r"free, last fence 1; .* ann since .*, released", run(store, "show", "a").out
+        )
+        with client.lock("a"):
+            run(store, "break", "a")
+            out = run(store, "show", "a").out
+            assert re.search(r"free, last fence 3; .* ann since .*, broken by \S+ at 2", out)
+            assert "broken by" in json.loads(run(store, "show", "a", "--json").out)["end"]
+        with client.lock("a"):
+            assert json.loads(run(store, "show", "a", "--json").out)["end"] == ""
+
+
+def test_signs_of_life_are_seen_while_one_watches(store: str) -> None:
+    with connect(store, label="ann") as client, client.lock("a", ttl=1.5):
+        out = run(store, "show", "a", "--watch", 2).out
+        found = json.loads(run(store, "show", "a", "--watch", 2, "--json").out)
+    assert re.search(r"watched for 2 s: [1-9] signs of life, the last \d\.\d s ago", out)
+    assert found["signs_of_life_s_ago"] == sorted(found["signs_of_life_s_ago"], reverse=True)
+    assert found["signs_of_life_s_ago"]
+
+
+def test_the_dead_give_no_sign(store: str) -> None:
+    with connect(store, label="ann") as client:
+        client.lock("a", ttl=60).acquire()
+    assert "watched for 1 s: 0 signs of life\n" in run(store, "show", "a", "--watch", 1).out
+
+
+def test_permits_and_sides_are_explained_and_broken(store: str) -> None:
+    with connect(store, label="ann") as client:
+        held = [client.semaphore("s", 3).acquire() for _ in range(2)]
+        assert "s: held by 2 of 3, last fence 2" in run(store, "list", "--kind", "semaphore").out
+        out = run(store, "show", "s", "--kind", "semaphore").out
+        assert out.count("ann since") == 2 and "holder 2:" in out
+        found = json.loads(run(store, "show", "s", "--kind", "semaphore", "--json").out)
+        assert [one["fence"] for one in found["holders"]] == [1, 2]
+        assert "broken: s: held by 2 of 3" in run(store, "break", "s", "--kind", "semaphore").out
+        assert "nobody held 's'" in run(store, "break", "s", "--kind", "semaphore").out
+        assert "s: free, last fence 3" in run(store, "show", "s", "--kind", "semaphore").out
+        for one in held:
+            assert not one.release()
+
+
+def test_a_broken_lock_goes_to_the_writer_who_waits(store: str) -> None:
+    with connect(store, label="ann") as client, connect(store, label="bob") as other:
+        client.rwlock("a").read().acquire()
+        waiting = threading.Thread(target=other.rwlock("a", wait=30).write().acquire)
+        waiting.start()
+        while "waiting 1: bob" not in run(store, "show", "a", "--kind", "rwlock").out:
+            pass
+        assert run(store, "break", "a", "--kind", "rwlock").code == 0
+        waiting.join()
+        out = run(store, "show", "a", "--kind", "rwlock").out
+        assert "a: held by 1, last fence 2" in out and "bob since" in out
+
+
+def test_barriers_are_explained_and_cannot_be_broken(store: str) -> None:
+    with connect(store, label="ann") as client:
+        meeting = client.barrier("b", 2)
+
+        def come() -> None:
+            with pytest.raises(CoordinationError):
+                meeting.wait(4)
+
+        waiting = threading.Thread(target=come)
+        waiting.start()
+        while (
+            "b: generation 1, 1 of 2 are there"
+            not in run(store, "show", "b", "--kind", "barrier").out
+        ):
+            pass
+        assert run(store, "break", "b", "--kind", "barrier").code == Exit.USAGE
+        waiting.join()
+
+
+@pytest.mark.parametrize("kind", ["lock", "election", "semaphore", "rwlock", "barrier"])
+def test_what_never_was(kind: str, store: str) -> None:
+    ran = run(store, "show", "x", "--kind", kind)
+    assert ran.code == Exit.REFUSED and f"there never was a {kind}" in ran.err
+    assert f"there is no {kind}" in run(store, "list", "--kind", kind).out
+    assert json.loads(run(store, "list", "--kind", kind, "--json").out) == []
+    assert run(store, "show", "x", "--kind", "lok").code == Exit.USAGE

@@ -1,0 +1,221 @@
+"""Histories of registers and locks on a store: several clients, faults, and the verdict.
+
+Clients are processes of their own, which can be killed and stopped, or threads where the store
+lives in one process. Must not live here: what a client does (history_client.py), what is allowed
+(history_models.py).
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from strongroom.coordination import Client
+from strongroom.coordination.store import Store
+from strongroom.testing.history import Verdict, check
+from strongroom.testing.linearizability import UNKNOWN, Operation
+from tests.coordination.history_client import (
+    Journal,
+    Kind,
+    operations_of,
+    play_locks,
+    play_register,
+    with_expiries,
+)
+from tests.coordination.history_models import Failed, LockModel, RegisterModel, Took
+
+_REPOSITORY: Final = Path(__file__).resolve().parents[2]
+_END_S: Final = 90.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """A history that was judged.
+
+    Arguments:
+        verdict: whether it is linearizable.
+        operations: all of it.
+        lost: how many calls never had an answer.
+        failed: how many said that they were certainly not done.
+        taken: how many times a lock was taken.
+    """
+
+    verdict: Verdict
+    operations: int
+    lost: int
+    failed: int
+    taken: int
+
+    def __str__(self) -> str:
+        took = f", {self.taken:,} holds" if self.taken else ""
+        return (
+            f"{self.operations:,} operations{took}, {self.lost} answers lost,"
+            f" {self.failed} not done: {self.verdict.explain()}"
+        )
+
+
+def judge(kind: Kind, operations: Sequence[Operation]) -> Told:
+    """Look for an order of all that happened."""
+    lost = sum(operation.result is UNKNOWN for operation in operations)
+    failed = sum(isinstance(operation.result, Failed) for operation in operations)
+    taken = sum(isinstance(operation.result, Took) for operation in operations)
+    if kind == "register":
+        verdict = check(operations, RegisterModel())
+    else:
+        verdict = check(with_expiries(operations), LockModel())
+    return Told(verdict, len(operations), lost, failed, taken)
+
+
+class Crowd:
+    """Clients in processes of their own that play until the end of the `with`.
+
+    Arguments:
+        kind: what they play.
+        url: of the store.
+        folder: for journals; an empty one.
+        seed: of the chance.
+        count: of clients.
+        keys: of the objects that they share.
+        ttl_s: of locks.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        url: str,
+        folder: Path,
+        seed: int,
+        *,
+        count: int = 4,
+        keys: int = 2,
+        ttl_s: float = 2.0,
+    ) -> None:
+        self._kind, self._url, self._folder, self._ttl_s = kind, url, folder, ttl_s
+        self.chance = random.Random(seed)
+        self._keys = ",".join(f"{self.chance.getrandbits(48):x}" for _ in range(keys))
+        self._journals: list[Path] = []
+        self._clients: list[subprocess.Popen[bytes]] = []
+        self._killed: list[subprocess.Popen[bytes]] = []
+        self._stop = folder / "stop"
+        folder.mkdir(exist_ok=True)
+        for _ in range(count):
+            self._start()
+
+    def _start(self) -> None:
+        label = f"c{len(self._journals)}"
+        journal = self._folder / label
+        self._journals.append(journal)
+        words = [self._kind, self._url, journal, label, self.chance.getrandbits(32), self._keys]
+        command = [*words, self._ttl_s, self._stop]
+        self._clients.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.coordination.history_client", *map(str, command)],
+                cwd=_REPOSITORY,
+                stdin=subprocess.DEVNULL,
+            )
+        )
+
+    def await_play(self) -> None:
+        """Wait until every client has had an answer."""
+        until_s = time.monotonic() + _END_S
+        while not all(path.exists() and len(operations_of([path])) > 1 for path in self._journals):
+            assert time.monotonic() < until_s, "the clients do not play"
+            time.sleep(0.05)
+
+    def kill_one(self) -> None:
+        """Kill a client; a new one comes in its place."""
+        client = self._clients.pop(self.chance.randrange(len(self._clients)))
+        client.kill()
+        client.wait()
+        self._killed.append(client)
+        self._start()
+
+    @contextmanager
+    def one_stopped(self) -> Iterator[None]:
+        """Let a client stand still for a while."""
+        client = self.chance.choice(self._clients)
+        client.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            client.send_signal(signal.SIGCONT)
+
+    def finish(self) -> Told:
+        """Let all come to their end, and judge what they saw."""
+        self._stop.touch()
+        codes = [client.wait(_END_S) for client in self._clients]
+        assert set(codes) == {0}, f"clients ended with {codes}"
+        return judge(self._kind, operations_of(self._journals))
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        for client in self._clients:
+            if client.poll() is None:
+                client.kill()
+                client.wait()
+
+
+def told_by_processes(
+    crowds: Sequence[Crowd], disturb: Callable[[Sequence[Crowd]], None]
+) -> list[Told]:
+    """Let crowds play while they are disturbed, and judge each."""
+    try:
+        for crowd in crowds:
+            crowd.await_play()
+        disturb(crowds)
+        return [crowd.finish() for crowd in crowds]
+    finally:
+        for crowd in crowds:
+            crowd.end()
+
+
+def told_by_threads(
+    kind: Kind, store: Store, folder: Path, seed: int, seconds: float, *, ttl_s: float = 2.0
+) -> Told:
+    """Let four clients over one store object play in threads, and judge."""
+    until_s = time.monotonic() + seconds
+    chance = random.Random(seed)
+    keys = [f"{chance.getrandbits(48):x}" for _ in range(2)]
+    journals, threads = [], []
+    folder.mkdir(exist_ok=True)
+    for number in range(4):
+        client = Client(store, label=f"c{number}")
+        journals.append(folder / client.context.label)
+        work = (client, Journal(journals[-1], f"c{number}"), random.Random(chance.random()), keys)
+        threads.append(threading.Thread(target=_play, args=(kind, ttl_s, until_s, *work)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_END_S)
+    return judge(kind, operations_of(journals))
+
+
+def _play(
+    kind: Kind,
+    ttl_s: float,
+    until_s: float,
+    client: Client,
+    journal: Journal,
+    chance: random.Random,
+    keys: Sequence[str],
+) -> None:
+    def stop() -> bool:
+        return time.monotonic() > until_s
+
+    try:
+        if kind == "register":
+            play_register(client, journal, chance, keys, stop)
+        else:
+            play_locks(client, journal, chance, keys, stop, ttl_s)
+    finally:
+        client.driver.close()
+        journal.close()

@@ -1,0 +1,178 @@
+"""Every store with a server, ready for faults: reached through a proxy, to be killed and stopped.
+
+Must not live here: what is proved with them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from unittest import mock
+
+from strongroom.testing import Server
+from strongroom.testing.ports import HOST
+from tests.coordination.proxy import Proxy
+from tests.coordination.s3_server import KEYS, moto, serving
+from tests.coordination.servers import (
+    EtcdCluster,
+    StoreServer,
+    etcd_cluster,
+    postgres_server,
+    redis_server,
+)
+
+
+@dataclass
+class RealStore:
+    """A store and its server.
+
+    Arguments:
+        name: for people.
+        url: for the clients that faults befall; through the proxies.
+        direct_url: round them.
+        ttl_s: a short TTL that it takes.
+        proxies: one before each of its servers.
+    """
+
+    name: str
+    url: str
+    direct_url: str
+    ttl_s: float
+    proxies: list[Proxy] = field(default_factory=list)
+
+    can_be_killed = True
+
+    def kill(self) -> None:
+        """End the server with SIGKILL: the leader, where there is one."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Start what was killed, with its data; returns when it answers."""
+        raise NotImplementedError
+
+    def pause(self) -> None:
+        """Stop the server with SIGSTOP."""
+        raise NotImplementedError
+
+    def resume(self) -> None:
+        """Let it go on."""
+        raise NotImplementedError
+
+
+@dataclass
+class _Strongroom(RealStore):
+    server: Server = field(kw_only=True)
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    def restart(self) -> None:
+        self.server.restart()
+
+    def pause(self) -> None:
+        os.kill(self.server.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.server.pid, signal.SIGCONT)
+
+
+@dataclass
+class _Single(RealStore):
+    server: StoreServer = field(kw_only=True)
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    def restart(self) -> None:
+        self.server.restart()
+
+    def pause(self) -> None:
+        self.server.pause()
+
+    def resume(self) -> None:
+        self.server.resume()
+
+
+@dataclass
+class _Cluster(RealStore):
+    cluster: EtcdCluster = field(kw_only=True)
+    chosen: int = 0
+
+    def kill(self) -> None:
+        self.chosen = self.cluster.leader()
+        self.cluster.kill(self.chosen)
+
+    def restart(self) -> None:
+        self.cluster.restart(self.chosen)
+
+    def pause(self) -> None:
+        self.chosen = self.cluster.leader()
+        self.cluster.pause(self.chosen)
+
+    def resume(self) -> None:
+        self.cluster.resume(self.chosen)
+
+
+@dataclass
+class _Unkillable(RealStore):
+    can_be_killed = False
+
+
+@contextmanager
+def _strongroom(folder: Path, mode: str, ttl_s: float) -> Iterator[RealStore]:
+    def url(address: str) -> str:
+        where = f"http://{address}/devstoreaccount1"
+        return f"azure://devstoreaccount1/locks?mode={mode}&endpoint={where}"
+
+    with Server.start(data=folder / "data", test_clock=False) as server:
+        address = f"{HOST}:{server.port}"
+        with Proxy(address) as proxy:
+            urls = url(proxy.address), url(address)
+            yield _Strongroom(f"strongroom, {mode} mode", *urls, ttl_s, [proxy], server=server)
+
+
+@contextmanager
+def _etcd(folder: Path) -> Iterator[RealStore]:
+    with etcd_cluster(folder, 3) as cluster, ExitStack() as stack:
+        proxies = [stack.enter_context(Proxy(member.address)) for member in cluster.members]
+        url = "etcd://" + ",".join(proxy.address for proxy in proxies)
+        yield _Cluster("etcd, 3 members", url, cluster.url, 2.0, proxies, cluster=cluster)
+
+
+@contextmanager
+def _single(
+    name: str, start: Callable[[Path], StoreServer], folder: Path, ttl_s: float
+) -> Iterator[RealStore]:
+    with start(folder) as server, Proxy(server.address) as proxy:
+        url = server.url.replace(server.address, proxy.address)
+        yield _Single(name, url, server.url, ttl_s, [proxy], server=server)
+
+
+@contextmanager
+def _s3(folder: Path) -> Iterator[RealStore]:
+    with (
+        mock.patch.dict(os.environ, KEYS),
+        serving(moto()) as endpoint,
+        Proxy(endpoint.removeprefix("http://")) as proxy,
+    ):
+        make_bucket = urllib.request.Request(f"{endpoint}/meeting-point", method="PUT")
+        urllib.request.urlopen(make_bucket).close()
+        direct = f"s3://meeting-point/locks?endpoint={endpoint}"
+        url = f"s3://meeting-point/locks?endpoint=http://{proxy.address}"
+        yield _Unkillable("S3 (moto)", url, direct, 2.0, [proxy])
+
+
+STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[RealStore]]]] = {
+    "strongroom-etag": lambda folder: _strongroom(folder, "etag", 2.0),
+    "strongroom-lease": lambda folder: _strongroom(folder, "lease", 15.0),
+    "etcd": _etcd,
+    "postgres": lambda folder: _single("PostgreSQL", postgres_server, folder, 1.0),
+    "redis": lambda folder: _single("Redis", redis_server, folder, 1.0),
+    "s3": _s3,
+}

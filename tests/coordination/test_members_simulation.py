@@ -1,0 +1,37 @@
+"""Members hold under simulated faults; wrong rules are caught.
+
+A failure names the seed: `run_members(seed)` plays it again, event for event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from strongroom.coordination.simulation.members_scenario import run_members
+from tests.coordination.member_mutants import MUTANTS, first_kill
+
+SEEDS = 8
+MUTANT_SEEDS = 150
+
+
+def test_members_hold_under_faults() -> None:
+    reports = [run_members(seed) for seed in range(SEEDS)]
+    assert [report for report in reports if report.violations] == []
+    totals: Counter[str] = Counter()
+    for report in reports:
+        totals.update(dict(report.counts))
+    assert set(totals) == {"joined", "left", "lost", "updated"}
+    assert min(totals.values()) > SEEDS * 5
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_rule_is_caught(name: str) -> None:
+    report = first_kill(MUTANTS[name], MUTANT_SEEDS)
+    assert report is not None, f"{name}: survived {MUTANT_SEEDS} seeds"
+
+
+def test_a_seed_plays_the_same_again() -> None:
+    assert run_members(7) == run_members(7)
+    assert run_members(7) != run_members(8)

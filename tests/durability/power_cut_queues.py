@@ -1,0 +1,272 @@
+"""Messages under power cuts: what answers have shown is not taken back.
+
+All clients use one queue. What is known of a message is what its last answer said; it stays so
+until somebody asks for something else, and what was asked without an answer may have happened. Two
+of them use one receipt at the same time: the 404 of the second shows what the first has done, which
+may not have been answered yet. Each client also has a queue of its own, which it clears.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from strongroom.auth.request import Service
+from tests.conformance.answer import Answer
+from tests.conformance.messages import Message, document, messages, one, target
+from tests.durability.power_cuts import WORKERS, Door, NoAnswer
+
+QUEUE: Final = "cut"
+HIDDEN_S: Final = 600
+CHARS: Final = (0, 20, 3_000, 60_000)
+MESSAGES_MAX: Final = 60
+OWN_MAX: Final = 20
+DEAD_JUDGED: Final = 60
+
+
+@dataclass
+class Known:
+    """A message: its text and count as they were shown last; the receipt that holds ("" = not
+    known); what it may have become by what was asked and not answered."""
+
+    text: str
+    dequeued: int = 0
+    receipt: str = ""
+    hidden: bool = False
+    new_text: str | None = None
+    busy: bool = False
+    deleting: bool = False
+
+
+@dataclass
+class QueuePlay:
+    """See Play."""
+
+    service: Service = Service.QUEUE
+    ready: bool = False
+    known: dict[str, Known] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    dead: list[tuple[str, str]] = field(default_factory=list)
+    putting: set[str] = field(default_factory=set)
+    gets_under_way: int = 0
+    own: dict[int, list[str]] = field(default_factory=dict)
+    own_after: dict[int, list[str]] = field(default_factory=dict)
+
+    async def prepare(self, door: Door) -> None:
+        """The queues; those that are there already stay."""
+        for name in (QUEUE, *(f"own-{worker}" for worker in range(WORKERS))):
+            made = await door.ask("PUT", f"/{name}")
+            assert made.status in (201, 204), made
+        self.ready = True
+
+    async def act(self, door: Door, worker: int, chance: random.Random) -> None:
+        """One of the things that can be done."""
+        verbs = [self._put, self._own, self._get, self._peek]
+        if len(self.known) > MESSAGES_MAX:
+            verbs = verbs[1:]
+        if any(map(_usable, self.known.values())):
+            verbs += [self._update, self._update, self._delete]
+        if self.dead:
+            verbs.append(self._use_dead)
+        await chance.choice(verbs)(door, worker, chance)
+
+    async def _put(self, door: Door, worker: int, chance: random.Random) -> None:
+        text = f"{chance.getrandbits(64):x} " + "p" * chance.choice(CHARS)
+        self.putting.add(text)
+        answer = await door.ask("POST", target(QUEUE), None, document(text))
+        assert answer.status == 201, answer
+        self.putting.discard(text)
+        (made,) = messages(answer)
+        # Somebody may have got it before this answer was read.
+        if made.id not in self.gone:
+            self.known.setdefault(made.id, Known(text, receipt=made.receipt or ""))
+
+    async def _get(self, door: Door, worker: int, chance: random.Random) -> None:
+        self.gets_under_way += 1
+        wanted = target(QUEUE, numofmessages=chance.randint(1, 4), visibilitytimeout=HIDDEN_S)
+        answer = await door.ask("GET", wanted)
+        self.gets_under_way -= 1
+        for message in _messages(answer):
+            assert message.count is not None
+            assert message.id not in self.gone, "a deleted message came back"
+            known = self._seen(message)
+            assert message.count > known.dequeued, "a retrieval was not counted"
+            if known.receipt:
+                self.dead.append((message.id, known.receipt))
+            known.dequeued, known.receipt, known.hidden = message.count, message.receipt or "", True
+
+    async def _peek(self, door: Door, worker: int, chance: random.Random) -> None:
+        answer = await door.ask("GET", target(QUEUE, peekonly="true", numofmessages=8))
+        for message in _messages(answer):
+            assert message.count is not None
+            if message.id not in self.gone:
+                known = self._seen(message)
+                if message.count > known.dequeued:
+                    known.dequeued, known.receipt, known.hidden = message.count, "", False
+
+    def _seen(self, message: Message) -> Known:
+        known = self.known.setdefault(message.id, Known(message.text or ""))
+        assert message.text in (known.text, known.new_text), "another text"
+        # Perhaps the update was made, though it has not been answered yet.
+        known.text = message.text or ""
+        return known
+
+    async def _update(self, door: Door, worker: int, chance: random.Random) -> None:
+        """Two updates with one receipt, or one: the second to come is refused."""
+        message_id, known = self._pick(chance)
+        receipt, count, text = known.receipt, known.dequeued, known.text
+        if chance.random() < 0.5:
+            known.new_text = text = f"{chance.getrandbits(64):x} " + "u" * chance.choice(CHARS)
+        body = document(text) if known.new_text else b""
+        seconds = chance.choice((0, HIDDEN_S))
+        where = f"{one(QUEUE, message_id, receipt)}&visibilitytimeout={seconds}"
+        known.busy, known.hidden = True, known.hidden and seconds > 0
+
+        def seen(answer: Answer) -> None:
+            if (message_id, receipt) not in self.dead:
+                self.dead.append((message_id, receipt))
+            if answer.status == 204 and known.dequeued == count:
+                known.text, known.receipt = text, answer["x-ms-popreceipt"]
+                known.hidden = seconds > 0
+
+        await _once_or_twice(chance, lambda: door.ask("PUT", where, None, body), seen)
+        known.busy, known.new_text = False, None
+
+    async def _delete(self, door: Door, worker: int, chance: random.Random) -> None:
+        """Two deletions with one receipt, or one: whatever is answered, the message is gone."""
+        message_id, known = self._pick(chance)
+        known.busy = known.deleting = True
+        where = one(QUEUE, message_id, known.receipt)
+        visible, count = not known.hidden, known.dequeued
+
+        def seen(answer: Answer) -> None:
+            if answer.status == 204 or not visible:
+                self.gone.add(message_id)
+                self.known.pop(message_id, None)
+
+        await _once_or_twice(chance, lambda: door.ask("DELETE", where), seen)
+        if message_id not in self.gone:
+            # Somebody got it at the same moment, and has its new receipt, or will have.
+            assert known.dequeued >= count
+            known.busy = known.deleting = False
+
+    def _pick(self, chance: random.Random) -> tuple[str, Known]:
+        return chance.choice([item for item in self.known.items() if _usable(item[1])])
+
+    async def _use_dead(self, door: Door, worker: int, chance: random.Random) -> None:
+        message_id, receipt = chance.choice(self.dead)
+        answer = await door.ask("DELETE", one(QUEUE, message_id, receipt))
+        assert answer.status == 404, "a receipt came back to life"
+
+    async def _own(self, door: Door, worker: int, chance: random.Random) -> None:
+        texts = self.own.setdefault(worker, [])
+        queue = f"own-{worker}"
+        if len(texts) >= OWN_MAX or (texts and chance.random() < 0.2):
+            self.own_after[worker] = []
+            answer = await door.ask("DELETE", target(queue))
+            assert answer.status == 204, answer
+        else:
+            text = f"{chance.getrandbits(64):x} " + "o" * chance.choice(CHARS)
+            self.own_after[worker] = [*texts, text]
+            answer = await door.ask("POST", target(queue), None, document(text))
+            assert answer.status == 201, answer
+        self.own[worker] = self.own_after.pop(worker)
+
+    async def judge(self, door: Door) -> None:
+        """See Play."""
+        if not self.ready:
+            return
+        for message_id, receipt in self.dead[-DEAD_JUDGED:]:
+            answer = await door.ask("DELETE", one(QUEUE, message_id, receipt))
+            assert answer.status == 404, "a receipt came back to life"
+        for message_id, known in self.known.items():
+            if known.receipt and known.hidden and not known.busy:
+                where = f"{one(QUEUE, message_id, known.receipt)}&visibilitytimeout={HIDDEN_S}"
+                answer = await door.ask("PUT", where)
+                assert answer.status == 204, f"a receipt that was given is answered {answer.code}"
+        # Whatever is hidden is seen again.
+        door.clock.advance(HIDDEN_S + 1)
+        found = await _drained(door)
+        self._judge_found(found)
+        counted = await door.ask("GET", f"/{QUEUE}?comp=metadata")
+        assert int(counted["x-ms-approximate-messages-count"]) == len(found)
+        for worker, own in self.own.items():
+            await self._judge_own(door, worker, own)
+        await self._settle(door, found)
+
+    def _judge_found(self, found: dict[str, Message]) -> None:
+        assert not self.gone & set(found), "a deleted message is there again"
+        for message_id, known in self.known.items():
+            message = found.get(message_id)
+            if message is None:
+                assert known.deleting, "a message is lost"
+                continue
+            assert message.text in (known.text, known.new_text), "a text is torn or another"
+            assert message.count is not None
+            most = self.gets_under_way if not known.hidden or known.busy else 0
+            # The judge's own retrieval is one.
+            assert 0 <= message.count - 1 - known.dequeued <= most, "a count was taken back"
+        for message_id, message in found.items():
+            if message_id not in self.known:
+                assert message.text in self.putting, "a message that nobody has put"
+                self.putting.discard(message.text)
+
+    async def _judge_own(self, door: Door, worker: int, texts: list[str]) -> None:
+        answer = await door.ask("GET", target(f"own-{worker}", peekonly="true", numofmessages=32))
+        found = [message.text for message in _messages(answer)]
+        assert found in (texts, self.own_after.pop(worker, texts)), "a clearing is torn or undone"
+        self.own[worker] = [text for text in found if text is not None]
+
+    async def _settle(self, door: Door, found: dict[str, Message]) -> None:
+        """What is there is what the next life knows, and all of it can be seen."""
+        self.known.clear()
+        self.putting.clear()
+        self.gets_under_way = 0
+        for message_id, message in found.items():
+            assert message.count is not None and message.text is not None
+            where = f"{one(QUEUE, message_id, message.receipt)}&visibilitytimeout=0"
+            answer = await door.ask("PUT", where)
+            self.known[message_id] = Known(message.text, message.count, answer["x-ms-popreceipt"])
+
+
+async def _once_or_twice(
+    chance: random.Random, ask: Callable[[], Awaitable[Answer]], seen: Callable[[Answer], None]
+) -> None:
+    """Ask once, or twice at the same time; tell of every answer. Raises NoAnswer behind them all
+    when one does not come."""
+    lost: NoAnswer | None = None
+    asked = [asyncio.ensure_future(ask()) for _ in range(chance.choice((1, 2)))]
+    for coming in asyncio.as_completed(asked):
+        try:
+            answer = await coming
+        except NoAnswer as error:
+            lost = error
+            continue
+        assert answer.status in (204, 404), answer
+        seen(answer)
+    if lost is not None:
+        raise lost
+
+
+def _usable(known: Known) -> bool:
+    return bool(known.receipt) and not known.busy
+
+
+def _messages(answer: Answer) -> list[Message]:
+    assert answer.status == 200, answer
+    return messages(answer)
+
+
+async def _drained(door: Door) -> dict[str, Message]:
+    """All messages, each once."""
+    found: dict[str, Message] = {}
+    while True:
+        wanted = target(QUEUE, numofmessages=32, visibilitytimeout=HIDDEN_S)
+        batch = _messages(await door.ask("GET", wanted))
+        if not batch:
+            return found
+        assert not {message.id for message in batch} & set(found), "a message was got twice"
+        found |= {message.id: message for message in batch}

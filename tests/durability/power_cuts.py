@@ -1,0 +1,214 @@
+"""Rounds of requests to a server whose disk loses power, and what must hold when it starts again.
+
+Lives here: a server without sockets on a simulated disk, its two lives, and the doctor's look at
+what is left. Must not live here: what is asked and what must be found (power_cut_tables.py,
+power_cut_queues.py). The engine by itself is cut off in tests/engines/power_cut_rounds.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from strongroom.app import ENDPOINTS
+from strongroom.auth.accounts import (
+    DEVELOPMENT_ACCOUNT_KEY,
+    DEVELOPMENT_ACCOUNT_NAME,
+    Account,
+    development_account,
+)
+from strongroom.auth.request import Service
+from strongroom.clock import ManualClock
+from strongroom.engines.base import EngineError
+from strongroom.engines.check import Inspection
+from strongroom.engines.embedded import EmbeddedOptions, open_store
+from strongroom.servers.admission import Context
+from strongroom.servers.pipeline import respond
+from strongroom.services.runner import Services
+from strongroom.services.sweeper import Sweeper
+from strongroom.store.integrity import Integrity
+from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.values import rfc1123
+from strongroom.wire.http import Headers, Request
+from tests.conformance.answer import Answer
+from tests.conformance.client import Client, Credential
+from tests.conformance.table_client import TableClient
+
+BALLAST_BYTES: Final = 64 * 1024
+SEGMENT_BYTES: Final = 128 * 1024
+WORKERS: Final = 6
+_CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
+_vfs_numbers = itertools.count()
+
+
+class NoAnswer(Exception):
+    """The server failed: what was asked may have happened or not."""
+
+
+class _Body:
+    """The body of a request: it is there already."""
+
+    def __init__(self, content: bytes) -> None:
+        self.size_bytes: int | None = len(content)
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        assert len(self._content) <= max_bytes
+        return self._content
+
+
+class _OneAccount:
+    def get(self, name: str) -> Account | None:
+        return development_account() if name == DEVELOPMENT_ACCOUNT_NAME else None
+
+
+class Door:
+    """The whole path of a request to one service, without a socket.
+
+    Arguments:
+        services: on the store that is tried.
+        clock: by which requests are dated.
+    """
+
+    def __init__(self, services: Services, clock: ManualClock, service: Service) -> None:
+        kind = TableClient if service is Service.TABLE else Client
+        self.client = kind(1, _CREDENTIAL)
+        self.services = services
+        self.clock = clock
+        self._context = Context(services, ENDPOINTS[service], _OneAccount(), clock, strict=True)
+
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        headers: dict[str, str] | None = None,
+        body: bytes = b"",
+    ) -> Answer:
+        """Send a signed request. Raises NoAnswer when the server could not serve it."""
+        full = self.client.prefix + target
+        given = {**(headers or {}), "x-ms-date": rfc1123(self.clock.wall_ticks())}
+        fields = self.client.fields(method, full, given, body, "SharedKey")
+        request = Request(method, full, Headers(fields), _Body(body))
+        response = await respond(self._context, request)
+        if response.status >= 500:
+            raise NoAnswer(response.reason)
+        assert isinstance(response.body, bytes)
+        found = tuple(response.headers)
+        return Answer(method, response.status, response.reason or "", found, response.body)
+
+
+class Play(Protocol):
+    """Requests of several clients, and a memory of everything that their answers have shown."""
+
+    service: Service
+
+    async def prepare(self, door: Door) -> None:
+        """Make what the clients need; again after each cut."""
+
+    async def act(self, door: Door, worker: int, chance: random.Random) -> None:
+        """One request, or a few, of one client."""
+
+    async def judge(self, door: Door) -> None:
+        """After a cut: everything shown is there, nothing is torn. What is found becomes what the
+        next life starts from."""
+
+
+async def _live(disk: Disk, clock: ManualClock, play: Play, seed: int, rounds: int) -> None:
+    """Open a store on the disk and serve until the rounds or the power end."""
+    with DiskVfs(disk, f"strongroom-served-{next(_vfs_numbers)}") as vfs:
+        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES)
+        try:
+            store = await open_store(f"{disk.root}/data", clock, options=options)
+        except Exception:
+            if not disk.lost_power:
+                raise
+            return
+        try:
+            door = Door(Services(store, clock), clock, play.service)
+            await _serve(door, disk, play, seed, rounds)
+        finally:
+            await store.close()
+
+
+async def _serve(door: Door, disk: Disk, play: Play, seed: int, rounds: int) -> None:
+    async def work(worker: int) -> None:
+        chance = random.Random(seed * 100 + worker)
+        for _ in range(rounds):
+            await play.act(door, worker, chance)
+
+    async def sweep() -> None:
+        for _ in range(rounds):
+            door.clock.advance(1)
+            await Sweeper(door.services).run_once()
+            await asyncio.sleep(0.005)
+
+    async def all_of_it() -> None:
+        await play.prepare(door)
+        working = [asyncio.create_task(work(worker)) for worker in range(WORKERS)]
+        working.append(asyncio.create_task(sweep()))
+        for outcome in await asyncio.gather(*working, return_exceptions=True):
+            if outcome is not None:
+                unexpected.append(outcome)
+
+    unexpected: list[BaseException] = []
+    try:
+        await all_of_it()
+    except NoAnswer as error:
+        unexpected.append(error)
+    for one in unexpected:
+        if not (disk.lost_power and isinstance(one, NoAnswer | EngineError)):
+            raise one
+
+
+async def _judge(root: Path, clock: ManualClock, play: Play) -> None:
+    options = EmbeddedOptions(ballast_bytes=BALLAST_BYTES)
+    store = await open_store(root / "data", clock, options=options)
+    try:
+        await play.judge(Door(Services(store, clock), clock, play.service))
+    finally:
+        await store.close()
+    with Inspection(root / "data") as inspection:
+        findings = [*inspection.findings(), *Integrity(inspection).findings(None)]
+    assert not findings, findings
+
+
+def run_round(directory: Path, seed: int, rounds: int, make: Callable[[], Play]) -> int:
+    """Two lives of a server on one disk, each ended by a power cut, judged after each.
+
+    Arguments:
+        rounds: how often each client acts in a life.
+        make: what is played.
+
+    Returns: how many operations of the disk there were.
+    """
+    chance = random.Random(seed)
+    clock, play = ManualClock(), make()
+    operations = 0
+    for life in range(2):
+        root = directory / f"life-{life}"
+        root.mkdir(exist_ok=True)
+        disk = Disk(root)
+        # Also while the directory is created, opened or closed.
+        disk.cut_at = chance.choice((chance.randrange(1, 80), *(chance.randrange(80, 700),) * 4))
+        asyncio.run(_live(disk, clock, play, seed + life, rounds))
+        operations += disk.operations
+        clock.step_wall(chance.choice((-3600.0, 30.0)))
+        for variant in (0, 1, chance.randrange(2, 1 << 30)):
+            target = directory / f"life-{life + 1}"
+            if target.exists():
+                target.rename(directory / f"before-{life}-{variant}")
+            target.mkdir()
+            disk.after_power_cut(target, variant)
+            judged = copy.deepcopy(play)
+            asyncio.run(_judge(target, clock, judged))
+        play = judged
+    return operations

@@ -1,0 +1,71 @@
+"""A power cut takes back nothing that an answer has shown; the long version is in tests/proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.engines.group_commit import Committer
+from strongroom.testing.disk import Disk
+from tests.durability import power_cuts
+from tests.durability.power_cut_queues import QueuePlay
+from tests.durability.power_cut_tables import TablePlay
+from tests.durability.power_cuts import Play, run_round
+
+PLAYS = [TablePlay, QueuePlay]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("play", PLAYS)
+def test_what_answers_have_shown_is_kept(
+    play: Callable[[], Play], seed: int, tmp_path: Path
+) -> None:
+    """T-WRI-07, T-WRI-09, T-BAT-02, Q-GET-07, Q-POP-05: acknowledged, refused, or read."""
+    assert run_round(tmp_path, seed, 25, play) > 0
+
+
+class _LyingDisk(Disk):
+    """A disk on which syncs of the log do nothing."""
+
+    def synced(self, path: str) -> None:
+        if not path.endswith("-wal"):
+            super().synced(path)
+
+
+def _is_caught(directory: Path, play: Callable[[], Play]) -> bool:
+    """Whether the judges find something in a few rounds: not every cut comes at a bad time."""
+    for seed in range(50):
+        place = directory / str(seed)
+        place.mkdir()
+        try:
+            run_round(place, seed, 25, play)
+        except AssertionError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("play", PLAYS)
+def test_the_judges_notice_what_was_not_synced(
+    play: Callable[[], Play], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(power_cuts, "Disk", _LyingDisk)
+    assert _is_caught(tmp_path, play)
+
+
+@pytest.mark.parametrize("play", PLAYS)
+def test_the_judges_notice_refusals_that_do_not_wait_for_the_sync(
+    play: Callable[[], Play], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Committer._decide
+
+    def at_once(self: Committer, item: Any, decide: Any, group: Any) -> None:
+        whole(self, item, decide, group)
+        if group.answers and group.answers[-1][2] is not None:
+            future, _, refusal = group.answers.pop()
+            future.set_exception(refusal)
+
+    monkeypatch.setattr(Committer, "_decide", at_once)
+    assert _is_caught(tmp_path, play)

@@ -1,0 +1,39 @@
+"""A server that all tests of this folder may mistreat, strict, and clients of an account each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance.answer import expect
+from tests.conformance.client import Client
+from tests.conformance.running import Running
+from tests.conformance.table_client import TableClient
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    """The server; it must be well at the end."""
+    made = Running()
+    yield made
+    assert made.tables().get("/Tables").status == 200
+    made.stop()
+
+
+@pytest.fixture
+def tables(running: Running) -> Iterator[TableClient]:
+    """A client of an account of its own, which has the table `Edge`."""
+    client = running.table_account()
+    assert client.post("/Tables", {"TableName": "Edge"}).status == 201
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def queues(running: Running) -> Iterator[Client]:
+    """A client of an account of its own, which has the queue `edge`."""
+    client = running.queue_account()
+    expect(client.put("/edge"), 201)
+    yield client
+    client.close()

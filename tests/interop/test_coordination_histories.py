@@ -1,0 +1,33 @@
+"""Histories of registers and locks on every store with a real server are linearizable, while
+requests and answers are lost or late, clients are killed or stand still, and the server, or the
+leader, is killed or stands still. Longer ones are in tests/proof.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.coordination.histories import Crowd, told_by_processes
+from tests.coordination.history_client import Kind
+from tests.coordination.history_faults import each_once
+from tests.coordination.real_stores import STORES
+
+KINDS: tuple[Kind, ...] = ("register", "lock")
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_linearizable_under_faults(name: str, tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    with STORES[name](tmp_path / "server") as store:
+        crowds = [
+            Crowd(kind, store.url, tmp_path / kind, seed, ttl_s=store.ttl_s)
+            for seed, kind in enumerate(KINDS)
+        ]
+        both = told_by_processes(crowds, each_once(store, seed=1))
+        assert any(proxy.lost_count for proxy in store.proxies), "nothing was lost"
+    for kind, told in zip(KINDS, both, strict=True):
+        print(f"{store.name}, {kind}: {told}")
+        assert told.verdict.linearizable, told
+        assert told.operations > 50
