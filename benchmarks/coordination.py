@@ -37,10 +37,11 @@ _WAITERS: Final = 50
 _LOST_SHARE: Final = 0.1
 _RANGE: Final = 1_000_000
 _TAKEN: Final = 1000
-_IDLE_S: Final = 25.0  # about five renewals of a lock with the default TTL
+_IDLE_S: Final = 52.0  # about ten renewals of a lock with the default TTL
 _BATCH: Final = 200
 _CONTENDED_S: Final = 5.0
 _WRITE: Final = "Put Blob"
+_READ: Final = "Get Blob"
 _METRIC: Final = "strongroom_requests_total"
 
 
@@ -174,7 +175,8 @@ def _cycles(servers: dict[str, Server | EtcdServer], count: int, scope: Scope) -
         a, b = _share(ours), _share(theirs)
         yield row(
             "fair lock, max : min share", count, "", a, b, other=ETCD,
-            note="cycles of the client with most to those of the one with fewest, all turns",
+            note=f"most and fewest cycles of a client: {_extremes(ours)}"
+            + (f", {ETCD} {_extremes(theirs)}" if theirs else ""),
         )  # fmt: skip
         a, b = _wait_ms(ours, 0.99), _wait_ms(theirs, 0.99)
         medians = f"median {_wait_ms(ours, 0.5):.3g} ms"
@@ -220,11 +222,19 @@ def _rate_row(count: int, seconds: float, ours: list[Turn], theirs: list[Turn]) 
     )  # fmt: skip
 
 
+def _each(turns: list[Turn]) -> list[int]:
+    """How many cycles each client had, in all turns."""
+    return [sum(counts) for counts in zip(*(one.counts for one in turns), strict=True)]
+
+
 def _share(turns: list[Turn]) -> float | None:
-    if not turns:
-        return None
-    each = [sum(counts) for counts in zip(*(one.counts for one in turns), strict=True)]
-    return float(max(each) / max(1, min(each)))
+    each = _each(turns)
+    return max(each) / max(1, min(each)) if each else None
+
+
+def _extremes(turns: list[Turn]) -> str:
+    each = _each(turns)
+    return f"{max(each)} and {min(each)}"
 
 
 def _wait_ms(turns: list[Turn], share: float) -> float | None:
@@ -257,18 +267,13 @@ def _ids(server: Server, scope: Scope) -> Iterator[Row]:
             )  # fmt: skip
 
 
-def _requests(server: Server, operation: str = "") -> float:
-    """How many requests the server has answered, by its own count; of one operation or of all."""
+def _requests(server: Server, operation: str) -> float:
+    """How many requests of one operation the server has answered, by its own count."""
     url = f"http://{HOST}:{server.ports[0]}/.strongroom/metrics"
     with urllib.request.urlopen(url) as answer:
         lines = answer.read().decode().splitlines()
-    wanted = f'operation="{operation}"' if operation else "operation="
-    own = 'operation="own endpoint"'  # this very question
-    return sum(
-        float(line.rpartition(" ")[2])
-        for line in lines
-        if line.startswith(_METRIC) and wanted in line and own not in line
-    )
+    wanted = f'{_METRIC}{{operation="{operation}"'
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(wanted))
 
 
 # Waiting
@@ -312,9 +317,9 @@ def _idle(server: Server) -> Row:
     with coordination.connect(store_url(server)) as client, client.lock("idle"):
         waiting = Waiting(store_url(server), "lock", "idle", wait_s=2 * _IDLE_S)
         with waiters(waiting, _CONTENDERS):
-            before, cpu_before_s = _requests(server), cpu_s(server.pid)
+            before, cpu_before_s = _requests(server, _READ), cpu_s(server.pid)
             time.sleep(_IDLE_S)
-            rate = (_requests(server) - before) / _IDLE_S / _CONTENDERS
+            rate = (_requests(server, _READ) - before) / _IDLE_S / _CONTENDERS
             cpu_share = (cpu_s(server.pid) - cpu_before_s) / _IDLE_S
-    note = f"default TTL, the holder's renewals counted too; server {cpu_share:.2%} of a core"
+    note = f"TTL 15 s, each renewal wakes them; server {cpu_share:.2%} of a core"
     return row("idle waiter", _CONTENDERS, "req/s", rate, None, note=note)

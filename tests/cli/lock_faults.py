@@ -7,6 +7,7 @@ how many, and what is asked of it (the tests).
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from tests.cli.lock_trials import (
 from tests.coordination.real_stores import STORES, RealStore
 
 Way = Literal["silent", "reset", "stopped", "killed"]
+_SETTLE_S: Final = 2.0
 WAYS: Final[tuple[Way, ...]] = ("silent", "reset", "stopped", "killed")
 
 
@@ -148,6 +150,26 @@ def latencies_killed(store: Store, folder: Path, count: int, ttl_s: float) -> li
         last_s = [trial.last_stamp_s() for trial in trials]
         assert all(last < taken_s[trial.name] for last, trial in zip(last_s, trials, strict=True))
         return [max(0.0, a + PERIOD_S - b) for a, b in zip(last_s, killed_s, strict=True)]
+
+
+def began_when_killed_early(store: Store, folder: Path, count: int, within_s: float) -> int:
+    """Kill `strongroom lock` at any moment after its start; return how many commands had begun.
+    None of them lives on."""
+    chance = random.Random(count)
+    batch = store.direct.context.clock.nonce()
+    trials: list[Trial] = []
+    try:
+        for number in range(count):
+            name = f"{batch}-{number}"
+            trials.append(Trial(folder / name, store.real.url, name, 60.0))
+            time.sleep(within_s * chance.random())
+            trials[-1].process.kill()
+            trials[-1].code()
+        time.sleep(_SETTLE_S)
+        return sum(trial.last_stamp_s() > 0 for trial in trials)
+    finally:
+        for trial in trials:
+            trial.end()
 
 
 def without_its_guard(

@@ -28,6 +28,7 @@ PERIOD_S: Final = 0.02
 _START_S: Final = 90.0
 END_S: Final = 60.0
 _STAMP: Final = struct.Struct("d")
+STAMPS_BYTES: Final = 3 * _STAMP.size
 STAMPER: Final = f"""
 import os, signal, struct, sys, time
 path, stubborn = sys.argv[1], sys.argv[2] == "stubborn"
@@ -74,7 +75,7 @@ class Trial:
     process: subprocess.Popen[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.file.write_bytes(bytes(3 * _STAMP.size))
+        self.file.write_bytes(bytes(STAMPS_BYTES))
         kind = "stubborn" if self.stubborn else "obedient"
         inner = [sys.executable, "-I", "-S", "-c", STAMPER, str(self.file), kind]
         self.process = strongroom_lock(self.store, self.name, self.ttl_s, inner, self._said)
@@ -85,7 +86,7 @@ class Trial:
 
     def stamps_s(self) -> tuple[float, ...]:
         """Return the last stamps of the command, its child and the one that left."""
-        return tuple(at for (at,) in _STAMP.iter_unpack(self.file.read_bytes()))
+        return stamps_s(self.file)
 
     def began(self) -> bool:
         """Whether all three have begun."""
@@ -93,10 +94,7 @@ class Trial:
 
     def last_stamp_s(self) -> float:
         """Return when the last of them was alive; fails if one still is."""
-        before_s = self.stamps_s()
-        time.sleep(5 * PERIOD_S)
-        assert self.stamps_s() == before_s, f"{self.name}: a part of the command is alive"
-        return max(before_s)
+        return quiet_since_s(self.file)
 
     def code(self) -> int:
         """Wait for the end of `strongroom lock`, and return its exit code."""
@@ -114,6 +112,19 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
             signal_all(process.pid, signal.SIGCONT)
         process.kill()
         process.wait(END_S)
+
+
+def stamps_s(file: Path) -> tuple[float, ...]:
+    """Return the last stamps of a command, its child and the one that left."""
+    return tuple(at for (at,) in _STAMP.iter_unpack(file.read_bytes()))
+
+
+def quiet_since_s(file: Path) -> float:
+    """Return the last stamp in a file; fails if there are new ones."""
+    before_s = stamps_s(file)
+    time.sleep(5 * PERIOD_S)
+    assert stamps_s(file) == before_s, f"{file.name}: a part of the command is alive"
+    return max(before_s)
 
 
 def strongroom_lock(

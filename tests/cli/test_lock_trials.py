@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from strongroom.coordination import child_guard
 from tests.cli.command import strongroom
 from tests.cli.lock_faults import (
     WAYS,
     Store,
     Way,
+    began_when_killed_early,
     frozen,
     latencies_broken,
     latencies_killed,
@@ -24,7 +26,16 @@ from tests.cli.lock_faults import (
     opened,
     without_its_guard,
 )
-from tests.cli.lock_trials import STAMPER, Trial, await_all
+from tests.cli.lock_trials import (
+    END_S,
+    STAMPER,
+    STAMPS_BYTES,
+    Trial,
+    await_all,
+    boot_s,
+    quiet_since_s,
+    stamps_s,
+)
 
 TTL_S = 3.0
 
@@ -64,12 +75,39 @@ def test_killed_itself_the_command_dies_with_all_that_it_started(
     assert len(latencies_killed(store, tmp_path, 2, TTL_S)) == 2
 
 
+def test_killed_at_any_moment_of_its_start_it_leaves_nothing_behind(
+    store: Store, tmp_path: Path
+) -> None:
+    assert began_when_killed_early(store, tmp_path, 6, 2.0) <= 6
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, 137), (signal.SIGSTOP, 76)])
 def test_without_its_guard_the_command_dies_with_all_that_it_started(
     store: Store, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     ended, stamps_s = without_its_guard(store, tmp_path, number, 60.0)
     assert ended in (code, 76) and all(stamps_s)
+
+
+def test_a_guard_whose_holder_died_at_once_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Before the guard could tell which group it has started."""
+    file = tmp_path / "stamps"
+    file.write_bytes(bytes(STAMPS_BYTES))
+    control_read, control = os.pipe()
+    status, status_write = os.pipe()
+    os.close(status)
+    numbers = map(str, (control_read, status_write, 0.2, 0.1, 0.1, boot_s() + 3600))
+    inner = [sys.executable, "-I", "-S", "-c", STAMPER, str(file), "stubborn"]
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", child_guard.__file__, *numbers, *inner],
+        pass_fds=(control_read, status_write),
+    )
+    os.close(control_read)
+    os.close(status_write)
+    await_all([lambda: all(stamps_s(file))])
+    os.close(control)
+    assert guard.wait(END_S) == 76
+    quiet_since_s(file)
 
 
 def test_what_a_command_leaves_behind_ends_with_it(store: Store, tmp_path: Path) -> None:

@@ -158,6 +158,18 @@ def test_a_sas_reaches_its_range_of_keys(
         assert set(left) == set(inside)
 
 
+@pytest.mark.parametrize(
+    "bounds", [{"srk": "m"}, {"erk": "m"}, {"spk": "b", "erk": "m"}, {"epk": "b", "srk": "m"}]
+)
+def test_a_row_key_bounds_nothing_without_its_partition_key(
+    tables: TableClient, table: str, bounds: Fields
+) -> None:
+    """T-SAS-03: such a token permits nothing, rather than everything."""
+    token = table_sas(tables.credential, table, sp="raud", **bounds)
+    for target in (query(table), entity(table, "b", "m")):
+        expect_json(tables.get(f"{target}?{token}", auth=None), 403, "AuthenticationFailed")
+
+
 def test_an_account_sas_needs_service_type_and_letters(tables: TableClient, table: str) -> None:
     """T-SAS-05."""
 

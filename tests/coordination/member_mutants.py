@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -13,11 +13,19 @@ from strongroom.coordination.effects import Applied, Conflict, Entry, Steps, Unk
 from strongroom.coordination.effects import delete as delete_effect
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.members_core import Member, MemberKeeper, Roll, encode_member
+from strongroom.coordination.recipes.members_core import (
+    Member,
+    MemberKeeper,
+    Roll,
+    encode_member,
+)
 from strongroom.coordination.recipes.slot_records import place_of
-from strongroom.coordination.simulation.members_scenario import run_members
+from strongroom.coordination.simulation.members_scenario import FAULTS, run_members
 from strongroom.coordination.simulation.report import Report
+from strongroom.coordination.simulation.world import Faults
 from tests.coordination.lock_mutants import ExactWait, FromRequest, FromResponse
+
+EXACT = replace(FAULTS, rate=0.0)
 
 _store = MemberKeeper._store
 _prolong = MemberKeeper._prolong
@@ -25,11 +33,11 @@ _prolong = MemberKeeper._prolong
 
 @dataclass(frozen=True)
 class Mutant:
-    """One wrong rule; `start` is the seed to begin with, to save those that don't catch it."""
+    """One wrong rule, and the faults that show it."""
 
     rules: ClockRules | None = None
     patches: tuple[tuple[type, str, Callable[..., Any]], ...] = ()
-    start: int = 0
+    faults: Faults = FAULTS
 
 
 def _bury_whatever_is_there(self: Roll, key: str, entry: Entry) -> Steps[None]:
@@ -106,8 +114,8 @@ def _conflict_is_loss(self: MemberKeeper, hold: Hold) -> Steps[bool]:
 
 
 MUTANTS: dict[str, Mutant] = {
-    "holder counts from the response": Mutant(FromResponse(0.3), start=20),
-    "observer counts from the request": Mutant(FromRequest(0.3), start=15),
+    "holder counts from the response": Mutant(FromResponse(0.0), faults=EXACT),
+    "observer counts from the request": Mutant(FromRequest(0.0), faults=EXACT),
     "observer waits exactly the TTL": Mutant(ExactWait(0.3)),
     "the dead are removed whatever is there": Mutant(
         None, ((Roll, "_bury", _bury_whatever_is_there),)
@@ -118,7 +126,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "others are dead": Mutant(None, ((Roll, "_left_s", _others_are_dead),)),
     "a write found late counts as fresh": Mutant(
-        None, ((MemberKeeper, "_prolong", _late_write_is_fresh),), start=20
+        None, ((MemberKeeper, "_prolong", _late_write_is_fresh),), EXACT
     ),
     "unknown write is success": Mutant(None, ((MemberKeeper, "_store", _unknown_is_success),)),
     "conflict is a loss": Mutant(None, ((MemberKeeper, "_store", _conflict_is_loss),)),
@@ -141,8 +149,8 @@ def applied(mutant: Mutant) -> Iterator[None]:
 def first_kill(mutant: Mutant, seeds: int) -> Report | None:
     """Return the first report with a violation; None if the mutant survives them all."""
     with applied(mutant):
-        for seed in range(mutant.start, mutant.start + seeds):
-            report = run_members(seed, mutant.rules)
+        for seed in range(seeds):
+            report = run_members(seed, mutant.rules, mutant.faults)
             if report.violations:
                 return report
     return None

@@ -6,6 +6,7 @@ the test that asks for it, with the remedy.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import http.client
 import json
@@ -15,6 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
@@ -370,11 +372,17 @@ def _etcd_status(address: str) -> dict[str, Any]:
 
 
 class PostgresServer(StoreServer):
-    """A PostgreSQL; see `StoreServer`. Its superuser, `postgres`, needs no password."""
+    """A PostgreSQL; see `StoreServer`. Its superuser, `postgres`, needs no password.
+
+    Attributes:
+        data: the folder of its data.
+    """
+
+    data: Path
 
     def add_user(self, name: str, password: str) -> None:
         """Make a user who has to give a password, and a database of the same name, his own."""
-        access = self._log.parent / "data" / "pg_hba.conf"
+        access = self.data / "pg_hba.conf"
         line = f"host all {name} {HOST}/32 scram-sha-256\n"
         access.write_text(line + access.read_text())
         with psycopg.connect(self.url, autocommit=True) as session:
@@ -383,12 +391,6 @@ class PostgresServer(StoreServer):
             owner = psycopg.sql.SQL("CREATE DATABASE {} OWNER {}").format(who, who)
             session.execute(owner)
             session.execute("SELECT pg_reload_conf()")
-
-    def start(self) -> None:
-        """Start it, with the data that it has."""
-        if self._user is not None:
-            open_the_way(self._log.parent)  # another test run may have closed it meanwhile
-        super().start()
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
         """Stop it; it does not wait for its clients."""
@@ -407,31 +409,38 @@ def postgres_server(folder: Path, *flags: str) -> PostgresServer:
     """Start a PostgreSQL; as root, under the user that its package made.
 
     Arguments:
-        folder: where its data are.
+        folder: where its log is; its data are in a folder of its user's own.
         flags: more of its settings, like "-c", "max_connections=20".
     """
     port = free_port()
-    user = "postgres" if os.getuid() == 0 else None
-    data = folder / "data"
-    data.mkdir()
-    if user is not None:
-        open_the_way(folder)
-        os.chown(data, pwd.getpwnam(user).pw_uid, -1)
+    user = user_of_postgres()
+    data = folder_of(user)
     initdb = [program("initdb", "postgresql"), "-D", str(data), "-U", "postgres", "-A", "trust"]
     subprocess.run([*initdb, "-N"], check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
     command = [program("postgres", "postgresql"), "-D", str(data), "-p", str(port)]
     command += ["-h", HOST, "-k", "", *flags]
     server = PostgresServer(command, port, folder / "postgres.log", user)
+    server.data = data
     server.url = f"postgres://postgres@{server.address}/postgres"
     server.wait(server.answers)
     return server
 
 
-def open_the_way(folder: Path) -> None:
-    """Let a server's user get to a folder: pytest's folders are their owner's alone."""
-    for place in (folder, *folder.parents):
-        if place.stat().st_uid == os.getuid() and place.stat().st_mode & 0o001 == 0:
-            place.chmod(place.stat().st_mode | 0o011)
+def user_of_postgres() -> str | None:
+    """Return the user under whom servers run that refuse to run as root; None: as we are."""
+    return "postgres" if os.getuid() == 0 else None
+
+
+def folder_of(user: str | None) -> Path:
+    """Make a folder of a user's own, until this process ends.
+
+    Not below pytest's: every test run shuts those for other users when it begins.
+    """
+    made = Path(tempfile.mkdtemp(prefix="strongroom-test-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    if user is not None:
+        os.chown(made, pwd.getpwnam(user).pw_uid, -1)
+    return made
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:

@@ -9,15 +9,17 @@ from collections import Counter
 
 import pytest
 
-from strongroom.coordination.simulation.members_scenario import run_members
-from tests.coordination.member_mutants import MUTANTS, first_kill
+from strongroom.coordination.simulation.members_scenario import FAULTS, run_members
+from strongroom.coordination.simulation.world import Faults
+from tests.coordination.member_mutants import EXACT, MUTANTS, first_kill
 
-SEEDS = 8
+SEEDS = 6
 MUTANT_SEEDS = 150
 
 
-def test_members_hold_under_faults() -> None:
-    reports = [run_members(seed) for seed in range(SEEDS)]
+@pytest.mark.parametrize("faults", [FAULTS, EXACT], ids=["bad clocks", "no time to spare"])
+def test_members_hold_under_faults(faults: Faults) -> None:
+    reports = [run_members(seed, None, faults) for seed in range(SEEDS)]
     assert [report for report in reports if report.violations] == []
     totals: Counter[str] = Counter()
     for report in reports:

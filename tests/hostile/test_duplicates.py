@@ -97,3 +97,9 @@ def test_a_metadata_header_twice(queues: Client) -> None:
         answer = queues.put("/edge?comp=metadata", [("x-ms-meta-a", "1"), (second, "2")])
         expect(answer, 400, "InvalidHeaderValue")
     assert queues.get("/edge?comp=metadata").get("x-ms-meta-a") is None
+
+
+def test_an_empty_version_is_none_that_there_is(tables: TableClient, queues: Client) -> None:
+    """T-SVC-04, Q-SVC-06: its refusal has a code, as one of any newer version."""
+    expect_json(tables.get("/Edge()", {"x-ms-version": ""}), 400, "InvalidHeaderValue")
+    expect(queues.get("/edge/messages", {"x-ms-version": ""}), 400, "InvalidHeaderValue")

@@ -389,12 +389,14 @@ def test_idle_waiters_cost_next_to_nothing(cluster: EtcdCluster) -> None:
 
     def wait(client: coord.Client) -> None:
         with pytest.raises(coord.CoordTimeout):
-            client.lock(name, wait=13).acquire()
+            client.lock(name, wait=20).acquire()
 
     with holder.lock(name, ttl=120), ThreadPoolExecutor(16) as pool:
         done = [pool.submit(wait, client) for client in waiters]
-        time.sleep(2)
-        before = requests_count(cluster)
+        before = -1
+        while (now := requests_count(cluster)) != before:
+            before = now  # not all of them have begun to wait
+            time.sleep(0.7)
         time.sleep(10)
         spent = requests_count(cluster) - before
         for each in done:

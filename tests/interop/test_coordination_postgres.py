@@ -156,6 +156,7 @@ def test_sixteen_idle_waiters_cost_next_to_nothing(
     log = running.log
     admin.execute("ALTER SYSTEM SET log_statement = 'all'")
     admin.execute("SELECT pg_reload_conf()")
+    until(lambda: _logs_everything(running.url), "it is not reloaded")
     name = fresh_name()
     with coord.connect(running.url) as holder, coord.connect(running.url) as first:
         held = holder.lock(name, ttl=60).acquire()
@@ -185,6 +186,12 @@ def test_sixteen_idle_waiters_cost_next_to_nothing(
 def _take(client: coord.Client, name: str) -> int:
     with client.lock(name, ttl=60, wait=60) as held:
         return held.fence
+
+
+def _logs_everything(url: str) -> bool:
+    """Whether the settings have come to new sessions."""
+    with psycopg.connect(url) as session:
+        return session.execute("SHOW log_statement").fetchone() == ("all",)
 
 
 def _statements(log: Path) -> int:

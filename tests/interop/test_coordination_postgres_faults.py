@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from strongroom.testing.ports import HOST, free_port
 from tests.coordination import servers
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, entry_of, fresh_key
 from tests.coordination.recipe_trials import TRIALS as RECIPES
+from tests.coordination.recipe_trials import until
 from tests.coordination.store_fault_trials import TRIALS
 
 
@@ -101,6 +101,7 @@ def test_a_server_without_room_is_tried_again(tmp_path: Path) -> None:
         with pytest.raises(coord.StoreUnavailable, match="too many clients"):
             store.cas(fresh_key(), None, b"x", TIMEOUT_S)
         others.pop().close()
+        until(lambda: _answers(store), "there is no room after all")
         key = fresh_key()
         version = applied(store.cas(key, None, b"x", TIMEOUT_S))
         # There is no room for a session that listens: the waiter reads.
@@ -108,6 +109,13 @@ def test_a_server_without_room_is_tried_again(tmp_path: Path) -> None:
         for other in others:
             other.close()
         store.close()
+
+
+def _answers(store: coord.Store) -> bool:
+    try:
+        return store.get("lock/none", TIMEOUT_S) is None
+    except coord.StoreUnavailable:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -118,17 +126,16 @@ def pooled(
     folder: Path = tmp_path_factory.mktemp("pgbouncer")
     port = free_port()
     host, _, far = running.address.rpartition(":")
-    (folder / "users.txt").write_text('"postgres" ""\n')
-    settings = folder / "pgbouncer.ini"
+    user = servers.user_of_postgres()
+    own = servers.folder_of(user)
+    (own / "users.txt").write_text('"postgres" ""\n')
+    settings = own / "pgbouncer.ini"
     settings.write_text(
         f"[databases]\n* = host={host} port={far}\n[pgbouncer]\n"
         f"listen_addr = {HOST}\nlisten_port = {port}\nunix_socket_dir =\n"
-        f"auth_type = trust\nauth_file = {folder}/users.txt\n"
+        f"auth_type = trust\nauth_file = {own}/users.txt\n"
         "pool_mode = transaction\ndefault_pool_size = 4\n"
     )
-    user = "postgres" if os.getuid() == 0 else None
-    if user is not None:
-        servers.open_the_way(folder)
     command = [servers.program("pgbouncer", "pgbouncer"), str(settings)]
     server = servers.StoreServer(command, port, folder / "pgbouncer.log", user)
     server.wait(server.listens)

@@ -12,6 +12,7 @@ from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.stores.redis_place import open_session, place_of
 from strongroom.coordination.stores.redis_wire import RedisConnection, RedisError, Reply
+from strongroom.testing.ports import free_port
 from tests.coordination import servers
 from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_key
 from tests.coordination.recipe_trials import until
@@ -130,16 +131,17 @@ def test_a_node_of_a_cluster_is_refused_clearly(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-    flags = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no")
+    flags = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", "--cluster-port")
+    buses = [str(free_port()), str(free_port())]
     with (
-        servers.redis_server(folders[0], *flags) as one,
-        servers.redis_server(folders[1], *flags) as two,
+        servers.redis_server(folders[0], *flags, buses[0]) as one,
+        servers.redis_server(folders[1], *flags, buses[1]) as two,
     ):
         admin, far = connection(one), connection(two)
         name = say(far, "CLUSTER", "MYID")
         assert isinstance(name, bytes)
         host, _, port = two.address.rpartition(":")
-        say(admin, "CLUSTER", "MEET", host, port)
+        say(admin, "CLUSTER", "MEET", host, port, buses[1])
         until(lambda: name in _nodes(admin), "they do not meet")
         say(admin, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         until(lambda: _state(admin) == b"ok", "the cluster does not come up")

@@ -20,6 +20,7 @@ from tests.cli.lock_faults import (
     Frozen,
     Store,
     Way,
+    began_when_killed_early,
     frozen,
     latencies_broken,
     latencies_killed,
@@ -93,6 +94,13 @@ def test_dead_when_strongroom_lock_is_killed(store: Store, tmp_path: Path) -> No
     while len(latencies_s) < TRIALS:
         latencies_s += latencies_killed(store, tmp_path, BATCH, TTL_S)
     print(f"killed with SIGKILL: {spread(latencies_s)} until dead, {TRIALS} trials")
+
+
+def test_killed_at_any_moment_of_its_start_it_leaves_nothing_behind(
+    store: Store, tmp_path: Path
+) -> None:
+    began = began_when_killed_early(store, tmp_path, TRIALS, 2.0)
+    print(f"killed while it starts: {began} of {TRIALS} commands had begun, none lives on")
 
 
 @pytest.mark.parametrize("name", ["etcd", "postgres", "redis", "s3"])

@@ -63,10 +63,11 @@ def _descendants(root: int) -> list[tuple[int, int]]:
         for name in os.listdir("/proc"):
             if not name.isdigit():
                 continue
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:
+            # One that ends meanwhile cannot be read, or only in part.
+            with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/stat", "rb") as stat:
                 # The program's name, in brackets, may contain anything.
-                fields = stat.read().rpartition(b")")[2].split()
-                state, parent, group = fields[0], int(fields[1]), int(fields[2])
+                state, above, of = stat.read().rpartition(b")")[2].split()[:3]
+                parent, group = int(above), int(of)
                 children.setdefault(parent, []).append((int(name), group, state))
     found, parents = [], [root]
     while parents:
@@ -136,21 +137,28 @@ class Guard:
             print(f"strongroom: {command[0]}: {error.strerror}", file=sys.stderr)
             return 126
         self._group = child.pid
-        os.write(self._status, b"%d" % child.pid)
-        while self._lives(child):
-            ready, _, _ = select.select([self._control, wake_read], [], [], self._next_s())
-            if wake_read in ready:
-                os.read(wake_read, 1024)
-            if self._control in ready:
-                self._listen()
-            self._enforce()
-        # Whatever it has left behind goes with it, before anybody is told that it has ended.
-        self._send_group(signal.SIGKILL)
-        end_descendants()
+        try:
+            self._watch(child, wake_read)
+        finally:
+            # Whatever it has left behind goes with it, before anybody is told that it has ended.
+            self._send_group(signal.SIGKILL)
+            end_descendants()
         code = child.returncode
         if self._ended_here:
             return _LOST_EXIT
         return 128 - code if code < 0 else code
+
+    def _watch(self, child: subprocess.Popen[bytes], wake: int) -> None:
+        """Keep the command to its time until it has ended."""
+        with contextlib.suppress(BrokenPipeError):  # the holder is dead: the other pipe says so too
+            os.write(self._status, b"%d" % child.pid)
+        while self._lives(child):
+            ready, _, _ = select.select([self._control, wake], [], [], self._next_s())
+            if wake in ready:
+                os.read(wake, 1024)
+            if self._control in ready:
+                self._listen()
+            self._enforce()
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         guard = os.getpid()

@@ -123,7 +123,7 @@ def _refusal(
     or the answer is a 304."""
     headers = list(error.headers)
     version = None if request is None else request.headers.get("x-ms-version")
-    if version is None or version >= ERROR_CODE_SINCE:
+    if not version or version >= ERROR_CODE_SINCE:
         headers.append(("x-ms-error-code", error.row.code))
     reason = error.message.split("\n", 1)[0]
     if error.row.status == 304 or (request is not None and request.method == "HEAD"):

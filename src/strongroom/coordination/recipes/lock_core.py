@@ -39,7 +39,7 @@ _WITHDRAW_RACES: Final = 64
 _LOST_RACES_MAX: Final = 3
 _RACES_SPREAD: Final = 4
 _COURTESY: Final = 6
-_TURN_ROUND_TRIPS: Final = 2
+_TURN_ROUND_TRIPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,9 @@ class Acquisition:
         """Return how long not to look at all, because it cannot be our turn yet.
 
         The record changes with every turn of those ahead, and each change would wake everybody who
-        watches it. A turn takes at least two writes, one after the other: that long is waited out
-        for each, and whatever changed meanwhile is seen in one read. To look late is always safe.
+        watches it. A turn takes two round trips at the least, and four where others enter the queue
+        meanwhile; three are waited out for each, and whatever changed is seen in one read. To look
+        late is always safe.
         The pauses must not follow from how long turns HAVE taken: then slow turns make long pauses,
         and long pauses slow turns.
         """
@@ -385,28 +386,26 @@ class Acquisition:
         """Leave the queue, and give back what an answer that never came may have given."""
         if not (self._unsure or self._queued):
             return
-        troubles = 0
+        troubles, met = 0, ""
         for race in range(1, _WITHDRAW_RACES):
             sent_s = self._context.clock.boot_s()
             try:
-                outcome = yield from self._withdraw_once()
-            except StoreUnavailable:
-                outcome = Unknown()
+                entry = yield from get(self._wanted.key, self._timeout_s)
+                outcome = None if entry is None else (yield from self._withdraw_from(entry))
             except CoordinationError:
                 return
-            if outcome is None or isinstance(outcome, Applied):
+            if entry is None or outcome is None or isinstance(outcome, Applied):
                 return
-            troubles += isinstance(outcome, Unknown)
+            # A conflict over what nobody has changed is no lost race.
+            troubles += isinstance(outcome, Unknown) or entry.version == met
+            met = entry.version
             if troubles == _WITHDRAW_TRIES:
                 return
             # Many may leave at the same moment; whoever stays behind is waited for by the others.
             round_trip_s = self._context.clock.boot_s() - sent_s
             yield Sleep(self._context.clock.random() * min(race, _RACES_SPREAD) * round_trip_s)
 
-    def _withdraw_once(self) -> Steps[CasOutcome | None]:
-        entry = yield from get(self._wanted.key, self._timeout_s)
-        if entry is None:
-            return None
+    def _withdraw_from(self, entry: Entry) -> Steps[CasOutcome | None]:
         record = decode_lock(self._wanted.key, entry.value)
         undone = self._undone(entry, record)
         if undone is None:

@@ -29,8 +29,7 @@ CHAOS_S: Final = 60.0
 QUIET_S: Final = 30.0
 _LOOK_S: Final = 0.3
 _OBSERVERS: Final = 3
-# Messages that are late, but in time, and members that fall silent while others look: so whoever
-# counts from the wrong end of a message is seen.
+# Messages that are late, but in time, and members that fall silent while others look.
 FAULTS: Final = Faults(late=0.05, late_max_s=1.4, pause_every_s=15.0, cut_every_s=15.0)
 
 
@@ -140,14 +139,16 @@ class _Play:
                 self.complain(f"{key} was left behind")
 
 
-def run_members(seed: int, rules: ClockRules | None = None) -> Report:
+def run_members(seed: int, rules: ClockRules | None = None, faults: Faults = FAULTS) -> Report:
     """Play one seed and return what came of it.
 
     Arguments:
         seed: everything follows from it.
-        rules: the clock rules; right ones, with a bound of 30 %, by default.
+        rules: the clock rules; right ones, with the bound of the faults, by default.
+        faults: what goes wrong. Where all clocks run alike the rules leave no time to spare, so
+            that whoever counts from the wrong end of a message is seen.
     """
-    world = World(seed, FAULTS, rules or ClockRules(0.3), calm_after_s=CHAOS_S, watch=False)
+    world = World(seed, faults, rules or ClockRules(faults.rate), calm_after_s=CHAOS_S, watch=False)
     play = _Play(world)
     world.on_start = play.start
     world.observers.append(play.look)

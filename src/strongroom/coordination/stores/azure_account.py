@@ -33,6 +33,8 @@ _SIGNED: Final = (
     "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
 )  # fmt: skip
 
+_UNSIGNED: Final = dict.fromkeys(_SIGNED, "")
+
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
@@ -61,9 +63,16 @@ class AzureAccount:
             query: not encoded.
             headers: all that are sent, x-ms-date among them; Content-Length only if it is not 0.
         """
-        lower = {name.lower(): value for name, value in headers.items()}
-        lines = [method, *(lower.get(name, "") for name in _SIGNED)]
-        lines += [f"{name}:{lower[name]}" for name in sorted(lower) if name.startswith("x-ms-")]
+        plain = dict(_UNSIGNED)
+        named: list[tuple[str, str]] = []
+        for name, value in headers.items():
+            name = name.lower()
+            if name in plain:
+                plain[name] = value
+            elif name.startswith("x-ms-"):
+                named.append((name, value))
+        named.sort()
+        lines = [method, *plain.values(), *(f"{name}:{value}" for name, value in named)]
         lines.append(f"/{self.name}{path}")
         lines += [f"{name}:{query[name]}" for name in sorted(query)]
         digest = hmac.digest(self.key, "\n".join(lines).encode(), hashlib.sha256)

@@ -6,6 +6,7 @@ Lives here: the headers that every request has, and its signature. Must not live
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,6 +20,8 @@ from strongroom.coordination.stores.http_pool import Answer, HttpPool
 
 _VERSION: Final = "2021-12-02"
 _SECONDS: Final = len("2026-11-21T08:00:00")
+
+_quoted: Final = functools.lru_cache(1024)(quote)
 
 
 def code_of(answer: Answer) -> str:
@@ -61,7 +64,7 @@ class AzureHttp:
             body: what is sent.
             waits: see `HttpPool.send`.
         """
-        target = self._base + quote(path)
+        target = self._base + _quoted(path)
         sent = {**headers, "x-ms-date": self._now(), "x-ms-version": _VERSION}
         if body:
             sent["Content-Length"] = str(len(body))

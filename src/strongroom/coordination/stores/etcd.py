@@ -212,12 +212,14 @@ class EtcdStore(StoreBase):
 
     def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
         name, state = self._name(key), _state(version) or _ABSENT
-        until_s = self._clock.monotonic_s() + timeout_s
-        known = (name, version)
+        now_s = self._clock.monotonic_s()
+        until_s, known = now_s + timeout_s, (name, version)
         stream = self._watches.again(known)
         # One that begins now tells nothing of what was before, so one looks after it has begun.
         look = stream is None
-        stream = stream or self._watches.open(name, name + _AFTER, until_s)
+        # However short the wait is, a member that is slow is no broken one.
+        open_until_s = max(until_s, now_s + _LOOK_S)
+        stream = stream or self._watches.open(name, name + _AFTER, open_until_s)
         good: Known | None = None
         try:
             while look or stream.changed(state.revision, until_s):

@@ -73,12 +73,12 @@ class HttpConnection:
         except BaseException:
             self.sock.close()
             raise
+        self._poll = select.poll()
+        self._poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
 
     def is_quiet(self) -> bool:
         """Whether nothing is to be read: one that is idle and can be read from has been closed."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
-        return not self._buffer and not poll.poll(0)
+        return not self._buffer and not self._poll.poll(0)
 
     def exchange(self, method: str, head: str, body: bytes, until_s: float) -> tuple[Answer, bool]:
         """Send a request; return the answer and whether the connection may be used again.

@@ -1,0 +1,64 @@
+"""The timetable of renewals: who is due, and how seldom its task is woken."""
+
+from __future__ import annotations
+
+from strongroom.coordination.clock import ManualClock
+from strongroom.coordination.effects import Steps
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.renewal import Timetable
+
+
+class NoKeeper:
+    """Keeps nothing: these holds are only timed."""
+
+    def keep(self, hold: Hold) -> Steps[bool]:
+        raise AssertionError("nobody renews here")
+
+    give = keep
+
+    def alert(self, hold: Hold) -> Steps[None]:
+        raise AssertionError("nobody watches here")
+
+
+def new_hold(clock: ManualClock, number: int) -> Hold:
+    deadline_s = clock.boot_s() + 15.0
+    return Hold(clock, "lock/a", "a", f"n-{number}", number, 15.0, deadline_s, NoKeeper())
+
+
+def test_short_holds_do_not_wake_the_task_each_time() -> None:
+    clock, wakes = ManualClock(), []
+    table = Timetable(clock, lambda: wakes.append(clock.boot_s()))
+    for number in range(1, 1001):
+        hold = new_hold(clock, number)
+        hold.on_end = table.ended
+        table.add(clock.boot_s() + 5.0, hold)
+        hold.end()
+        assert table.take_due() is None  # what the task does when it was woken, which takes a while
+        clock.advance(0.001)
+    assert len(wakes) <= 1000 / 50
+    assert len(table) < 200
+
+
+def test_what_is_over_is_not_due() -> None:
+    clock = ManualClock()
+    table = Timetable(clock, lambda: None)
+    over, active = new_hold(clock, 1), new_hold(clock, 2)
+    table.add(clock.boot_s() + 1.0, over)
+    table.add(clock.boot_s() + 2.0, active)
+    over.end()
+    clock.advance(1.5)
+    assert table.take_due() is None
+    assert table.next_s() == clock.boot_s() + 0.5
+    clock.advance(0.5)
+    assert table.take_due() is active
+    assert table.next_s() is None
+
+
+def test_an_earlier_hold_wakes_the_task() -> None:
+    clock, wakes = ManualClock(), []
+    table = Timetable(clock, lambda: wakes.append(True))
+    table.add(clock.boot_s() + 5.0, new_hold(clock, 1))
+    table.add(clock.boot_s() + 9.0, new_hold(clock, 2))
+    assert len(wakes) == 1
+    table.add(clock.boot_s() + 1.0, new_hold(clock, 3))
+    assert len(wakes) == 2
