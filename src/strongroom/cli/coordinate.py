@@ -172,7 +172,9 @@ def check_store(
         print_json({"promises": promises, "findings": rows})
     else:
         for name, value in promises.items():
-            typer.echo(f"{name:<18}{value}")
+            for line in value if isinstance(value, tuple) else (value,):
+                shown = ("no", "yes")[line] if isinstance(line, bool) else line
+                typer.echo(f"{name.replace('_', ' '):<18}{shown}")
         for finding in findings:
             typer.echo(f"{'ok ' if finding.passed else 'BAD'} {finding.what}: {finding.found}")
     raise typer.Exit(Exit.REFUSED.value if failed else Exit.DONE.value)
