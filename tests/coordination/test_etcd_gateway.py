@@ -68,12 +68,19 @@ def request_of(connection: socket.socket) -> tuple[str, bytes]:
     """The target and the body of one request."""
     data = b""
     while b"\r\n\r\n" not in data:
-        data += connection.recv(65536)
+        data += _more(connection)
     head, _, body = data.partition(b"\r\n\r\n")
     size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
     while len(body) < size:
-        body += connection.recv(65536)
+        body += _more(connection)
     return head.split(b" ")[1].decode(), body
+
+
+def _more(connection: socket.socket) -> bytes:
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionResetError("the client has gone")
+    return data
 
 
 def answering(status: str, body: bytes) -> Callable[[socket.socket], None]:
