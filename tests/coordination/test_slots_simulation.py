@@ -31,6 +31,12 @@ def test_slots_hold_under_faults(variant: Variant) -> None:
     assert min(count for what, count in totals.items() if what != "lost") > SEEDS * 20
 
 
+def test_whoever_loses_race_after_race_still_leaves_nothing_behind() -> None:
+    """A reader's release once gave up after twelve lost races, with nothing wrong at the store."""
+    variant = next(variant for variant in VARIANTS if variant.name == "rwlock-no-crashes")
+    assert run_slots(432, variant).violations == ()
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_rule_is_caught(name: str) -> None:
     report = first_kill(MUTANTS[name], MUTANT_SEEDS)

@@ -45,7 +45,7 @@ from strongroom.coordination.recipes.slot_records import (
     slots_json,
     slots_of,
 )
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Pace, Races, await_change
 from strongroom.coordination.records import decode_document, encode_document
 
 KIND: Final = "barrier"
@@ -365,7 +365,9 @@ class Arrival:
         """Give up one's place; return it if the barrier tripped with it meanwhile."""
         if self._generation is None and not self._unsure:
             return None
-        for _ in range(_WITHDRAW_TRIES):
+        met: str | None = ""
+        races = Races(self._context, _WITHDRAW_TRIES)
+        while races.go_on():
             try:
                 look = yield from self._look()
                 if look is None:
@@ -381,6 +383,9 @@ class Arrival:
                 return None
             if isinstance(outcome, Applied):
                 return None
+            troubled = isinstance(outcome, Unknown) or look.version == met
+            met = look.version
+            yield races.pause(troubled=troubled)
         return None
 
 

@@ -22,6 +22,7 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.names import key_of, name_of
 from strongroom.coordination.recipes.lock_state import LockView, seen, view_of
+from strongroom.coordination.recipes.waiting import Races
 from strongroom.coordination.records import decode_lock, encode_lock
 
 _TIMEOUT_S: Final = 5.0
@@ -56,7 +57,8 @@ def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None
         StoreUnavailable: the store did not answer, or it is not known whether it was done.
     """
     key = key_of(kind, name)
-    for _ in range(_TRIES):
+    met, races = "", Races(context, _TRIES)
+    while races.go_on():
         sent_s = context.clock.monotonic_s()
         entry = yield from get(key, _TIMEOUT_S)
         view = view_of(context, name, key, seen(context, key, entry, sent_s))
@@ -73,4 +75,6 @@ def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None
             return view
         if not isinstance(outcome, Conflict):
             raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
+        yield races.pause(troubled=entry.version == met)
+        met = entry.version
     raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")

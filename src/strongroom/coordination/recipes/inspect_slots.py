@@ -22,6 +22,7 @@ from strongroom.coordination.recipes.slot_records import (
     encode_slots,
     slot_left_s,
 )
+from strongroom.coordination.recipes.waiting import Races
 
 _TIMEOUT_S: Final = 5.0
 _TRIES: Final = 8
@@ -133,7 +134,8 @@ def break_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView
         StoreUnavailable: the store did not answer, or it is not known whether it was done.
     """
     key = key_of(kind, name)
-    for _ in range(_TRIES):
+    met, races = "", Races(context, _TRIES)
+    while races.go_on():
         entry, since_s = yield from _look(context, key)
         if entry is None:
             return None
@@ -147,6 +149,8 @@ def break_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView
             return view
         if not isinstance(outcome, Conflict):
             raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
+        yield races.pause(troubled=entry.version == met)
+        met = entry.version
     raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")
 
 

@@ -31,11 +31,10 @@ from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.lock_keeper import LockKeeper
 from strongroom.coordination.recipes.lock_state import Look, busy_s, seen
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Pace, Races, await_change
 from strongroom.coordination.records import LockRecord, Waiter, decode_lock, encode_lock
 
 _WITHDRAW_TRIES: Final = 5
-_WITHDRAW_RACES: Final = 64
 _LOST_RACES_MAX: Final = 3
 _RACES_SPREAD: Final = 4
 _COURTESY: Final = 6
@@ -386,9 +385,8 @@ class Acquisition:
         """Leave the queue, and give back what an answer that never came may have given."""
         if not (self._unsure or self._queued):
             return
-        troubles, met = 0, ""
-        for race in range(1, _WITHDRAW_RACES):
-            sent_s = self._context.clock.boot_s()
+        met, races = "", Races(self._context, _WITHDRAW_TRIES)
+        while races.go_on():
             try:
                 entry = yield from get(self._wanted.key, self._timeout_s)
                 outcome = None if entry is None else (yield from self._withdraw_from(entry))
@@ -396,14 +394,9 @@ class Acquisition:
                 return
             if entry is None or outcome is None or isinstance(outcome, Applied):
                 return
-            # A conflict over what nobody has changed is no lost race.
-            troubles += isinstance(outcome, Unknown) or entry.version == met
+            troubled = isinstance(outcome, Unknown) or entry.version == met
             met = entry.version
-            if troubles == _WITHDRAW_TRIES:
-                return
-            # Many may leave at the same moment; whoever stays behind is waited for by the others.
-            round_trip_s = self._context.clock.boot_s() - sent_s
-            yield Sleep(self._context.clock.random() * min(race, _RACES_SPREAD) * round_trip_s)
+            yield races.pause(troubled=troubled)
 
     def _withdraw_from(self, entry: Entry) -> Steps[CasOutcome | None]:
         record = decode_lock(self._wanted.key, entry.value)

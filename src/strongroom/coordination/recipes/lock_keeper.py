@@ -19,18 +19,16 @@ from strongroom.coordination.effects import (
     Applied,
     Entry,
     LeaseTerms,
-    Sleep,
     Steps,
     cas,
     get,
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Pace, Races, await_change
 from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
 
 _GIVE_TRIES: Final = 4
-_GIVE_RACES: Final = 64
 _ALERT_S: Final = 20.0
 
 
@@ -139,10 +137,9 @@ class LockKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Write the tombstone; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        pace = Pace(self._context)
-        troubles = 0
+        races = Races(self._context, _GIVE_TRIES)
         try:
-            for _ in range(_GIVE_RACES):
+            while races.go_on():
                 try:
                     given = yield from self._give_once()
                 except StoreUnavailable:
@@ -150,10 +147,7 @@ class LockKeeper:
                 if given is not Given.RACED and given is not Given.UNSURE:
                     return given is Given.DONE
                 if given is Given.UNSURE:
-                    troubles += 1
-                    if troubles == _GIVE_TRIES:
-                        return False
-                    yield Sleep(pace.trouble_s())
+                    yield races.pause(troubled=True)
             return False
         except CoordinationError:
             return False

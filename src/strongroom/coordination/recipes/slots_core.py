@@ -36,7 +36,7 @@ from strongroom.coordination.recipes.slot_records import (
     slot_left_s,
 )
 from strongroom.coordination.recipes.slots_keeper import SlotKeeper
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Pace, Races, await_change
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
@@ -346,7 +346,9 @@ class SlotAcquisition:
         if not self._written:
             return
         wanted = self._wanted
-        for _ in range(_WITHDRAW_TRIES):
+        met: str | None = ""
+        races = Races(self._context, _WITHDRAW_TRIES)
+        while races.go_on():
             try:
                 entry = yield from get(wanted.key, self._timeout_s)
                 version = None if entry is None else entry.version
@@ -361,6 +363,9 @@ class SlotAcquisition:
                 return
             if isinstance(outcome, Applied):
                 return
+            troubled = isinstance(outcome, Unknown) or version == met
+            met = version
+            yield races.pause(troubled=troubled)
 
 
 def _who(slots: tuple[Slot, ...]) -> str:

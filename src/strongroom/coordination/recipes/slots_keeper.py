@@ -17,7 +17,6 @@ from strongroom.coordination.effects import (
     Applied,
     CasOutcome,
     Entry,
-    Sleep,
     Steps,
     Unknown,
     cas,
@@ -32,10 +31,10 @@ from strongroom.coordination.recipes.slot_records import (
     encode_slots,
     place_of,
 )
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Pace, Races, await_change
 
 _KEEP_TRIES: Final = 6
-_GIVE_TRIES: Final = 12
+_GIVE_TRIES: Final = 8
 _ALERT_S: Final = 20.0
 _GONE: Final = "its slot was dropped from the record"
 
@@ -67,16 +66,13 @@ class SlotKeeper:
 
     def keep(self, hold: Hold) -> Steps[bool]:
         """Write the slot again with the next sequence number; see `handles.Keeper.keep`."""
-        pace = Pace(self._context)
+        races = Races(self._context, _KEEP_TRIES)
         try:
-            for attempt in range(_KEEP_TRIES):
-                if attempt:
-                    yield Sleep(min(pace.trouble_s(), self._timeout_s))
-                if not hold.active:
-                    return False
+            while races.go_on() and hold.active:
                 kept = yield from self._keep_once(hold)
                 if kept is not None:
                     return kept
+                yield races.pause(troubled=False)
         except StoreUnavailable as error:
             hold.trouble = str(error) or "the store did not answer"
         return False
@@ -130,24 +126,23 @@ class SlotKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Take the slot out; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        pace = Pace(self._context)
-        unsure = False
-        for attempt in range(_GIVE_TRIES):
-            if attempt > 1:
-                yield Sleep(pace.trouble_s())
-            record, version = self._known
+        unsure, races = False, Races(self._context, _GIVE_TRIES)
+        while races.go_on():
+            version = self._known[1]
             try:
-                outcome = yield from self._write(version, record.without(self._nonce))
+                outcome = yield from self._write(version, self._known[0].without(self._nonce))
                 if isinstance(outcome, Applied):
                     return True
                 unsure = unsure or isinstance(outcome, Unknown)
                 entry = yield from get(self._key, self._timeout_s)
                 if entry is None or self._learn(hold, entry) is None:
                     return unsure
+                troubled = isinstance(outcome, Unknown) or entry.version == version
             except StoreUnavailable:
-                continue
+                troubled = True
             except CoordinationError:
                 return False
+            yield races.pause(troubled=troubled)
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:

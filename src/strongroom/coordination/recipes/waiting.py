@@ -23,6 +23,8 @@ from strongroom.coordination.errors import StoreUnavailable
 WATCH_MAX_S: Final = 10.0  # what a lost answer costs at most; 0.1 requests/s for an idle waiter
 _TROUBLE_FIRST_S: Final = 0.05
 _TROUBLE_MAX_S: Final = 2.0
+_RACES_MAX: Final = 64
+_RACES_SPREAD: Final = 4
 
 
 class Pace:
@@ -54,6 +56,37 @@ class Pace:
         """Something went well: begin small again."""
         self._poll_s = self._context.promises.poll_min_s
         self._trouble_s = _TROUBLE_FIRST_S
+
+
+class Races:
+    """The tries of one write to a record that others write too.
+
+    A lost race says nothing of the store: somebody else got on, so that many are allowed. What is
+    counted against the write is trouble: no answer, or a conflict over what nobody has changed.
+
+    Arguments:
+        context: gives chance and the clock.
+        troubles_max: so much trouble ends it.
+    """
+
+    def __init__(self, context: Context, troubles_max: int) -> None:
+        self._clock, self._pace = context.clock, Pace(context)
+        self._left, self._troubles_left = _RACES_MAX, troubles_max
+        self._began_s = 0.0
+
+    def go_on(self) -> bool:
+        """Begin the next try; False if there have been enough of them."""
+        self._began_s = self._clock.boot_s()
+        self._left -= 1
+        return self._left >= 0 and self._troubles_left > 0
+
+    def pause(self, *, troubled: bool) -> Sleep:
+        """End a try in vain: jitter of a few round trips, since many may write at one moment."""
+        if troubled:
+            self._troubles_left -= 1
+            return Sleep(self._pace.trouble_s())
+        spread = min(_RACES_MAX - self._left, _RACES_SPREAD)
+        return Sleep(self._clock.random() * spread * (self._clock.boot_s() - self._began_s))
 
 
 def await_change(
