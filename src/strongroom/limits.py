@@ -89,3 +89,5 @@ SIGNED_CHARS_COMBINED_MAX: Final = 16 * KIB
 REQUEST_HEAD_BYTES_MAX: Final = 64 * KIB
 REQUEST_HEADERS_MAX: Final = 256
 REQUEST_TARGET_BYTES_MAX: Final = 16 * KIB
+# Clients repeat short queries; longer ones, which anybody may send, are kept in no cache.
+REMEMBERED_QUERY_CHARS_MAX: Final = 1024

@@ -23,6 +23,7 @@ from strongroom.auth.accounts import (
 )
 
 K1, K2 = (base64.b64encode(text).decode() for text in (b"first key", b"second key"))
+LONG = base64.b64encode(bytes(64)).decode()
 
 
 def test_the_form_of_azurite() -> None:
@@ -56,6 +57,13 @@ def test_bad_accounts_are_refused_without_their_keys(text: str, says: str) -> No
     assert says in str(caught.value)
     assert K1 not in str(caught.value)
     assert "not base64!" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [f"orders={LONG}", LONG, f"{LONG}:orders", f"{LONG}:{K1}"])
+def test_a_key_in_the_place_of_the_name_is_not_told(text: str) -> None:
+    with pytest.raises(AccountsError) as caught:
+        parse_accounts(text)
+    assert LONG not in str(caught.value)
 
 
 def test_the_development_account() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongroom.auth import sas
 from strongroom.auth.claims import Anonymous
 from strongroom.auth.request import Service
 from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas
@@ -152,7 +153,17 @@ def test_a_parameter_given_twice(name: str) -> None:
     ],
 )
 def test_what_is_meant_as_a_sas(query: str, meant: bool) -> None:
-    assert is_sas(decode_query(query)) is meant
+    assert is_sas(query) is meant
+
+
+def test_only_short_queries_are_remembered() -> None:
+    short, long = "sig=x&a=%2B", "sig=x&" + "a=%2B&" * 1000
+    assert decode_query(short) is decode_query(short)
+    assert decode_query(long) is not decode_query(long), "anybody can send as many as he likes"
+    assert decode_query(long)[:2] == decode_query(short)
+    kept = sas._is_sas_remembered.cache_info().currsize
+    assert is_sas(long)
+    assert sas._is_sas_remembered.cache_info().currsize == kept
 
 
 @pytest.mark.parametrize("query", ["?sv=2021-12-02&sr=b&sp=r&se=2099-01-01", "?sp=r&se=2099-01-01"])

@@ -76,3 +76,49 @@ def test_a_store_that_cannot_be_had(url: str, code: Exit) -> None:
     ran = run(url, "locks", "list")
     assert ran.code == code
     assert ran.err.startswith("strongroom: ") and ran.err.count("\n") == 1
+
+
+def test_more_ids_than_there_may_be(store: str) -> None:
+    ran = run(store, "ids", "orders", "take", 2 * 10**12)
+    assert ran.code == Exit.USAGE and "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_many_ids_come_in_parts(flags: list[str], store: str) -> None:
+    ran = run(store, "ids", "orders", "take", 25_001, *flags)
+    found = json.loads(ran.out) if flags else list(map(int, ran.out.split()))
+    assert found == list(range(1, 25_002))
+
+
+@pytest.mark.parametrize("payload", ["NaN", "[-Infinity]", "[" * 60_000, "{"])
+def test_a_payload_that_is_no_json(payload: str, store: str) -> None:
+    for command in (
+        ["gate", "g", "open", "--payload", payload],
+        ["elect", "e", "--value", payload, "--", "true"],
+        ["members", "m", "join", "--data", payload, "--", "true"],
+    ):
+        ran = run(store, *command)
+        assert ran.code == Exit.USAGE and "JSON" in ran.err and "Traceback" not in ran.err
+
+
+def test_half_a_pair_of_surrogates_is_printed_as_it_was_given(store: str) -> None:
+    assert run(store, "gate", "g", "open", "--payload", r'"\ud800\u00fc"').code == Exit.DONE
+    for command in (["show", "--json"], ["wait"]):
+        ran = run(store, "gate", "g", *command)
+        assert ran.code == Exit.DONE and r"\ud800" in ran.out
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file://user:s3cret@host/x",
+        "s3://AK:s3cret@bucket",
+        "etcd://u:12?s3cret@127.0.0.1:1",
+        "redis://u:12?s3cret@127.0.0.1:1/0",
+        "postgres://u:s3cret@127.0.0.1:abc/d",
+        "azure://a:s3cret@127.0.0.1:xx/locks",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_not_quoted(url: str) -> None:
+    ran = strongroom("lock", "a", "--try", "--store", url, "--", "true")
+    assert ran.code == Exit.SETTINGS and "s3cret" not in ran.out + ran.err

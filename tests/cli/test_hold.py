@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -152,3 +154,34 @@ def test_signals_are_passed_on(store: str) -> None:
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 9
     assert strongroom("lock", "a", "--store", store, "--try", "--", "true").code == 0
+
+
+@pytest.mark.parametrize("grace", ["nan", "-5", "20", "7.5"])
+def test_a_grace_that_leaves_no_time(grace: str, store: str) -> None:
+    ran = strongroom("lock", "a", "--store", store, "--ttl", 15, "--grace", grace, "--", "true")
+    assert ran.code == Exit.USAGE and "--grace" in ran.err
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "{lock} a -- true; read line; echo got $line",
+        "{lock} a -- {lock} b -- sh -c 'read line; echo got $line'",
+        "{lock} a -- sh -c 'read line; echo got $line'",
+        "{lock} a -- sleep 0.1 & read line; echo got $line; wait",
+    ],
+    ids=["afterwards", "nested", "the command", "beside it"],
+)
+def test_whoever_is_in_front_reads_from_the_terminal(script: str, store: str) -> None:
+    lock = f"{sys.executable} -m strongroom lock --store '{store}'"
+    pid, terminal = os.forkpty()
+    if pid == 0:
+        os.execvp("sh", ["sh", "-c", script.format(lock=lock)])
+    seen = b""
+    os.write(terminal, b"hello\n")  # lies there until somebody reads
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while select.select([terminal], [], [], TIMEOUT_S)[0] and (read := os.read(terminal, 4096)):
+            seen += read
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"got hello" in seen

@@ -118,3 +118,17 @@ def test_what_never_was(kind: str, store: str) -> None:
     assert f"there is no {kind}" in run(store, "list", "--kind", kind).out
     assert json.loads(run(store, "list", "--kind", kind, "--json").out) == []
     assert run(store, "show", "x", "--kind", "lok").code == Exit.USAGE
+
+
+def test_a_record_that_cannot_be_read_hides_no_other(store: str, tmp_path: Path) -> None:
+    with connect(store) as client:
+        for name in ("a", "c"):
+            client.lock(name).acquire().release()
+        client.store.cas("lock/b", None, b"[" * 60_000, 1.0)
+        client.store.cas("lock/%zz", None, b"somebody else's", 1.0)
+    listed = strongroom("locks", "list", "--store", store)
+    assert [line.partition(":")[0] for line in listed.out.splitlines()] == ["a", "c"]
+    assert listed.code == Exit.REFUSED and "lock/b" in listed.err and "Traceback" not in listed.err
+    shown = strongroom("locks", "list", "--json", "--store", store)
+    assert [view["name"] for view in json.loads(shown.out)] == ["a", "c"]
+    assert strongroom("lock", "b", "--try", "--store", store, "--", "true").code == Exit.REFUSED

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -262,6 +264,37 @@ def test_a_forked_child_has_a_range_of_its_own() -> None:
     os.waitpid(child, 0)
     assert os.read(read, 100) == b"11"
     assert source.next_id() == 2
+
+
+class Slow(MemoryStore):
+    """Tells when it is asked to write, and does so when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may = threading.Event(), threading.Event()
+
+    def cas(self, *arguments: Any, **named: Any) -> CasOutcome:
+        self.asked.set()
+        assert self.may.wait(60)
+        return super().cas(*arguments, **named)
+
+
+def test_a_child_forked_while_a_thread_reserves_waits_for_nobody() -> None:
+    store = Slow()
+    source = ids(store)
+    thread = threading.Thread(target=source.next_id)
+    thread.start()
+    assert store.asked.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that waits for a thread that it has not
+        store.may.set()
+        source.next_id()
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    store.may.set()
+    thread.join()
+    assert code == 0
 
 
 @pytest.mark.parametrize("bad", [{"batch": 0}, {"max_retries": -1}, {"first": -1}])

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from strongroom.coordination import StoreRefused, Unsupported, open_store
+from strongroom.coordination import (
+    Client,
+    CorruptRecord,
+    StoreRefused,
+    Unsupported,
+    connect,
+    open_store,
+)
 from strongroom.coordination.store import Store
 from strongroom.coordination.stores.file import FileStore
 from tests.coordination.conformance import CASES
@@ -32,6 +41,43 @@ def test_two_processes_share_a_folder(tmp_path: Path) -> None:
     one.cas("lock/a", None, b"x", 1.0)
     entry = other.get("lock/a", 1.0)
     assert entry is not None and entry.value == b"x"
+
+
+def test_a_folder_that_is_gone_is_not_a_free_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "locks"
+    store = FileStore(folder)
+    holder, other = Client(store), Client(FileStore(folder))
+    held = holder.lock("a", ttl=0.5).acquire()
+    shutil.rmtree(folder)
+    with pytest.raises(StoreRefused, match="locks"):
+        other.lock("a", wait=0).acquire()
+    assert held.lost.wait(20)
+    for trouble in (lambda: store.cas("lock/a", None, b"", 1.0), lambda: store.get("lock/a", 1.0)):
+        with pytest.raises(StoreRefused, match="locks"):
+            trouble()
+
+
+@pytest.mark.parametrize("broken", [".lock", ".versions", "lock"])
+def test_a_folder_that_cannot_be_written_to_refuses(broken: str, tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    path = tmp_path / broken
+    path.touch() if broken == "lock" else path.mkdir()
+    with pytest.raises(StoreRefused, match=re.escape(broken.lstrip("."))):
+        store.cas("lock/a", None, b"", 1.0)
+
+
+def test_a_head_that_is_too_deep_is_corrupt(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    (tmp_path / "lock").mkdir()
+    (tmp_path / "lock" / "a.entry").write_bytes(b"[" * 60_000 + b"\n")
+    with pytest.raises(CorruptRecord):
+        store.get("lock/a", 1.0)
+
+
+def test_a_url_that_names_no_folder_is_not_quoted() -> None:
+    with pytest.raises(Unsupported, match="file:///path") as raised:
+        connect("file://user:s3cret@host/x")
+    assert "s3cret" not in str(raised.value)
 
 
 def test_memory_is_shared_by_name() -> None:

@@ -17,6 +17,7 @@ from strongroom.coordination import (
     Client,
     CoordTimeout,
     LockLost,
+    StoreRefused,
     StoreUnavailable,
     Unsupported,
     connect,
@@ -302,6 +303,28 @@ def test_several_names_or_none(client: Client) -> None:
         client.locks()
 
 
+def test_several_names_of_one_object_in_two_threads(client: Client) -> None:
+    both = client.locks("a", "b")
+    with both as first, ThreadPoolExecutor(1) as pool:
+        for name in ("a", "b"):
+            client.break_lock(name)
+        assert all(held.lost.wait(20) for held in first.holds.values())
+        entered, left = threading.Event(), threading.Event()
+
+        def hold() -> float:
+            with both as second:
+                entered.set()
+                assert left.wait(30)
+                return second.remaining()
+
+        other = pool.submit(hold)
+        assert entered.wait(30)
+        both.__exit__(None, None, None)
+        left.set()
+        assert other.result(30) > 0
+        both.__enter__()  # for the end of this block
+
+
 def test_the_decorator_names_the_arguments_and_skips(client: Client) -> None:
     other, seen = client.sibling(), []
 
@@ -385,6 +408,53 @@ def test_abort_ends_the_process_that_outlives_its_lock() -> None:
     )
     assert done.returncode == 76
     assert "the books" in done.stderr and "aborting" in done.stderr
+
+
+ABORTING = """
+    import os, time
+    from strongroom.coordination.recipes.holding import abort_process
+    {before}
+    abort_process("the books", "taken by \\ud800")
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "os.close(2)",
+        "read, write = os.pipe(); os.dup2(write, 2); os.close(read)",
+        "read, write = os.pipe(); os.dup2(write, 2); os.set_blocking(2, False);"
+        " [os.write(2, b'x' * 4096) for _ in range(16)]; os.set_blocking(2, True)",
+    ],
+    ids=["closed", "broken", "full"],
+)
+def test_abort_needs_nobody_who_reads_its_last_words(before: str) -> None:
+    program = textwrap.dedent(ABORTING).format(before=before)
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == 76
+
+
+def test_a_closed_client_takes_nothing(store: FlakyStore) -> None:
+    client = Client(store)
+    lock, members = client.lock("a"), client.members("g", ttl=0.3)
+    client.close()
+    with pytest.raises(StoreRefused, match="closed"):
+        lock.acquire()
+    assert Client(store).lock("a").try_acquire()
+    assert members.join().lost.is_set()
+
+
+def test_who_waits_when_its_client_is_closed_gets_nothing(store: FlakyStore) -> None:
+    holder, waiter = Client(store), Client(store)
+    held = holder.lock("a").acquire()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(waiter.lock("a", wait=30).acquire)
+        time.sleep(0.1)
+        waiter.close()
+        held.release()
+        with pytest.raises(StoreRefused, match="closed"):
+            waiting.result(30)
+    assert holder.lock("a").try_acquire()
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 0.05, 1e9, float("nan")])

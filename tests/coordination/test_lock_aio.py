@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
+import textwrap
 import time
 
 import pytest
 
-from strongroom.coordination import AlreadyHeld, Client, CoordTimeout, LockLost
+from strongroom.coordination import (
+    AioHeld,
+    AlreadyHeld,
+    Client,
+    CoordTimeout,
+    LockLost,
+    Unsupported,
+)
 from strongroom.coordination.records import decode_lock
 from strongroom.coordination.stores.memory import MemoryStore
 from tests.coordination.test_lock import FlakyStore
@@ -234,3 +244,77 @@ def test_counter_under_contention() -> None:
         return total
 
     assert asyncio.run(play()) == 80
+
+
+def test_a_thread_that_finds_out_ends_the_body() -> None:
+    async def play() -> None:
+        client = Client(MemoryStore()).aio
+        async with client.lock("a", ttl=0.5) as held:
+            await asyncio.sleep(0)
+            for task in client.driver._tasks:
+                task.cancel()  # nobody but the thread will look
+            await asyncio.to_thread(wait_until_over, held)
+            await asyncio.sleep(60)
+
+    begun_s = time.monotonic()
+    with pytest.raises(LockLost, match="renewed"):
+        asyncio.run(play())
+    assert time.monotonic() - begun_s < 30
+
+
+def wait_until_over(held: AioHeld) -> None:
+    while held.remaining() > 0:
+        time.sleep(0.01)
+    with pytest.raises(LockLost):
+        held.check()
+
+
+def test_a_second_loop_looks_after_what_it_holds() -> None:
+    client = Client(MemoryStore())
+    before: list[AioHeld] = []
+
+    async def leave() -> None:
+        before.append(await client.aio.lock("left", ttl=60).acquire())
+
+    async def hold() -> None:
+        async with client.aio.lock("a", ttl=0.3) as held:
+            await asyncio.sleep(0.8)
+            held.check()
+
+    asyncio.run(leave())
+    asyncio.run(hold())
+    assert before[0].lost.is_set() and "loop" in before[0].reason
+
+
+def test_two_loops_at_once_are_two_clients() -> None:
+    client = Client(MemoryStore())
+
+    async def take() -> None:
+        await (await client.aio.lock("b").acquire()).release()
+
+    async def play() -> None:
+        async with client.aio.lock("a"):
+            with pytest.raises(Unsupported, match="sibling"):
+                await asyncio.to_thread(asyncio.run, take())
+
+    asyncio.run(play())
+
+
+def test_abort_does_not_wait_for_a_loop_that_hangs() -> None:
+    program = """
+        import asyncio, time
+        from strongroom.coordination import Client
+        from strongroom.coordination.stores.memory import MemoryStore
+        async def play():
+            async with Client(MemoryStore()).aio.lock("the books", ttl=0.4, on_lost="abort"):
+                time.sleep(60)
+        asyncio.run(play())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 76 and "the books" in done.stderr

@@ -195,3 +195,17 @@ def test_tasks() -> None:
         await client.close()
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("data", ["x" * 70_000, {1, 2}, float("nan")])
+def test_data_that_cannot_be_told_costs_no_membership(data: object) -> None:
+    client = Client(MemoryStore())
+    members = client.members("g", ttl=0.5)
+    mine = members.join("before")
+    with pytest.raises((Unsupported, TypeError, ValueError)):
+        mine.update(data)
+    with pytest.raises((Unsupported, TypeError, ValueError)):
+        members.join(data)
+    assert not mine.lost.wait(1.0)
+    assert [member.data for member in members.list()] == ["before"]
+    mine.leave()

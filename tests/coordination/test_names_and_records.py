@@ -102,6 +102,10 @@ def test_a_record_comes_back_and_people_can_read_it() -> None:
         encode_lock(RECORD).replace(b'"seq":3', b'"seq":null'),
         encode_lock(RECORD).replace(b'"9f86-1"', b"5"),
         encode_lock(RECORD).replace(b'[["a-1","other:2"]]', b"[[1]]"),
+        encode_lock(RECORD).replace(b'"ttl":15', b'"ttl":1' + b"0" * 400),
+        encode_lock(RECORD).replace(b'"fence":7', b'"fence":1' + b"0" * 5000),
+        encode_lock(RECORD).replace(b'"seq":3', b'"seq":3,"value":-Infinity'),
+        b"[" * 60_000,
     ],
 )
 def test_anything_else_is_quoted_and_refused(raw: bytes) -> None:
@@ -112,6 +116,6 @@ def test_anything_else_is_quoted_and_refused(raw: bytes) -> None:
 def test_other_documents_know_their_kind() -> None:
     raw = encode_document({"kind": "barrier", "n": 1})
     assert decode_document("barrier/x", raw, "barrier")["n"] == 1
-    for bad in (raw.replace(b"barrier", b"gate"), b"[]", b"x"):
+    for bad in (raw.replace(b"barrier", b"gate"), b"[]", b"x", b"[" * 60_000, b"\xff"):
         with pytest.raises(CorruptRecord):
             decode_document("barrier/x", bad, "barrier")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import apsw
+import pytest
+
 from strongroom.engines.base import Step, Store
 from strongroom.engines.check import check
 from strongroom.engines.directory import FileLock, Layout
 from strongroom.engines.embedded import EmbeddedStore
+from strongroom.engines.records_sqlite import Reader
 from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
@@ -182,6 +187,41 @@ def test_the_last_reader_of_a_dead_segment_has_it_removed_after_a_backup(tmp_pat
             assert set((tmp_path / "data" / "segments").iterdir()) >= names
             held.release()
             await _until_small(tmp_path, SEGMENT_BYTES)
+
+    asyncio.run(prove())
+
+
+def _once(error: Exception, then: Callable[..., object]) -> Callable[..., object]:
+    """A function that fails the first time that it is called."""
+    errors = [error]
+
+    def call(*arguments: object, **named: object) -> object:
+        if errors:
+            raise errors.pop()
+        return then(*arguments, **named)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "error"),
+    [
+        (Reader, "contents_of", apsw.IOError("the disk did not answer")),
+        (FileLock, "acquire", OSError(errno.EMFILE, "too many open files")),
+    ],
+)
+def test_compaction_that_failed_once_goes_on(
+    owner: type, name: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path), compact=True) as store:
+            ids = await _store_bodies(store, range(20))
+            monkeypatch.setattr(owner, name, _once(error, getattr(owner, name)))
+            await _drop(store, ids, [number for number in range(10) if number % 5])
+            await asyncio.sleep(0.05)
+            await _drop(store, ids, [number for number in range(10, 20) if number % 5])
+            await _until_small(tmp_path, 2 * len(ids) * _BODY_BYTES + SEGMENT_BYTES)
+            await _all_there(store, ids)
 
     asyncio.run(prove())
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from strongroom.clock import ManualClock
+from strongroom.engines.backup import backup, restore
 from strongroom.engines.base import EngineError
 from strongroom.engines.directory import (
     Damaged,
@@ -42,6 +44,33 @@ def test_a_new_directory_is_stamped_with_its_parents(tmp_path: Path) -> None:
     assert {one.name for one in path.iterdir()} >= {"records.sqlite", "segments", "ballast"}
     assert (path / "ballast").stat().st_size == 64 * 1024
     asyncio.run(_touch(path))
+
+
+def test_only_its_owner_can_read_what_is_in_a_directory_that_others_may_enter(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "data"
+    path.mkdir(mode=0o755)
+
+    async def prove() -> None:
+        store = await open_store(path, ManualClock(), options=_OPTIONS)
+        await put(store, (face(), b"here"))
+        assert _readable_by_others(path) == []
+        await store.close()
+
+    before = os.umask(0o022)
+    try:
+        asyncio.run(prove())
+        for made, make in (("backup", backup), ("restored", restore)):
+            (tmp_path / made).mkdir(mode=0o755)
+            make(tmp_path / ("data" if make is backup else "backup"), tmp_path / made)
+            assert _readable_by_others(tmp_path / made) == []
+    finally:
+        os.umask(before)
+
+
+def _readable_by_others(path: Path) -> list[str]:
+    return [one.name for one in path.rglob("*") if one.stat().st_mode & 0o077]
 
 
 def test_two_servers_never_open_one_directory(tmp_path: Path) -> None:

@@ -8,18 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+import apsw
 import pytest
 
+from strongroom.engines import checkpoints, segments
 from strongroom.engines.base import (
     Commit,
     CommitUnknown,
     EngineError,
     Record,
+    Step,
     Store,
     Unavailable,
 )
 from strongroom.testing.contract_subject import (
     Refused,
+    commit,
     face,
     increment,
     pieces,
@@ -29,7 +33,7 @@ from strongroom.testing.contract_subject import (
     value,
     writes,
 )
-from strongroom.testing.disk import Disk
+from strongroom.testing.disk import Disk, DiskFiles
 from tests.engines.embedded_stores import Gate, store_on
 
 
@@ -180,5 +184,44 @@ def test_a_failed_sync_of_a_segment_stops_the_store(tmp_path: Path) -> None:
             assert len(told) == 1
             with pytest.raises(Unavailable):
                 await put(store, (face(), b""))
+
+    asyncio.run(prove())
+
+
+def test_a_checkpoint_that_cannot_open_its_files_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def no_descriptor(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
+        tried.append(path)
+        raise apsw.CantOpenError("unable to open database file")
+
+    async def prove() -> None:
+        monkeypatch.setattr(checkpoints, "PASSIVE_PAGES", 1)
+        monkeypatch.setattr(checkpoints, "connect", no_descriptor)
+        async with store_on(Disk(tmp_path)) as store:
+            while len(tried) < 2:
+                await put(store, (face(), b"%d" % len(tried)))
+            assert await value(store, face()) is not None
+
+    asyncio.run(prove())
+
+
+def test_a_commit_is_answered_though_the_disk_does_not_say_how_full_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(files: DiskFiles, path: str) -> int:
+        raise OSError(errno.EIO, "statvfs failed")
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            ids = [(await store.write(pieces(bytes(1000)), 1000)).id for _ in range(3)]
+            await commit(store, Step(place(), adopt=tuple(ids)))
+            monkeypatch.setattr(segments, "_SEAL_EARLY_BYTES", 1)
+            monkeypatch.setattr(DiskFiles, "free_bytes", fails)
+            await asyncio.wait_for(commit(store, Step(place(), drop=tuple(ids))), 10)
+            await asyncio.wait_for(put(store, (face(), b"goes on")), 10)
+            monkeypatch.undo()
 
     asyncio.run(prove())

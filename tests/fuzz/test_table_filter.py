@@ -22,7 +22,7 @@ from strongroom.semantics.table_filter import (
     Not,
     Operator,
 )
-from strongroom.semantics.table_predicate import Candidate, Predicate
+from strongroom.semantics.table_predicate import Candidates, Predicate
 from strongroom.values import iso7
 from tests.fuzz.effort import examples
 from tests.refusals import OK, outcome
@@ -34,7 +34,7 @@ WORDS = (
     *("true", "null", "X'0A'", "binary'z'", "guid''", "datetime'2020-02-30'", "startswith(", ","),
     *("P eq 1", "RowKey gt 'b'", "PartitionKey eq 'a'", "add", "\0", "é", "\ud800", "\U0001f600"),
 )
-STORED = Candidate(b"a", b"b", 0, b'"P":1')
+STORED = Candidates.of([(b"a", b"b", 0, b'"P":1')])
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
 
 
@@ -91,7 +91,9 @@ def test_what_is_written_is_what_matches(
     text = written(expression, mirrored)
     assume(len(text) <= 16 * 1024)
     expected = [holds(expression, entity) for entity in found]
-    matches = Predicate(table_filter.parse(text)).select([entity.stored() for entity in found])
+    matches = Predicate(table_filter.parse(text)).select(
+        Candidates.of([entity.stored() for entity in found])
+    )
     assert matches == expected
 
 
@@ -103,7 +105,7 @@ def test_any_text_is_refused_or_can_be_asked(text: str) -> None:
     if seen != OK:
         return
     found = table_filter.parse(text)
-    (matches,) = Predicate(found).select([STORED])
+    (matches,) = Predicate(found).select(STORED)
     reach = table_intervals.cut(table_intervals.intervals(found), (b"a", b"b"), (b"a", b"b\x01"))
     assert reach or not matches
 

@@ -24,7 +24,6 @@ from strongroom.semantics.table_filter import (
     Not,
     Operator,
 )
-from strongroom.semantics.table_predicate import Candidate
 
 FAMILIES = {
     EdmType.STRING: Family.STRING,
@@ -48,10 +47,15 @@ class Entity:
     timestamp: int
     properties: tuple[tuple[str, Typed], ...] = ()
 
-    def stored(self) -> Candidate:
-        fragment = b",".join(edm.pair(name, typed) for name, typed in self.properties)
+    def stored(self) -> tuple[bytes, bytes, int, bytes]:
+        """As `Candidates.of` takes it."""
         partition, row = self.partition_key.encode(), self.row_key.encode()
-        return Candidate(partition, row, self.timestamp, fragment)
+        return partition, row, self.timestamp, self.fragment
+
+    @property
+    def fragment(self) -> bytes:
+        """The properties as they are stored."""
+        return b",".join(edm.pair(name, typed) for name, typed in self.properties)
 
     def value(self, name: str) -> tuple[Family, Comparable] | None:
         """The value of a property, in the form in which it compares."""

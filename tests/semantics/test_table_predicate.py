@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strongroom.semantics import table_filter
 from strongroom.semantics.edm import EdmType, Typed, parse_moment
 from strongroom.semantics.table_filter import Expression
-from strongroom.semantics.table_predicate import Predicate
+from strongroom.semantics.table_predicate import Candidates, Predicate
 from tests.semantics.table_entities import Entity, entities, expressions, holds
 
 MOMENT = "2021-05-06T07:08:09.1234567Z"
@@ -136,21 +136,21 @@ MATCHES = [
 def test_an_entity_matches(text: str, expected: bool) -> None:
     expression = table_filter.parse(text)
     assert holds(expression, ENTITY) is expected
-    assert Predicate(expression).select([ENTITY.stored()]) == [expected]
+    assert Predicate(expression).select(Candidates.of([ENTITY.stored()])) == [expected]
 
 
 def test_nothing_matches_among_no_entities() -> None:
-    assert Predicate(table_filter.parse("A eq 1")).select([]) == []
+    assert Predicate(table_filter.parse("A eq 1")).select(Candidates.of([])) == []
 
 
 def test_an_entity_without_properties_has_no_property() -> None:
     bare = Entity("p", "r", 0).stored()
     predicate = Predicate(table_filter.parse("not (A eq 1)"))
-    assert predicate.select([bare, bare]) == [True, True]
+    assert predicate.select(Candidates.of([bare, bare])) == [True, True]
 
 
 @given(expressions, st.lists(entities, max_size=4))
 def test_the_compiled_filter_is_the_naive_one(expression: Expression, found: list[Entity]) -> None:
     stored = [entity.stored() for entity in found]
     expected = [holds(expression, entity) for entity in found]
-    assert Predicate(expression).select(stored) == expected
+    assert Predicate(expression).select(Candidates.of(stored)) == expected

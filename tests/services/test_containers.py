@@ -154,6 +154,7 @@ def test_delete_leaves_a_job_and_the_name_is_free_at_once() -> None:
         (face,) = (await on.store.scan(keys.JOBS, START, None, 10)).faces
         job = records.JOB.decode(face.value)
         assert (job.kind, job.generation) == (JobKind.SWEEP_CONTAINER, old.etag)
+        assert on.work.is_set()
         new = await given.create(on)
         assert new.etag > old.etag
         assert await given.head_of(on, new.etag, "kept.txt") is None

@@ -185,6 +185,35 @@ def test_the_order_of_a_copy_elsewhere_keeps_the_signature_and_the_blob_does_not
     run(test)
 
 
+@pytest.mark.parametrize("broken", [1, 2])
+def test_a_source_elsewhere_that_did_not_wait_for_the_copy_is_asked_once_more(broken: int) -> None:
+    """B-CPY-13."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        answers = [b"da"] * broken + [b"data"]
+        released: list[None] = []
+
+        class Remote:
+            async def open(self, url: str, conditions: object) -> object:
+                source = do.open_source(answers.pop(0))
+                source.size_bytes = len(b"data")
+                source.release = lambda: released.append(None)
+                return source
+
+        on.copies.remote = Remote()  # type: ignore[assignment]
+        url = "https://other.example/c/b"
+        await do.run(on, copy.COPY_BLOB, "copy", copying.CopyBlob(url))
+        await swept(on, sweeper)
+        view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
+        assert view.blob.copy.status.value == ("success" if broken == 1 else "failed")
+        assert view.blob.size_bytes == (4 if broken == 1 else 0)
+        assert len(answers) == broken - 1
+        assert len(released) >= 2
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     "url",
     [

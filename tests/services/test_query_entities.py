@@ -55,7 +55,7 @@ async def put(on: Services, found: Sequence[Entity]) -> None:
     assert place is not None
     for entity in found:
         ref = keys.entity(place.generation, entity.partition_key, entity.row_key)
-        values = entity_records.encode(Stored(entity.timestamp, entity.stored().fragment))
+        values = entity_records.encode(Stored(entity.timestamp, entity.fragment))
         writes = [Write(ref.key, values[0])]
         for index, value in enumerate(values[1:]):
             writes.append(Write(keys.entity_chunk(ref.key.name, index), value))
@@ -133,7 +133,7 @@ def test_all_pages_together_are_what_matches(
         for row, one in zip((r for page in pages for r in page.rows), matches, strict=True):
             assert (row.stored.timestamp, row.stored.fragment) == (
                 one.timestamp,
-                one.stored().fragment,
+                one.fragment,
             )
 
     run(test)
@@ -272,7 +272,7 @@ def test_a_transaction_is_seen_as_a_whole(text: str) -> None:
             value = Typed(EdmType.INT32, number)
             writes = []
             for name in ("00007", "00009"):
-                fragment = Entity("p", name, 0, (("A", value),)).stored().fragment
+                fragment = Entity("p", name, 0, (("A", value),)).fragment
                 (head,) = entity_records.encode(Stored(number, fragment))
                 key = keys.entity(place.generation, "p", name).key
                 writes.append(Write(key, head))

@@ -11,7 +11,17 @@ import pytest
 
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Commit, Full, Item, Partition, Step, Write, Written
+from strongroom.engines.base import (
+    Commit,
+    Full,
+    Item,
+    Page,
+    Partition,
+    Step,
+    Unavailable,
+    Write,
+    Written,
+)
 from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.snapshots import DeleteSnapshots
@@ -421,6 +431,35 @@ def test_the_running_sweeper_is_woken_by_a_commit_that_leaves_work() -> None:
             clock.advance(0.001)
             await asyncio.sleep(0.005)
         assert do.left(on)[1] == []
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(test)
+
+
+def test_the_running_sweeper_outlasts_an_engine_that_cannot_read_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        scan, failures = on.store.scan, [Unavailable("the records cannot be read")]
+
+        async def fails_once(*arguments: Any) -> Page:
+            if failures:
+                raise failures.pop()
+            return await scan(*arguments)
+
+        monkeypatch.setattr(on.store, "scan", fails_once)
+        await do.put(on, "b", b"x" * BIG)
+        await drop_container(on)
+        on.store.advance(1)
+        task = asyncio.create_task(sweeper.run())
+        for _ in range(1000):
+            on.work.set()
+            await asyncio.sleep(0.005)
+            if do.left(on) == ([], []):
+                break
+        assert do.left(on) == ([], [])
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

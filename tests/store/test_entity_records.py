@@ -42,3 +42,16 @@ def test_an_entity_is_read_back_whole(size_bytes: int, chunks: int) -> None:
 def test_what_is_no_head_is_damage(value: bytes) -> None:
     with pytest.raises(CorruptRecord):
         entity_records.head(value)
+    (whole,) = entity_records.encode(Stored(MOMENT, b'"A":1'))
+    with pytest.raises(CorruptRecord):
+        entity_records.small([whole, value, whole])
+
+
+def test_small_entities_are_read_by_column() -> None:
+    stored = [Stored(MOMENT + number, b'"A":%d' % number) for number in (0, 7, 2**40)]
+    values = [entity_records.encode(one)[0] for one in stored]
+    timestamps, fragments = entity_records.small(values) or ((), [])
+    assert list(timestamps) == [one.timestamp for one in stored]
+    assert fragments == [one.fragment for one in stored]
+    large, *_ = entity_records.encode(Stored(MOMENT, bytes(HEAD_BYTES_MAX + 1)))
+    assert entity_records.small([*values, large]) is None

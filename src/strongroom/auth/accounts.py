@@ -26,6 +26,7 @@ GENERATED_KEY_BYTES: Final = 64
 KEYS_MAX: Final = 2
 
 _NAME: Final = re.compile(r"[a-z0-9]{3,24}")
+_NAME_CHARS_MAX: Final = 24
 _BLOCK_BYTES: Final = hashlib.sha256().block_size
 
 
@@ -68,7 +69,8 @@ class Account:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise AccountsError(
-                f"account name {self.name!r}: it must have 3 to 24 lower-case letters or digits"
+                f"account name {_shown(self.name)}: "
+                "it must have 3 to 24 lower-case letters or digits"
             )
         if not 1 <= len(self.keys) <= KEYS_MAX:
             raise AccountsError(f"account {self.name!r}: it must have one or two keys")
@@ -150,7 +152,12 @@ def _key(name: str, number: int, text: str) -> bytes:
     try:
         return base64.b64decode(text.strip(), validate=True)
     except ValueError:
-        raise AccountsError(f"account {name!r}: key {number} is not base64") from None
+        raise AccountsError(f"account {_shown(name)}: key {number} is not base64") from None
+
+
+def _shown(name: str) -> str:
+    """A name for a message. What is too long for one may be a key in the wrong place."""
+    return repr(name) if len(name) <= _NAME_CHARS_MAX else f"of {len(name)} characters"
 
 
 def _distinct(accounts: Iterable[Account]) -> tuple[Account, ...]:

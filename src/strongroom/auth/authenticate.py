@@ -8,7 +8,6 @@ before a shared access signature in the URL.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
 
 from strongroom.auth.accounts import Account, Accounts
 from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
@@ -18,8 +17,7 @@ from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas
 from strongroom.auth.sas_signature import kind_of, verify_signature
 from strongroom.auth.shared_key import parse_authorization, verify
 from strongroom.errors import StorageError
-
-_REMEMBERED_CHARS_MAX: Final = 1024
+from strongroom.limits import REMEMBERED_QUERY_CHARS_MAX
 
 
 def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_ticks: int) -> Claim:
@@ -43,7 +41,7 @@ def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_t
         verify(credential, parts, target.service, account, wall_ticks)
         return SharedKeyClaim(account.name)
     account = _account(target, accounts)
-    if parts.query and is_sas(decode_query(parts.query)):
+    if parts.query and is_sas(parts.query):
         return _shared_access(parts, target, account)
     return Anonymous(account.name)
 
@@ -72,7 +70,7 @@ def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
 
 def _shared_access(parts: RequestParts, target: Target, account: Account) -> SasClaim:
     query = parts.query or ""
-    if len(query) <= _REMEMBERED_CHARS_MAX and "+" not in query:
+    if len(query) <= REMEMBERED_QUERY_CHARS_MAX and "+" not in query:
         sas = _account_sas(query, target.service, account)
         if sas is not None:
             return SasClaim(account.name, SasKind.ACCOUNT, sas, target)

@@ -20,6 +20,7 @@ import msgspec
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
 from strongroom.errors import invalid_query
+from strongroom.limits import REMEMBERED_QUERY_CHARS_MAX
 from strongroom.times import parse_iso8601
 
 ACCOUNT_SAS_SINCE: Final = "2015-04-05"
@@ -114,9 +115,9 @@ class Sas(msgspec.Struct, frozen=True, kw_only=True):
 
 PARAMETERS: Final = frozenset(Sas.__struct_fields__)
 Pairs = tuple[tuple[str, str], ...]
+_REMEMBERED: Final = 1024
 
 
-@lru_cache(maxsize=1024)
 def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
     """(name, value) of every query parameter, percent-decoded as UTF-8, in order.
 
@@ -126,6 +127,11 @@ def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
     """
     if not query:
         return ()
+    is_short = len(query) <= REMEMBERED_QUERY_CHARS_MAX
+    return (_decoded_remembered if is_short else _decoded)(query, plus_is_space)
+
+
+def _decoded(query: str, plus_is_space: bool) -> Pairs:
     text = query.replace("+", " ") if plus_is_space else query
     cut = (piece.partition("=") for piece in text.split("&") if piece)
     if "%" not in text and text.isascii():
@@ -133,16 +139,26 @@ def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
     return tuple((_unquoted(name), _unquoted(value)) for name, _, value in cut)
 
 
+_decoded_remembered: Final = lru_cache(_REMEMBERED)(_decoded)
+
+
 def _unquoted(text: str) -> str:
     # Most parts hold nothing to decode, and every request that carries a token comes through here.
     return unquote(text) if "%" in text or not text.isascii() else text
 
 
-@lru_cache(maxsize=1024)
-def is_sas(pairs: Pairs) -> bool:
-    """Whether the parameters are meant as a SAS: a signature, or what only accompanies one."""
-    names = {name.lower() for name, _ in pairs}
+def is_sas(query: str) -> bool:
+    """Whether a query is meant to hold a SAS: a signature, or what only accompanies one."""
+    is_short = len(query) <= REMEMBERED_QUERY_CHARS_MAX
+    return (_is_sas_remembered if is_short else _is_sas)(query)
+
+
+def _is_sas(query: str) -> bool:
+    names = {name.lower() for name, _ in decode_query(query)}
     return "sig" in names or "sv" in names or {"sp", "se"} <= names
+
+
+_is_sas_remembered: Final = lru_cache(_REMEMBERED)(_is_sas)
 
 
 def parse_sas(pairs: Iterable[tuple[str, str]], service: Service) -> Sas:

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.exits import Exit, fail
-from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
+from strongroom.cli.exits import Exit
+from strongroom.cli.stores import (
+    DEFAULT_STORE,
+    AsJson,
+    StoreUrl,
+    client_of,
+    json_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from strongroom.coordination.hints import Hints
@@ -38,6 +45,8 @@ Examples
   strongroom gate go-live rearm
   strongroom gate go-live show
 """
+_IDS_MAX = 2**40
+_IDS_PART = 10_000
 _NAME = typer.Argument(help="Any text.")
 Name = Annotated[str, _NAME]
 _HINTS = typer.Option(
@@ -61,17 +70,22 @@ def _ids(context: typer.Context, name: Name) -> None:
 @ids_app.command("take")
 def take(
     context: typer.Context,
-    count: Annotated[int, typer.Argument(help="How many.", min=1)] = 1,
+    count: Annotated[int, typer.Argument(help="How many.", min=1, max=_IDS_MAX)] = 1,
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Print so many ids, one a line. What is reserved and not printed is a gap."""
     with client_of(store) as client:
-        found = client.ids(context.obj, batch=count).take(count)
+        ids = client.ids(context.obj, batch=count)
+        # All are reserved at once; of millions only a part lies in memory.
+        parts = (ids.take(min(_IDS_PART, count - at)) for at in range(0, count, _IDS_PART))
+        for number, part in enumerate(parts):
+            if as_json:
+                typer.echo(("[", ", ")[number > 0] + json.dumps(part)[1:-1], nl=False)
+            else:
+                typer.echo("\n".join(map(str, part)))
     if as_json:
-        print_json(found)
-    else:
-        typer.echo("\n".join(map(str, found)))
+        typer.echo("]")
 
 
 @gate_app.callback()
@@ -103,10 +117,7 @@ def open_(
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Let everybody through, those who come later too. Of no effect when it is open."""
-    try:
-        given = None if payload is None else json.loads(payload)
-    except ValueError as error:
-        fail(Exit.USAGE, f"--payload is no JSON: {error}")
+    given = json_of("--payload", payload)
     with client_of(store) as client:
         _show_gate(context.obj, client.gate(context.obj, _hints(hints)).open(given), as_json)
 

@@ -21,6 +21,7 @@ from strongroom.cli.waiting import Look, told
 
 if TYPE_CHECKING:
     from strongroom.coordination import Held
+    from strongroom.coordination.child import Margins
 
 Name = Annotated[str, typer.Argument(help="Of what is held; any text.")]
 Command = Annotated[list[str], typer.Argument(help="The command and its arguments, behind --.")]
@@ -30,7 +31,9 @@ Try = Annotated[bool, typer.Option("--try", help="Don't wait.")]
 Fair = Annotated[bool, typer.Option("--fair", help="First come, first served.")]
 Grace = Annotated[
     float | None,
-    typer.Option(help="Seconds between SIGTERM and SIGKILL (default: ttl / 10)."),
+    typer.Option(
+        help="Seconds between SIGTERM and SIGKILL, less than half of the TTL (default: ttl / 10)."
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing while waiting.")]
 Verbose = Annotated[
@@ -71,12 +74,26 @@ def run_held(
         shown: tell while waiting; None: if somebody sits at a terminal.
         variables: what the command finds in its environment; fence and deadline by default.
     """
+    margins = _margins_of(ttl, grace)
     leave_cleanly()
     with told(look, shown):
         held = acquire()
     with held:
-        code = _run(held, command, ttl, grace, (variables or _fence_and_deadline)(held))
+        code = _run(held, command, margins, (variables or _fence_and_deadline)(held))
     return code
+
+
+def _margins_of(ttl: float, grace: float | None) -> Margins:
+    """How long before the deadline the command is ended, if a renewal can come before that."""
+    from strongroom.coordination.child import Margins
+
+    if grace is not None and not 0 <= grace < ttl / 2:
+        fail(
+            Exit.USAGE,
+            f"--grace is 0 or more and less than half of --ttl, not {grace:g}: the command would"
+            " be asked to end before each renewal",
+        )
+    return Margins.of_ttl(ttl, grace)
 
 
 def leave_cleanly() -> None:
@@ -99,11 +116,9 @@ def _fence_and_deadline(held: Held) -> Mapping[str, str]:
     }
 
 
-def _run(
-    held: Held, command: list[str], ttl: float, grace: float | None, own: Mapping[str, str]
-) -> int:
+def _run(held: Held, command: list[str], margins: Margins, own: Mapping[str, str]) -> int:
     """Return the command's exit code, or 76."""
-    from strongroom.coordination.child import Child, Margins
+    from strongroom.coordination.child import Child
 
     early: list[int] = []
     child: Child | None = None
@@ -115,7 +130,7 @@ def _run(
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
     environment = {**os.environ, **own}
-    child = Child(command, held, Margins.of_ttl(ttl, grace), environment, alone=True)
+    child = Child(command, held, margins, environment, alone=True)
     for sent in early:
         child.send_signal(sent)
     code = child.wait()

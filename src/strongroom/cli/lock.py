@@ -5,12 +5,10 @@ Lives here: flags and help. Must not live here: waiting and running (hold.py).
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from strongroom.cli.exits import Exit, fail
 from strongroom.cli.hold import (
     EXIT_CODES,
     Command,
@@ -25,7 +23,7 @@ from strongroom.cli.hold import (
     run_held,
     wait_s_of,
 )
-from strongroom.cli.stores import DEFAULT_STORE, StoreUrl, client_of
+from strongroom.cli.stores import DEFAULT_STORE, StoreUrl, client_of, json_of
 from strongroom.cli.waiting import lock_seen, shown_of
 
 LOCK_HELP = f"""
@@ -101,10 +99,7 @@ def elect(
 ) -> None:
     """See ELECT_HELP."""
     wait_s = wait_s_of(wait, no_wait)
-    try:
-        proclaimed = None if value is None else json.loads(value)
-    except ValueError as error:
-        fail(Exit.USAGE, f"--value is no JSON: {error}")
+    proclaimed = json_of("--value", value)
     with client_of(store) as client:
         wanted = client.election(name, proclaimed, ttl, wait_s, fair=fair, alert=True)
         seen = lock_seen(client, name, "election")

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import json
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strongroom.cli.exits import Exit, fail
-from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
+from strongroom.cli.stores import (
+    DEFAULT_STORE,
+    AsJson,
+    StoreUrl,
+    client_of,
+    json_text,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from strongroom.coordination import BarrierView, Client, LockView, SlotsView, SlotView
@@ -56,17 +62,28 @@ locks_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich
 def list_(
     kind: KindOf = Kind.LOCK, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
 ) -> None:
-    """Print all that there ever were, and who holds them."""
+    """Print all that there ever were, and who holds them. Exit code 1: some cannot be read."""
+    from strongroom.coordination import CorruptRecord
+
+    found: list[View] = []
+    spoilt: list[str] = []
     with client_of(store) as client:
-        views = [_view(client, kind, name) for name in client.list_names(kind)]
-    found = [view for view in views if view is not None]
+        for name in client.list_names(kind):
+            try:
+                view = _view(client, kind, name)
+            except CorruptRecord as error:
+                spoilt.append(str(error))
+                continue
+            found += [] if view is None else [view]
     if as_json:
         print_json([dataclasses.asdict(view) for view in found])
-        return
-    for view in found:
-        typer.echo(_lines(view)[0])
-    if not found:
+    else:
+        for view in found:
+            typer.echo(_lines(view)[0])
+    if not (found or spoilt or as_json):
         typer.echo(f"there is no {kind} in this store yet")
+    if spoilt:
+        fail(Exit.REFUSED, "\n  ".join([f"not to be read: {len(spoilt)}", *spoilt]))
 
 
 @locks_app.command("show")
@@ -204,7 +221,7 @@ def _lock_lines(view: LockView) -> list[str]:
         f"{view.left_s:.1f} s at the latest unless renewed"
     ]
     if view.value is not None:
-        lines.append(f"  value: {json.dumps(view.value, ensure_ascii=False)}")
+        lines.append(f"  value: {json_text(view.value)}")
     lines.append(f"  ttl: {view.ttl_s:g} s, written {view.writes} times by this hold")
     if view.renewed_s is not None:
         lines.append(f"  renewed: {view.renewed_s:.1f} s ago, by the store's clock")

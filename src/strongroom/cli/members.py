@@ -6,15 +6,21 @@ Lives here: flags, and what is shown. Must not live here: the recipe (coordinati
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strongroom.cli.exits import Exit, fail
 from strongroom.cli.hold import Command, Grace, Ttl, run_held
-from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
+from strongroom.cli.stores import (
+    DEFAULT_STORE,
+    AsJson,
+    StoreUrl,
+    client_of,
+    json_of,
+    json_text,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from strongroom.coordination import Held, Member, Members
@@ -119,10 +125,7 @@ def join(
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """See _JOIN_HELP."""
-    try:
-        told = None if data is None else json.loads(data)
-    except ValueError as error:
-        fail(Exit.USAGE, f"--data is no JSON: {error}")
+    told = json_of("--data", data)
 
     def variables(held: Held) -> dict[str, str]:
         return {"STRONGROOM_GROUP": held.name, "STRONGROOM_MEMBER": held.nonce}
@@ -140,5 +143,5 @@ def _facts(member: Member) -> dict[str, Any]:
 
 
 def _line(member: Member) -> str:
-    data = "" if member.data is None else f", {json.dumps(member.data, ensure_ascii=False)}"
+    data = "" if member.data is None else f", {json_text(member.data)}"
     return f"{member.who} since {member.since}{data}"

@@ -54,6 +54,34 @@ def client_of(store: str, label: str = "") -> Iterator[Client]:
         fail(Exit.REFUSED, str(error))
 
 
+def json_of(flag: str, text: str | None) -> Any:
+    """The JSON that a flag was given; None if it was not."""
+    try:
+        return None if text is None else json.loads(text, parse_constant=_no_json)
+    except RecursionError:
+        fail(Exit.USAGE, f"{flag} is JSON of too many levels")
+    except ValueError as error:
+        fail(Exit.USAGE, f"{flag} is no JSON: {error}")
+
+
+def _no_json(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
 def print_json(document: Any) -> None:
     """One document, on standard output."""
-    typer.echo(json.dumps(document, ensure_ascii=False))
+    typer.echo(json_text(document))
+
+
+def json_text(document: Any) -> str:
+    """A document as text that can be written: half a surrogate pair stays an escape."""
+    text = json.dumps(document, ensure_ascii=False)
+    return text if text.isascii() or _is_text(text) else json.dumps(document)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -88,6 +88,21 @@ def _prctl(option: int, argument: int) -> None:
         ctypes.CDLL(None).prctl(option, argument)
 
 
+def _terminal() -> int | None:
+    """Return the file number of the terminal that this process group may read from."""
+    try:
+        number = sys.stdin.fileno()
+        # In the background it is somebody else's, and stays so.
+        return number if os.tcgetpgrp(number) == os.getpgrp() else None
+    except (AttributeError, OSError, ValueError):
+        return None  # no standard input, or no terminal
+
+
+def _in_front(terminal: int, group: int) -> None:
+    with contextlib.suppress(OSError):
+        os.tcsetpgrp(terminal, group)
+
+
 class Guard:
     """One command, and until when it may run.
 
@@ -113,6 +128,7 @@ class Guard:
         self._over = self._asked = self._ended_here = self._killed = False
         self._rest = b""
         self._group = 0
+        self._terminal: int | None = None
         self._believe_until(deadline_s)
 
     def run(self, command: list[str]) -> int:
@@ -143,6 +159,9 @@ class Guard:
             # Whatever it has left behind goes with it, before anybody is told that it has ended.
             self._send_group(signal.SIGKILL)
             end_descendants()
+            if self._terminal is not None:
+                # Or whoever comes next in the same script could not read from it.
+                _in_front(self._terminal, os.getpgrp())
         code = child.returncode
         if self._ended_here:
             return _LOST_EXIT
@@ -161,9 +180,12 @@ class Guard:
             self._enforce()
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
-        guard = os.getpid()
+        guard, terminal = os.getpid(), _terminal()
 
         def prepare() -> None:
+            if terminal is not None:
+                # By the command itself, before it begins: it may want to read at once.
+                _in_front(terminal, os.getpid())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
                 signal.signal(number, signal.SIG_DFL)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -171,11 +193,8 @@ class Guard:
                 os._exit(_LOST_EXIT)
 
         # One thread, so that code between fork and exec is safe here.
-        child = subprocess.Popen(command, process_group=0, preexec_fn=prepare)  # noqa: S603
-        if sys.stdin is not None and sys.stdin.isatty():
-            with contextlib.suppress(OSError):
-                os.tcsetpgrp(sys.stdin.fileno(), child.pid)
-        return child
+        self._terminal = terminal
+        return subprocess.Popen(command, process_group=0, preexec_fn=prepare)  # noqa: S603
 
     @staticmethod
     def _lives(child: subprocess.Popen[bytes]) -> bool:

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strongroom.coordination.arguments import number
+from strongroom.coordination.errors import Unsupported
+
 TTL_MIN_S = 0.1
 
 
@@ -25,6 +28,11 @@ class ClockRules:
     """
 
     rate_error: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Raises Unsupported: with such a bound the rules would say "free" of what is held."""
+        if not 0 <= number("rate_error", self.rate_error) < 1:
+            raise Unsupported(f"rate_error is a share, 0 or more and below 1: {self.rate_error!r}")
 
     def holder_deadline_s(
         self, sent_s: float, received_s: float, ttl_s: float, server_clock: bool

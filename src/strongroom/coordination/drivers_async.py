@@ -22,10 +22,12 @@ from strongroom.coordination.effects import (
     Steps,
     Watch,
 )
+from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.forking import watch_forks
 from strongroom.coordination.handles import Hold, log
 from strongroom.coordination.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import AsyncStore
+from strongroom.coordination.watchdog import Watchdog
 
 T = TypeVar("T")
 
@@ -48,6 +50,8 @@ class AsyncDriver:
         self._renew_parking, self._deadline_parking = _Parking(), _Parking()
         self.renewal_table = Timetable(context.clock, self._renew_parking.wake)
         self.deadline_table = Timetable(context.clock, self._deadline_parking.wake)
+        self._watchdog = Watchdog(context.clock)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._serving = False
 
@@ -88,14 +92,44 @@ class AsyncDriver:
             return await store.delete(*effect)
         raise TypeError(f"{effect!r} is no effect of a recipe")
 
-    def adopt(self, hold: Hold) -> None:
-        """Renew this hold from now on and watch its deadline."""
+    def adopt(self, hold: Hold, apart: bool = False) -> None:
+        """Renew this hold from now on and watch its deadline.
+
+        Arguments:
+            hold: what is held.
+            apart: watch it on a thread as well: the loop may be what hangs.
+        """
+        self.enter_loop()
         self._start_tasks()
         hold.on_end = _chain(self._note_end, hold.on_end)
         clock, rules = self.context.clock, self.context.rules
         wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
         self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+        if apart:
+            self._watchdog.add(hold)
+
+    def enter_loop(self) -> None:
+        """Belong to the running loop; to be called before anything is taken.
+
+        Raises:
+            Unsupported: another loop, which is still there, renews what this driver holds.
+        """
+        running = asyncio.get_running_loop()
+        if self._loop is running:
+            return
+        if self._loop is not None:
+            if not self._loop.is_closed():
+                raise Unsupported(
+                    "this client's asyncio face belongs to another event loop; one of its own has"
+                    " client.sibling().aio"
+                )
+            # Its tasks are gone with it: nobody renews what was held there, or tells of its end.
+            for hold in self.holds():
+                hold.lose("its event loop was closed")
+            self._watchdog.close()
+            self._start()
+        self._loop = running
 
     def spawn(self, steps: Steps[None], name: str) -> asyncio.Task[None]:
         """Run steps as a task of their own; the driver keeps it alive."""
@@ -107,6 +141,7 @@ class AsyncDriver:
     def _note_end(self) -> None:
         self.renewal_table.ended()
         self.deadline_table.ended()
+        self._watchdog.ended()
 
     async def _run_logged(self, steps: Steps[None]) -> None:
         try:
@@ -164,6 +199,8 @@ class AsyncDriver:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._serving = False
+        self._watchdog.close()
+        self._watchdog = Watchdog(self.context.clock)
 
 
 def _chain(first: Callable[[], None], then: Callable[[], None] | None) -> Callable[[], None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import (
@@ -29,6 +29,7 @@ from strongroom.coordination.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import Store
 
 T = TypeVar("T")
+CLOSED: Final = "the client was closed"
 
 
 class SyncDriver:
@@ -45,7 +46,7 @@ class SyncDriver:
         watch_forks(self)
 
     def _start(self) -> None:
-        self._renew_parking, self._deadline_parking = _Parking(), _Parking()
+        self._renew_parking, self._deadline_parking = Parking(), Parking()
         clock = self.context.clock
         self.renewal_table = Timetable(clock, self._renew_parking.wake)
         self.deadline_table = Timetable(clock, self._deadline_parking.wake)
@@ -87,8 +88,13 @@ class SyncDriver:
             return store.delete(*effect)
         raise TypeError(f"{effect!r} is no effect of a recipe")
 
-    def adopt(self, hold: Hold) -> None:
-        """Renew this hold from now on and watch its deadline."""
+    def adopt(self, hold: Hold, apart: bool = False) -> None:
+        """Renew this hold from now on and watch its deadline.
+
+        Arguments:
+            hold: what is held.
+            apart: watch it where nothing of the caller's is waited for: here always so.
+        """
         if not self._threads:
             self._start_threads()
         hold.on_end = _Ended(self, hold.on_end)
@@ -96,6 +102,8 @@ class SyncDriver:
         wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
         self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+        if self._closed:
+            hold.lose(CLOSED)  # nobody would renew it, or tell when it is over
 
     def spawn(self, steps: Steps[None], name: str) -> threading.Thread:
         """Run steps on a daemon thread of their own."""
@@ -130,7 +138,7 @@ class SyncDriver:
                 thread.start()
             self._threads = threads
 
-    def _serve(self, parking: _Parking, steps: Steps[None]) -> None:
+    def _serve(self, parking: Parking, steps: Steps[None]) -> None:
         outcome: Any = None
         effect = steps.send(None)
         while not self._closed:
@@ -145,6 +153,11 @@ class SyncDriver:
             else:
                 effect = steps.send(outcome)
 
+    @property
+    def closed(self) -> bool:
+        """Whether nobody looks after holds any more."""
+        return self._closed
+
     def holds(self) -> list[Hold]:
         """Return what is held."""
         return [hold for hold in self.deadline_table.holds() if hold.active]
@@ -153,7 +166,7 @@ class SyncDriver:
         """Stop the background threads; what is still held is lost at once to its holder."""
         self._closed = True
         for hold in self.holds():
-            hold.lose("the client was closed")
+            hold.lose(CLOSED)
         self._renew_parking.wake()
         self._deadline_parking.wake()
 
@@ -182,7 +195,7 @@ class _Ended:
             self.before()
 
 
-class _Parking:
+class Parking:
     """Where a background thread sleeps until a time or a call."""
 
     def __init__(self) -> None:

@@ -20,8 +20,16 @@ from typing import Any, Final
 from strongroom.coordination.errors import CorruptRecord
 
 FENCE_MAX: Final = 2**63 - 1
-_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
-_decode: Final = json.JSONDecoder().decode
+UNREADABLE: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What reading a foreign document may raise; too deep a nesting and too long a number among it."""
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+_decode: Final = json.JSONDecoder(parse_constant=_no_number).decode
 _quoted: Final = json.encoder.encode_basestring_ascii
 
 
@@ -104,7 +112,7 @@ def decode_lock(key: str, value: bytes) -> LockRecord:
             and type(document["seq"]) is int
             and 0 <= record.ttl_s < float("inf")
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (*UNREADABLE, AttributeError) as error:
         raise CorruptRecord(key, value, "a lock record") from error
     if not sound:
         raise CorruptRecord(key, value, "a lock record")
@@ -128,8 +136,8 @@ def decode_document(key: str, value: bytes, kind: str) -> dict[str, Any]:
         CorruptRecord: not JSON, no object, or of another kind.
     """
     try:
-        document = json.loads(value)
-    except ValueError as error:
+        document = _decode(value.decode())
+    except UNREADABLE as error:
         raise CorruptRecord(key, value, f"a {kind} record") from error
     if not isinstance(document, dict) or document.get("kind") != kind:
         raise CorruptRecord(key, value, f"a {kind} record")

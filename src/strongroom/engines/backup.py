@@ -45,7 +45,7 @@ def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None)
     found = home.read_format()
     if found.backup:
         raise UnknownFormat(f"{home.path} is a backup already; copy it as it is")
-    copy = _begin(target)
+    copy, files = _begin(target), OsFiles()
     lock = FileLock(home.backup_lock)
     lock.acquire(shared=True, wait=True)
     try:
@@ -54,6 +54,8 @@ def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None)
             reader.snapshot()
             # Read before the copy, in the same snapshot: both name the same segments.
             segments = reader.segment_sums()
+            # First, since SQLite would let everybody read what it creates.
+            files.close(files.create(copy.records))
             reader.copy_to(copy.records)
         finally:
             reader.release()
@@ -133,7 +135,8 @@ def _link(source: str, target: str) -> bool:
 
 
 def _copy_file(source: str, target: str, size_bytes: int) -> None:
-    with open(source, "rb") as reading, open(target, "xb") as writing:
+    descriptor = OsFiles().create(target)
+    with os.fdopen(descriptor, "wb") as writing, open(source, "rb") as reading:
         left = size_bytes
         while left:
             piece = reading.read(min(_PIECE_BYTES, left))

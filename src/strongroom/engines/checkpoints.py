@@ -1,7 +1,8 @@
 """When SQLite's log goes into its database: beside the writers, and now and then instead of them.
 
 Lives here: thresholds, and the thread that checkpoints. Must not live here: commits. A checkpoint
-that finds the disk full leaves the log as it was; one that fails otherwise stops the engine.
+that finds the disk full, or cannot open its files, leaves the log as it was; one that fails
+otherwise stops the engine.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Checkpointer:
 
     Arguments:
         committer: lends the time between two transactions for truncating the log.
-        on_broken: told when a checkpoint failed for another reason than a full disk.
+        on_broken: told when a checkpoint failed while it read or wrote, but for a full disk.
     """
 
     def __init__(
@@ -67,16 +68,17 @@ class Checkpointer:
         if pages >= self._truncate_at:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
-            committer.between_groups(self._truncate).add_done_callback(self._truncated)
+            committer.between_groups(self._truncate).add_done_callback(self._between_done)
         elif committer.is_low and pages >= LOW_PAGES:
-            # Beside writers the log never ends, so it would not begin again.
             self._running = True
-            committer.between_groups(self._restart).add_done_callback(self._truncated)
+            committer.between_groups(self._restart).add_done_callback(self._between_done)
         elif pages - self._tried_at >= PASSIVE_PAGES:
             self._running = True
             self._tried_at = pages
             job = self._thread.submit(self._passive)
-            job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._done, done))
+            job.add_done_callback(
+                lambda done: self._loop.call_soon_threadsafe(self._passed, committer, done)
+            )
 
     def close(self) -> None:
         """Wait for a running checkpoint and stop."""
@@ -94,7 +96,8 @@ class Checkpointer:
         checkpoint(self._connection, truncate=False)
 
     def _restart(self) -> None:
-        # Emptied, it would give its space to others; so it is only brought in, and written over.
+        # Beside writers the log never ends, so it would not begin again. It is not emptied: on a
+        # full disk others would take its space.
         if checkpoint(self._writer.connection, truncate=False):
             self._log_pages = 0
 
@@ -102,17 +105,25 @@ class Checkpointer:
         if self._writer.truncate_log(_TRUNCATE_TIMEOUT_MS):
             self._log_pages = 0
 
-    def _truncated(self, done: asyncio.Future[None]) -> None:
+    def _between_done(self, done: asyncio.Future[None]) -> None:
         self._running = False
         if not done.cancelled():
             self._judge(done.exception())
 
-    def _done(self, job: Future[None]) -> None:
-        self._running = False
-        self._judge(job.exception())
+    def _passed(self, committer: Committer, job: Future[None]) -> None:
+        """Bring in what came meanwhile, which is little: then the log begins again, and a sync of
+        what is written over costs two thirds of one that makes the file longer."""
+        if (error := job.exception()) is None:
+            committer.between_groups(self._restart).add_done_callback(self._between_done)
+        else:
+            self._running = False
+            self._judge(error)
 
     def _judge(self, error: BaseException | None) -> None:
         if isinstance(error, apsw.FullError):
             _log.warning("the log cannot be checkpointed: the disk is full")
+        elif isinstance(error, apsw.CantOpenError):
+            # Too many open files, perhaps: nothing was touched, so it can be tried again.
+            _log.warning("the log cannot be checkpointed now: %s", error)
         elif isinstance(error, (apsw.Error, OSError)):
             self._on_broken(error)

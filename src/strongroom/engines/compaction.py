@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
+import apsw
+
 from strongroom.engines.base import EngineError
 from strongroom.engines.checksum import crc64
 from strongroom.engines.group_commit import Committer, Group
-from strongroom.engines.records_sqlite import Location, Reader, Writer
+from strongroom.engines.records_sqlite import Location, Reader, Writer, unreadable
 from strongroom.engines.segments import Room, Segment, SegmentStore
 
 _ROWS_MAX: Final = 512
@@ -61,7 +63,7 @@ class Compactor:
                 while await self.compact_once():
                     pass
             except EngineError as error:
-                # Full, or stopped: the next drop wakes this again.
+                # Full, unreadable, or stopped: the next drop wakes this again.
                 _log.warning("compaction waits: %s", error)
             if not self._segments.reap():
                 asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
@@ -76,16 +78,22 @@ class Compactor:
             if victim is None:
                 return False
             after = 0
-            while rows := self._reader.contents_of(victim.id, after, _ROWS_MAX):
+            while rows := self._rows(victim, after, _ROWS_MAX):
                 page = _page(rows)
                 await self._move_page(victim, page)
                 after = page[-1][0]
-            if self._reader.contents_of(victim.id, 0, 1):
+            if self._rows(victim, 0, 1):
                 victim.damaged = True
                 return True
             await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
             self._segments.retire(victim)
             return True
+
+    def _rows(self, victim: Segment, after: int, limit: int) -> list[tuple[int, Location]]:
+        try:
+            return self._reader.contents_of(victim.id, after, limit)
+        except apsw.Error as error:
+            raise unreadable(error) from error
 
     def _victim(self) -> Segment | None:
         waste = [

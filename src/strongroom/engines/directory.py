@@ -287,6 +287,8 @@ class DataDirectory:
         self.files.sync_directory(self.layout.path)
         if not os.path.exists(self.layout.segments):
             self.files.make_directory(self.layout.segments)
+        # Its owner's only, whatever the directory's mode; SQLite's log becomes like it.
+        self.files.close(self.files.create(self.layout.records))
 
 
 def _make_directories(files: Files, path: str) -> None:

@@ -42,7 +42,7 @@ from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
-from strongroom.engines.records_sqlite import Reader, Slices, Writer
+from strongroom.engines.records_sqlite import Reader, Slices, Writer, unreadable
 from strongroom.engines.scans import Scans, at_once
 from strongroom.engines.segments import SEGMENT_BYTES, SegmentContent, SegmentStore
 from strongroom.engines.store_time import DurableTime
@@ -137,12 +137,13 @@ class EmbeddedStore:
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""
         self._check_serving()
+        self._committer.looks += 1
         for ref in reads:
             check_reads(ref.partition, (ref,))
         try:
             return self._reader.get_all(reads)
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
 
     async def read_range(
         self,
@@ -234,7 +235,7 @@ class EmbeddedStore:
         try:
             location = self._reader.locate(content_id)
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
         if location is None:
             raise ContentMissing(f"no partition owns content {content_id}")
         return self._segments.pin(location)
@@ -266,6 +267,9 @@ class EmbeddedStore:
         if self._compacting is not None:
             self._compacting.cancel()
             await asyncio.gather(self._compacting, return_exceptions=True)
+        self._segments.stop()
+        # Before the committer is drained: what a thread finishes may leave work for it.
+        await asyncio.to_thread(self._io_threads.shutdown)
         if self._committer.broken is None:
             self._leave_time()
             await self._committer.drain()
@@ -281,7 +285,6 @@ class EmbeddedStore:
     def _close_files(self) -> None:
         self._thread.stop()
         self._checkpointer.close()
-        self._io_threads.shutdown()
         self._segments.close()
         readers = (self._reader, self._scans)
         closing = [reader.close for reader in readers] + [self._writer.close]
@@ -299,10 +302,11 @@ class EmbeddedStore:
         self._writer.truncate_log(timeout_ms=0)
 
     async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
+        self._committer.looks += 1
         try:
             return at_once(ask(self._reader)) if inline else await self._scans.read(ask)
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
 
     def _raise_ceiling(self, needed: int) -> asyncio.Future[None]:
         if self._raising is not None and not self._raising.done():
@@ -401,10 +405,6 @@ async def _await_ceiling(clock: Clock, ceiling: int) -> None:
             "wall time is %.1f s behind the store's; time goes on from the store's and slews",
             behind / TICKS_PER_S,
         )
-
-
-def _unreadable(error: apsw.Error) -> EngineError:
-    return Unavailable(f"the records cannot be read: {error}")
 
 
 def _retrieve(future: asyncio.Future[None]) -> None:

@@ -222,12 +222,12 @@ class MemoryStore:
             if until is not None and position >= until:
                 break
             if len(faces) >= max_records or size_bytes >= max_bytes:
-                return Page(faces, position)
+                return Page.of(faces, position)
             partition = Partition(keyspace, position.partition)
             record = self._records[partition][Key(False, position.key)]
             faces.append(Face(position.partition, position.key, record.value, record.version))
             size_bytes += len(position.partition) + len(position.key) + len(record.value)
-        return Page(faces, None)
+        return Page.of(faces, None)
 
     @property
     def wakes(self) -> int:

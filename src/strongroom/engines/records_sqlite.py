@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import apsw
 
 from strongroom.engines.base import (
-    Face,
+    EngineError,
     Item,
     Key,
     Page,
@@ -24,6 +24,7 @@ from strongroom.engines.base import (
     Record,
     Ref,
     Step,
+    Unavailable,
 )
 
 PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
@@ -153,6 +154,11 @@ def connect(path: str, vfs: str | None, cache_kib: int, create: bool = False) ->
         connection.close()
         raise
     return connection
+
+
+def unreadable(error: apsw.Error) -> EngineError:
+    """What it means to a caller that a reading failed."""
+    return Unavailable(f"the records cannot be read: {error}")
 
 
 def signed(crc64: int) -> int:
@@ -291,8 +297,21 @@ Slices = Generator[None, None, T]
 it is exhausted or closed, its connection shows that snapshot to others too."""
 
 # As `_make`, but without a call of Python for each row.
-_face = cast("Callable[[Any], Face]", functools.partial(tuple.__new__, Face))
 _item = cast("Callable[[Any], Item]", functools.partial(tuple.__new__, Item))
+
+
+def _fitting(rows: Sequence[Sequence[Any]], records: int, size_bytes: int) -> tuple[int, int]:
+    """How many of the rows (partition, key, value, version), which come by column, there is room
+    for, and what they weigh; the last of them may weigh more than what is left."""
+    partitions, names, values, _ = rows
+    weight = sum(map(len, partitions)) + sum(map(len, names)) + sum(map(len, values))
+    if len(values) <= records and weight < size_bytes:
+        return len(values), weight
+    weight = count = 0
+    while count < min(len(values), records) and weight < size_bytes:
+        weight += len(partitions[count]) + len(names[count]) + len(values[count])
+        count += 1
+    return count, weight
 
 
 class Reader:
@@ -358,29 +377,26 @@ class Reader:
         """A page of face records from one snapshot."""
         bounds = tuple(first) if until is None else (*first, *until)
         cursor = self._connection.cursor()  # of its own, as in `range`
-        faces: list[Face] = []
-        size_bytes = 0
+        columns: list[list[Any]] = [[], [], [], []]
+        size_bytes, resume = 0, None
         try:
             rows = cursor.execute(_SCAN[until is not None], (keyspace, *bounds, max_records + 1))
             # In batches, since a loop over single rows costs more than they do.
-            while batch := list(map(_face, itertools.islice(rows, _SLICE_RECORDS))):
-                sizes = [
-                    len(partition) + len(key) + len(value) for partition, key, value, _ in batch
-                ]
-                whole = size_bytes + sum(sizes)
-                if len(faces) + len(batch) <= max_records and whole < max_bytes:
-                    faces += batch
-                    size_bytes = whole
-                    yield
-                    continue
-                for face, face_bytes in zip(batch, sizes, strict=True):
-                    if len(faces) == max_records or size_bytes >= max_bytes:
-                        return Page(faces, Position(face.partition, face.key))
-                    faces.append(face)
-                    size_bytes += face_bytes
+            while batch := list(itertools.islice(rows, _SLICE_RECORDS)):
+                parts = tuple(zip(*batch, strict=True))
+                room = max_records - len(columns[0]), max_bytes - size_bytes
+                count, weight = _fitting(parts, *room)
+                for column, part in zip(columns, parts, strict=True):
+                    column += part[:count]
+                if count < len(batch):
+                    resume = Position(*batch[count][:2])
+                    break
+                size_bytes += weight
+                yield
         finally:
             cursor.close(force=True)
-        return Page(faces, None)
+        partitions, names, values, versions = columns
+        return Page(partitions, names, values, versions, resume)
 
     def locate(self, content_id: int) -> Location | None:
         """Where an adopted content lies."""

@@ -112,6 +112,7 @@ class SegmentStore:
         self._readers: OrderedDict[int, Segment] = OrderedDict()
         self._backup_lock = FileLock(layout.backup_lock)
         self._reaping = False
+        self._stopped = False
 
     def load(self, rows: Sequence[SegmentRow]) -> None:
         """Take over what the last run left, with durable names; tails beyond the rows are dead."""
@@ -244,7 +245,7 @@ class SegmentStore:
         """Give a pin back; the last one of a segment that is gone takes the file with it."""
         segment.pins -= 1
         if segment.gone and not segment.pins and not self.reap():
-            # A backup keeps the files just now: somebody must come back for this one.
+            # The files are kept just now: somebody must come back for this one.
             self._on_dead_space()
 
     def retire(self, segment: Segment) -> None:
@@ -253,11 +254,12 @@ class SegmentStore:
         self.reap()
 
     def reap(self) -> bool:
-        """Unlink what is gone and not pinned; False while a backup keeps the files."""
+        """Unlink what is gone and not pinned; False when that must be tried again later, because a
+        backup keeps the files, say."""
         doomed = [one for one in self.by_id.values() if one.gone and not one.pins]
         if not doomed:
             return True
-        if self._reaping or not self._backup_lock.acquire():
+        if self._stopped or self._reaping or not self._may_unlink():
             return False
         for segment in doomed:
             self._close(segment)
@@ -266,6 +268,14 @@ class SegmentStore:
         job = self._executor.submit(self._unlink, [segment.path for segment in doomed])
         job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._reaped, done))
         return True
+
+    def _may_unlink(self) -> bool:
+        """Take the lock that a backup holds while it needs the files."""
+        try:
+            return self._backup_lock.acquire()
+        except OSError as error:  # too many open files, perhaps: the dead can wait
+            _log.warning("dead segments cannot be removed now: %s", error)
+            return False
 
     def _unlink(self, paths: Sequence[str]) -> None:
         for path in paths:
@@ -280,8 +290,12 @@ class SegmentStore:
             return
         self.reap()
 
+    def stop(self) -> None:
+        """Begin nothing more that takes a thread; what runs is finished."""
+        self._stopped = True
+
     def close(self) -> None:
-        """Close every file."""
+        """Close every file; after `stop`, and the threads' end."""
         for segment in self.by_id.values():
             self._close(segment)
 
@@ -311,6 +325,9 @@ class SegmentStore:
     def _start_sync(self, segment: Segment) -> None:
         waiting, segment.next_sync = segment.next_sync, None
         assert waiting is not None, "a sync starts for somebody"
+        if self._stopped:
+            waiting.set_exception(Unavailable("the store is closed"))
+            return
         segment.syncing = True
         segment.busy += 1
         job = self._executor.submit(self._sync, segment)
@@ -367,7 +384,11 @@ class SegmentStore:
         dead_bytes = segment.end - segment.live_bytes
         if dead_bytes < _SEAL_EARLY_BYTES:
             return False
-        return dead_bytes * 4 > self.files.free_bytes(self._layout.path)
+        try:
+            return dead_bytes * 4 > self.files.free_bytes(self._layout.path)
+        except OSError as error:  # those who wait for their commit must not pay for it
+            _log.warning("how full the disk is cannot be told: %s", error)
+            return False
 
     def _seal_early(self, segment: Segment) -> None:
         """Nothing more goes into a segment that is not full, so that it can be compacted."""

@@ -8,6 +8,7 @@ headers and bodies of "Operations on tables" and "Operations on entities"; refer
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from strongroom import limits, table_errors
@@ -28,6 +29,8 @@ from strongroom.wire.query import Query
 _OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
 _OPTIONS_OF_ONE: Final = frozenset(("$select", "$format"))
 PREFERENCES: Final = ("return-content", "return-no-content")
+# Of thousands of digits Python would make no number.
+_TOP: Final = re.compile(r"[0-9]{1,9}")
 
 
 def _format(request: Request, query: Query) -> None:
@@ -69,7 +72,7 @@ def _top(request: Request, query: Query) -> int:
     them has what is selected, which is shown as null."""
     most = limits.TABLE_RESULTS_MAX
     text = query.get("$top")
-    if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
+    if text and not (_TOP.fullmatch(text) and 1 <= int(text) <= most):
         raise entities.invalid(f"$top is a whole number from 1 to {most}.")
     names = selected(query) or ()
     nulls_bytes = sum(len(name.encode()) + len('"":null,') for name in names)

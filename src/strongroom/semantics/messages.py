@@ -79,11 +79,6 @@ def is_expired(message: Message, now: int) -> bool:
     return message.expires != NEVER and message.expires <= now
 
 
-def is_visible(message: Message, now: int) -> bool:
-    """Whether Get Messages and Peek Messages return it."""
-    return message.visible <= now and not is_expired(message, now)
-
-
 def get(message: Message, visibility_s: int, now: int) -> Message:
     """The message after a retrieval: counted, and hidden for `visibility_s`, beyond its expiry
     too."""

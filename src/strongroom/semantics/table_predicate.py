@@ -44,20 +44,34 @@ ROW_KEY: Final = "RowKey"
 TIMESTAMP: Final = "Timestamp"
 
 
-class Candidate(NamedTuple):
-    """An entity as it is stored: its keys as UTF-8, its Timestamp in ticks, its other properties as
-    the inside of a JSON object."""
+class Candidates(NamedTuple):
+    """Entities as they are stored, by column: their keys as UTF-8, their Timestamps in ticks, their
+    other properties as the inside of a JSON object."""
 
-    partition_key: bytes
-    row_key: bytes
-    timestamp: int
-    fragment: bytes
+    partition_keys: Sequence[bytes]
+    row_keys: Sequence[bytes]
+    timestamps: Sequence[int]
+    fragments: Sequence[bytes]
+
+    @classmethod
+    def of(cls, entities: Sequence[tuple[bytes, bytes, int, bytes]]) -> Candidates:
+        """Entities that are there one by one, as (partition key, row key, Timestamp, fragment)."""
+        if not entities:
+            return cls((), (), (), ())
+        partition_keys, row_keys, timestamps, fragments = zip(*entities, strict=True)
+        return cls(partition_keys, row_keys, timestamps, fragments)
+
+    def part(self, first: int, until: int) -> Candidates:
+        """Those of them from number `first` to before number `until`."""
+        here = slice(first, until)
+        names = self.partition_keys[here], self.row_keys[here]
+        return Candidates(*names, self.timestamps[here], self.fragments[here])
 
 
 class _Page(NamedTuple):
     """Entities, and the properties of each that the filter names."""
 
-    candidates: Sequence[Candidate]
+    candidates: Candidates
     named: Sequence[Any]
 
 
@@ -91,11 +105,11 @@ class Predicate:
         self._names = tuple(sorted(set(names) - _SYSTEM))
         self._test = _compiled(expression, {name: at for at, name in enumerate(self._names)})
 
-    def select(self, candidates: Sequence[Candidate]) -> list[bool]:
+    def select(self, candidates: Candidates) -> list[bool]:
         """Which of the entities match, in their order."""
-        if not self._names or not candidates:
+        if not self._names or not candidates.fragments:
             return self._test(_Page(candidates, ()))
-        document = b"},{".join([candidate.fragment for candidate in candidates])
+        document = b"},{".join(candidates.fragments)
         decoded = _decoder(self._names).decode(b"[{" + document + b"}]")
         return self._test(_Page(candidates, decoded))
 
@@ -138,13 +152,13 @@ def _joined(expression: Both | Either, parts: list[Test]) -> Test:
 
 
 def _never(page: _Page) -> list[bool]:
-    return [False] * len(page.candidates)
+    return [False] * len(page.candidates.fragments)
 
 
-_COLUMNS: Final = {
-    PARTITION_KEY: operator.itemgetter(0),
-    ROW_KEY: operator.itemgetter(1),
-    TIMESTAMP: operator.itemgetter(2),
+_COLUMNS: Final[dict[str, Callable[[Candidates], Sequence[Any]]]] = {
+    PARTITION_KEY: operator.attrgetter("partition_keys"),
+    ROW_KEY: operator.attrgetter("row_keys"),
+    TIMESTAMP: operator.attrgetter("timestamps"),
 }
 
 
@@ -158,7 +172,7 @@ def _system_test(comparison: Comparison) -> Test:
     if family is Family.STRING:
         value = value.encode("utf-8", "surrogatepass")
     column = _COLUMNS[comparison.name]
-    return lambda page: list(map(compare, map(column, page.candidates), repeat(value)))
+    return lambda page: list(map(compare, column(page.candidates), repeat(value)))
 
 
 def _property_test(comparison: Comparison, at: int) -> Test:

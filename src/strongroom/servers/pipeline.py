@@ -13,7 +13,7 @@ import asyncio
 import logging
 from typing import Any, Final
 
-from strongroom import errors
+from strongroom import errors, limits
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations import codec
@@ -38,7 +38,6 @@ from strongroom.wire.http import Request, Response
 from strongroom.wire.query import Query
 
 ERROR_CODE_SINCE: Final = "2017-07-29"
-_CLIENT_ID_CHARS_MAX: Final = 1024
 _log = logging.getLogger(__name__)
 
 
@@ -180,7 +179,8 @@ def _add_common_headers(
     headers.append(("x-ms-version", version))
     headers.append(("Date", rfc1123(context.clock.wall_ticks())))
     client_id = None if request is None else request.headers.get("x-ms-client-request-id")
-    if client_id and len(client_id) <= _CLIENT_ID_CHARS_MAX and _is_visible(client_id):
+    most = limits.CLIENT_REQUEST_ID_CHARS_MAX
+    if client_id and len(client_id) <= most and _is_visible(client_id):
         headers.append(("x-ms-client-request-id", client_id))
 
 

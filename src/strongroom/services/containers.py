@@ -140,3 +140,4 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
         )
 
     await services.commit_container(call, decide)
+    services.work.set()

@@ -38,17 +38,11 @@ async def run_copy(services: Services, job: Job) -> None:
     """
     order = job.order
     assert order is not None
-    source: OpenSource | None = services.copies.take(job.token)
+    left = services.copies.take(job.token)
     try:
         await _progress(services, job, order, 0)
-        if source is None:
-            source = await open_ordered(services, order)
-        moved = await transfer(
-            services.store,
-            source,
-            progress=lambda done: _progress(services, job, order, done),
-        )
-        await _succeed(services, job, order, source, moved)
+        if left is None or not await _copied(services, job, order, left):
+            await _copy(services, job, order, await open_ordered(services, order))
     except _Void:
         _log.debug("copy %s is not pending any more", job.token)
     except SourceBroken as broken:
@@ -56,8 +50,31 @@ async def run_copy(services: Services, job: Job) -> None:
     except StorageError as refusal:
         await _fail(services, job, order, f"{refusal.row.status} {refusal.row.code}")
     finally:
-        if source is not None:
-            await source.close()
+        if left is not None:
+            await left.close()
+
+
+async def _copied(services: Services, job: Job, order: CopyOrder, left: OpenSource) -> bool:
+    """Copy from the source that the request has left open; False when it is to be opened again:
+    another server may not have waited until it was the copy's turn."""
+    try:
+        await _copy(services, job, order, left)
+    except SourceBroken as broken:
+        if not order.url:
+            raise
+        _log.debug("copy %s begins again: %s", job.token, broken)
+        return False
+    return True
+
+
+async def _copy(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
+    try:
+        moved = await transfer(
+            services.store, source, progress=lambda done: _progress(services, job, order, done)
+        )
+        await _succeed(services, job, order, source, moved)
+    finally:
+        await source.close()
 
 
 async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: int) -> None:

@@ -12,11 +12,10 @@ only a few matches, by their keys, these entities are read and nothing else.
 from __future__ import annotations
 
 import asyncio
-import functools
-import operator
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
 
@@ -26,7 +25,7 @@ from strongroom.semantics import table_intervals
 from strongroom.semantics.entities import Stored
 from strongroom.semantics.table_filter import Expression
 from strongroom.semantics.table_intervals import Interval
-from strongroom.semantics.table_predicate import Candidate, Predicate
+from strongroom.semantics.table_predicate import Candidates, Predicate
 from strongroom.services.calls import Call
 from strongroom.services.entities import EntityRow
 from strongroom.services.places import generation_of
@@ -40,10 +39,6 @@ _READ_LEAST: Final = 500
 # Of what a filter looks at, this much is read for each entity that is wanted.
 _READ_FOR_ONE: Final = 5
 _JUDGED_AT_ONCE: Final = 1000
-
-_VALUE: Final = operator.attrgetter("value")
-# As `_make`, but without a call of Python for each of them.
-_candidate = cast("Callable[[Any], Candidate]", functools.partial(tuple.__new__, Candidate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +119,11 @@ class _Query:
         wanted = [point.first for point in points]
         found = await self._read_whole(wanted)
         self._scanned += len(found)
-        self._take([
-            Candidate(*position, one.timestamp, one.fragment)
+        self._take(Candidates.of([
+            (*position, one.timestamp, one.fragment)
             for position, one in zip(wanted, found, strict=False)
             if one is not None
-        ])  # fmt: skip
+        ]))  # fmt: skip
         if self.next is None and len(found) < len(wanted):
             self.next = wanted[len(found)]
 
@@ -159,17 +154,18 @@ class _Query:
         while True:
             page = await self._store.scan(self._keyspace, first, bound, want)
             candidates, resume = _whole_entities(page)
-            self._scanned += len(page.faces)
-            self._scanned_bytes += sum(map(len, map(_VALUE, page.faces)))
+            self._scanned += len(page.values)
+            self._scanned_bytes += sum(map(len, page.values))
             taken = await self._take_all(candidates)
             if self.next is not None or resume is None:
                 return
-            inside = not candidates or candidates[-1].partition_key == resume.partition
+            partitions = candidates.partition_keys
+            inside = not partitions or partitions[-1] == resume.partition
             if inside and not taken and want < _READ_MOST:
                 # The same again, and more of it: what is told of a partition is from one read.
                 want = _READ_MOST
             elif inside or self._is_enough():
-                if not candidates:
+                if not partitions:
                     raise CorruptRecord("an entity is larger than what is read at once")
                 self.next = resume
                 return
@@ -192,22 +188,21 @@ class _Query:
             or self._scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX
         )
 
-    async def _take_all(self, candidates: list[Candidate]) -> bool:
+    async def _take_all(self, candidates: Candidates) -> bool:
         """As `_take`, with turns for others in between: a filter may be a hundred comparisons."""
         any_taken = False
-        for at in range(0, len(candidates), _JUDGED_AT_ONCE):
+        for at in range(0, len(candidates.fragments), _JUDGED_AT_ONCE):
             if at:
                 await asyncio.sleep(0)
-            any_taken |= self._take(candidates[at : at + _JUDGED_AT_ONCE])
+            any_taken |= self._take(candidates.part(at, at + _JUDGED_AT_ONCE))
             if self.next is not None:
                 break
         return any_taken
 
-    def _take(self, candidates: list[Candidate]) -> bool:
+    def _take(self, candidates: Candidates) -> bool:
         """Add those that match, until the page is full. Returns: whether there were any."""
-        matches = self._matches(candidates)
         any_taken = False
-        for partition, row, timestamp, fragment in matches:
+        for partition, row, timestamp, fragment in self._matches(candidates):
             size_bytes = self._size_bytes + len(fragment)
             full = len(self.rows) >= self._top or size_bytes > limits.TABLE_PAGE_BYTES_MAX
             if full and self.rows:
@@ -219,11 +214,11 @@ class _Query:
             any_taken = True
         return any_taken
 
-    def _matches(self, candidates: list[Candidate]) -> Iterator[Candidate]:
+    def _matches(self, candidates: Candidates) -> Iterator[tuple[bytes, bytes, int, bytes]]:
+        entities = zip(*candidates, strict=True)
         if self._predicate is None:
-            return iter(candidates)
-        selected = self._predicate.select(candidates)
-        return (one for one, match in zip(candidates, selected, strict=True) if match)
+            return entities
+        return itertools.compress(entities, self._predicate.select(candidates))
 
 
 def _fitting(chunks: list[int]) -> list[int]:
@@ -240,19 +235,17 @@ def _joined(head: EntityHead, chunks: Iterator[bytes]) -> Stored:
     return entity_records.whole(head, [next(chunks) for _ in range(head.chunks)])
 
 
-def _whole_entities(page: Page) -> tuple[list[Candidate], Position | None]:
+def _whole_entities(page: Page) -> tuple[Candidates, Position | None]:
     """The entities of a page with all their chunks, and where to go on: at an entity of which only
     the beginning was in the page."""
-    faces = page.faces
-    if not faces:
-        return [], page.resume
-    partitions, names, values, _ = zip(*faces, strict=True)
-    if not keys.any_entity_chunk(names):
-        columns = entity_records.small(values)
+    if not page.values:
+        return Candidates.of(()), page.resume
+    if not keys.any_entity_chunk(page.keys):
+        columns = entity_records.small(page.values)
         if columns is not None:
-            rows = zip(partitions, names, *columns, strict=True)
-            return list(map(_candidate, rows)), page.resume
-    found: list[Candidate] = []
+            return Candidates(page.partitions, page.keys, *columns), page.resume
+    found: list[tuple[bytes, bytes, int, bytes]] = []
+    faces = page.faces
     for at, (partition, key, value, _) in enumerate(faces):
         # A reader who begins inside of an entity does not see it.
         if keys.is_entity_chunk(key):
@@ -262,7 +255,7 @@ def _whole_entities(page: Page) -> tuple[list[Candidate], Position | None]:
         if chunks:
             rest = [face.value for face in faces[at + 1 : at + 1 + chunks]]
             if len(rest) < chunks and page.resume is not None:
-                return found, Position(partition, key)
+                return Candidates.of(found), Position(partition, key)
             fragment = entity_records.whole(head, rest).fragment
-        found.append(Candidate(partition, key, timestamp, fragment))
-    return found, page.resume
+        found.append((partition, key, timestamp, fragment))
+    return Candidates.of(found), page.resume

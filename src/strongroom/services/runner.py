@@ -8,7 +8,7 @@ any one operation's behaviour, HTTP, SQL.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -233,11 +233,6 @@ class Services:
         if last[0]:
             self.work.set()
         return result
-
-    async def time_of(self, versions: Iterable[int]) -> int:
-        """Store time for judging records with these versions: never before they were written,
-        though stamps can be ahead of the clock."""
-        return max(await self.store.now(), *versions)
 
     async def view_container(self, call: Call[Any]) -> tuple[ContainerRecord, int]:
         """The committed container, guarded, with store time; waits when the request asks for it.

@@ -1,8 +1,8 @@
 """Snapshot Blob and Delete Blob, with everything that snapshots mean to a deletion.
 
 Lives here: the decisions, and the list of snapshots that a deletion takes along. Must not live
-here: reading of snapshots (blobs.py), the dropping of shared bodies (sweeper.py). Source: "Snapshot
-Blob", "Delete Blob"; reference section 9.
+here: reading of snapshots (blobs.py), the dropping of shared bodies (blob_sweep.py). Source:
+"Snapshot Blob", "Delete Blob"; reference section 9.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from strongroom.store import keys, records
 from strongroom.store.records import BlobRecord, Inline
 from strongroom.values import Metadata
 
-# Each takes up to two of the 512 writes of a commit.
+# Each takes up to two writes of a commit, and room in its one record of what is retired.
 SNAPSHOTS_PER_COMMIT: Final = 200
 
 

@@ -14,7 +14,7 @@ import logging
 from typing import Final
 
 from strongroom.auth.request import Service
-from strongroom.engines.base import EngineError, Face, Position, Unavailable
+from strongroom.engines.base import EngineError, Face, Position
 from strongroom.services.background import Removal, change_unattended
 from strongroom.services.blob_sweep import Held, sweep_blob
 from strongroom.services.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
@@ -54,16 +54,19 @@ class Sweeper:
         self._failures: dict[bytes, tuple[int, float]] = {}
 
     async def run(self) -> None:
-        """Work until cancelled, or until the engine has stopped."""
+        """Work until cancelled. What keeps it from that is told once, and may pass: an engine that
+        cannot read now may be able to in a second."""
+        waits = False
         try:
             while True:
                 self._services.work.clear()
                 try:
                     await self._start_due()
-                except Unavailable:
-                    return
+                    waits = False
                 except EngineError as error:
-                    _log.warning("background work waits: %s", error)
+                    if not waits:
+                        _log.warning("background work waits: %s", error)
+                    waits = True
                 await self._rest()
         finally:
             await self._stop()

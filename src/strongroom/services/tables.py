@@ -15,11 +15,11 @@ import msgspec
 
 from strongroom import errors, limits, table_errors
 from strongroom.auth.request import Service
-from strongroom.engines.base import Commit, Face, Position, Record, Step, Write
+from strongroom.engines.base import Commit, Position, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics import names
 from strongroom.semantics.table_filter import Expression
-from strongroom.semantics.table_predicate import Candidate, Predicate
+from strongroom.semantics.table_predicate import Candidates, Predicate
 from strongroom.services.calls import Call
 from strongroom.services.places import check_place, place_ref
 from strongroom.services.runner import Services
@@ -170,8 +170,8 @@ async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage
         want = missing if predicate is None else max(missing, _FILTERED_RECORDS)
         page = await services.store.scan(keys.tables(call.account), position, None, want)
         position = page.resume
-        scanned += len(page.faces)
-        matching = _matching(page.faces, predicate)
+        scanned += len(page.values)
+        matching = _matching(page.values, predicate)
         found.extend(matching[:missing])
         if len(matching) > missing:
             return TablePage(found, matching[missing].lower())
@@ -179,12 +179,12 @@ async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage
     return TablePage(found, resume)
 
 
-def _matching(faces: Sequence[Face], predicate: Predicate | None) -> list[str]:
-    names_here = [records.TABLE.decode(face.value).name for face in faces]
+def _matching(values: Sequence[bytes], predicate: Predicate | None) -> list[str]:
+    names_here = [records.TABLE.decode(value).name for value in values]
     if predicate is None:
         return names_here
-    candidates = [
-        Candidate(b"", b"", 0, b'"TableName":"%b"' % name.encode()) for name in names_here
-    ]
-    chosen = predicate.select(candidates)
+    # A table has no property but its name.
+    nothing, never = [b""] * len(names_here), [0] * len(names_here)
+    fragments = [b'"TableName":"%b"' % name.encode() for name in names_here]
+    chosen = predicate.select(Candidates(nothing, nothing, never, fragments))
     return [name for name, holds in zip(names_here, chosen, strict=True) if holds]

@@ -19,6 +19,7 @@ from strongroom.store.records import CorruptRecord
 _VERSION: Final = 1
 _PREFIX: Final = struct.Struct(">BQB")
 _PREFIX_BYTES: Final = _PREFIX.size
+_TIMESTAMP: Final = "xQx"  # of a prefix, only that
 HEAD_BYTES_MAX: Final = 48 * 1024
 CHUNK_BYTES_MAX: Final = 60 * 1024
 CHUNKS_MAX: Final = 255
@@ -52,15 +53,14 @@ def head(value: bytes) -> EntityHead:
 def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
     """The Timestamps and the fragments of head records (one at least), in their order, when all of
     them are whole; None when one of them has chunks. Raises CorruptRecord."""
-    try:
-        read = list(map(_PREFIX.unpack_from, values))
-    except struct.error as error:
-        raise CorruptRecord(f"an entity's record is too short: {error}") from error
-    versions, timestamps, chunks = zip(*read, strict=True)
-    if set(versions) != {_VERSION}:
-        raise CorruptRecord(f"an entity's record has the version {max(versions)}")
+    prefixes = b"".join([value[:_PREFIX_BYTES] for value in values])
+    versions, chunks = prefixes[::_PREFIX_BYTES], prefixes[_PREFIX_BYTES - 1 :: _PREFIX_BYTES]
+    if len(prefixes) < _PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:
+        for value in values:
+            head(value)  # one of them is the one that is corrupt
     if any(chunks):
         return None
+    timestamps = struct.unpack(f">{_TIMESTAMP * len(values)}", prefixes)
     return timestamps, [value[_PREFIX_BYTES:] for value in values]
 
 

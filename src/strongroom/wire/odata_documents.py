@@ -20,7 +20,6 @@ from strongroom.wire.odata import Metadata, etag_text
 from strongroom.wire.table_path import quoted
 
 _ANNOTATION: Final = "@odata.type"
-_KEYS: Final = ("PartitionKey", "RowKey", "Timestamp")
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"

@@ -61,7 +61,8 @@ def address_of(
     for name in query:
         if name not in options:
             known = ", ".join(sorted(options)) or "none"
-            raise Unsupported(f"{parts.scheme}:// knows no option {name!r}; it has: {known}")
+            # Not quoted: a "?" in a password that is not percent-encoded begins one, too.
+            raise Unsupported(f"{parts.scheme}:// knows no option of that name; it has: {known}")
     return Address(
         scheme=parts.scheme,
         host=parts.hostname,

@@ -14,6 +14,7 @@ before the barrier trips is still counted: nobody can know better. Must not live
 
 from __future__ import annotations
 
+from strongroom.coordination.arguments import number
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.names import key_of
@@ -37,9 +38,9 @@ class Barrier:
     """
 
     def __init__(self, driver: SyncDriver, name: str, parties: int, ttl_s: float = 15.0) -> None:
-        check_parties(parties)
-        check_slot_ttl(driver.context, ttl_s)
-        self._driver, self.name, self.parties, self._ttl_s = driver, name, parties, ttl_s
+        self.parties, self._ttl_s = check_parties(parties), number("ttl", ttl_s)
+        check_slot_ttl(driver.context, self._ttl_s)
+        self._driver, self.name = driver, name
         self._key = key_of(KIND, name)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -67,9 +68,9 @@ class AioBarrier:
     """A barrier by name, for asyncio; see `Barrier`. A cancelled `wait` gives its place up."""
 
     def __init__(self, driver: AsyncDriver, name: str, parties: int, ttl_s: float = 15.0) -> None:
-        check_parties(parties)
-        check_slot_ttl(driver.context, ttl_s)
-        self._driver, self.name, self.parties, self._ttl_s = driver, name, parties, ttl_s
+        self.parties, self._ttl_s = check_parties(parties), number("ttl", ttl_s)
+        check_slot_ttl(driver.context, self._ttl_s)
+        self._driver, self.name = driver, name
         self._key = key_of(KIND, name)
 
     async def wait(

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from strongroom.coordination.arguments import count, waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import (
     UNCHANGED,
@@ -46,7 +47,7 @@ from strongroom.coordination.recipes.slot_records import (
     slots_of,
 )
 from strongroom.coordination.recipes.waiting import Pace, Races, await_change
-from strongroom.coordination.records import decode_document, encode_document
+from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
 
 KIND: Final = "barrier"
 _TRIPS_MAX: Final = 64
@@ -147,7 +148,7 @@ def decode_barrier(key: str, value: bytes) -> BarrierRecord:
             slots=slots_of(found["slots"]),
             tripped=tuple(_trip(one) for one in found["tripped"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise CorruptRecord(key, value, "a barrier record") from error
     if type(record.generation) is not int or type(record.parties) is not int:
         raise CorruptRecord(key, value, "a barrier record")
@@ -210,7 +211,7 @@ class Arrival:
             PartiesDiffer: others count another number.
             StoreRefused, CorruptRecord: as they say. A store that is away is waited for.
         """
-        context = self._context
+        context, timeout_s = self._context, waiting_time("timeout", timeout_s)
         context.claim(self._place, self.nonce)
         try:
             start_s = context.clock.monotonic_s()
@@ -347,6 +348,11 @@ class Arrival:
             self._renewed_s = 0.0
             yield Sleep(self._pace.trouble_s())
             return
+        except BaseException as error:
+            if not isinstance(error, CoordinationError):
+                # Interrupted: nobody hears the answer, and what was sent may be written.
+                self._unsure, self._unsure_at = True, look.version
+            raise
         if isinstance(outcome, Applied):
             self._pace.reset()
             self._races = 0
@@ -389,11 +395,12 @@ class Arrival:
         return None
 
 
-def check_parties(parties: int) -> None:
-    """Refuse a number of parties that no barrier can have.
+def check_parties(parties: int) -> int:
+    """Return the number of parties.
 
     Raises:
-        Unsupported: the message names the bounds.
+        Unsupported: no barrier can have it; the message names the bounds.
     """
-    if not 1 <= parties <= SLOTS_MAX:
+    if not 1 <= count("parties", parties) <= SLOTS_MAX:
         raise Unsupported(f"a barrier has 1 to {SLOTS_MAX} parties, not {parties}")
+    return count("parties", parties)

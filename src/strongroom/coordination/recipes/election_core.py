@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from strongroom.coordination.arguments import waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import UNCHANGED, Sleep, Steps, get
 from strongroom.coordination.errors import StoreUnavailable
@@ -71,7 +72,7 @@ class LeaderWatch:
             seconds: wait at most so long, then return None; None: for ever. A store that does not
                 answer is waited out.
         """
-        clock = self._context.clock
+        clock, seconds = self._context.clock, waiting_time("timeout", seconds)
         start_s = clock.monotonic_s()
         while True:
             left_s = float("inf") if seconds is None else start_s + seconds - clock.monotonic_s()

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from strongroom.coordination.arguments import waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
@@ -191,7 +192,8 @@ class _Waiting:
         self, context: Context, name: str, timeout_s: float | None, generation: int | None
     ) -> None:
         self._clock, self._pace, self._name = context.clock, Pace(context), name
-        self._timeout_s, self._generation = timeout_s, generation
+        self._timeout_s = waiting_time("timeout", timeout_s)
+        self._generation = generation
         self._began_s = context.clock.monotonic_s()
 
     def passes(self, view: GateView) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from strongroom.coordination.arguments import waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import Applied, Entry, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordTimeout, CorruptRecord, StoreUnavailable
@@ -142,6 +143,7 @@ def wait_steps(
 
     Raises: CoordTimeout, StoreRefused, CorruptRecord. A store that does not answer is waited for.
     """
+    timeout_s = waiting_time("timeout", timeout_s)
     began = context.clock.monotonic_s()
     pace = Pace(context)
     entry: Entry | None = None

@@ -9,17 +9,20 @@ back what it took itself. Must not live here: rules (the cores and keepers), any
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
+from strongroom.coordination.arguments import delay, number, waiting_time
 from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers_sync import CLOSED, SyncDriver
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.errors import CoordTimeout, LockLost
+from strongroom.coordination.errors import CoordTimeout, LockLost, StoreRefused, Unsupported
 from strongroom.coordination.handles import LOST, HeldBase, Hold, apart
 from strongroom.coordination.recipes.lock_core import Refusal
 
@@ -28,6 +31,8 @@ Cancel = Literal["deadline", "event", "never"]
 
 EXIT_LOST: Final = 76
 _ABORT_EARLY_S: Final = 0.1
+_STDERR: Final = 2
+_TOLD_BYTES_MAX: Final = 512  # what a pipe that can be written to takes at once, everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,35 @@ class LockOptions:
     alert: bool = False
     value: Any = None
 
+    def __post_init__(self) -> None:
+        """Make plain numbers of the times.
+
+        Raises:
+            Unsupported: something is none of what is named above.
+        """
+        # The class is frozen for its users; a number of another kind would spoil the record.
+        give = object.__setattr__
+        give(self, "ttl_s", number("ttl", self.ttl_s))
+        give(self, "wait_s", waiting_time("wait", self.wait_s))
+        give(self, "lock_delay_s", delay("lock_delay", self.lock_delay_s))
+        if self.on_lost not in ("event", "abort") and not callable(self.on_lost):
+            raise Unsupported(f"on_lost is 'event', 'abort' or a function, not {self.on_lost!r}")
+
     @property
     def early_s(self) -> float:
         """So long before the deadline the belief ends: a process takes a moment to be gone."""
         return min(_ABORT_EARLY_S, self.ttl_s / 20) if self.on_lost == "abort" else 0.0
+
+
+def check_cancel(cancel: Cancel) -> Cancel:
+    """Return what an asyncio block does at a loss.
+
+    Raises:
+        Unsupported: it is none of `Cancel`.
+    """
+    if cancel not in get_args(Cancel):
+        raise Unsupported(f"cancel is 'deadline', 'event' or 'never', not {cancel!r}")
+    return cancel
 
 
 def take_up(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) -> None:
@@ -69,15 +99,35 @@ def take_up(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) 
         hold.on_lost(lambda reason: abort_process(hold.name, reason))
     elif callable(on_lost):
         hold.on_lost(apart(on_lost))
-    driver.adopt(hold)
+    driver.adopt(hold, apart=on_lost == "abort")
     if options.alert:
         driver.spawn(hold.keeper.alert(hold), "coordination-alert")
 
 
+def give_steps(hold: Hold) -> Steps[bool]:
+    """Give back; who is interrupted or cancelled meanwhile does so once more before it goes.
+
+    Nobody knows what came of the first try, and a hold that is not given back costs the next one a
+    whole TTL.
+    """
+    try:
+        return (yield from hold.keeper.give(hold))
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield from hold.keeper.give(hold)
+        raise
+
+
 def abort_process(name: str, reason: str) -> None:
     """End this process at once, without cleaning up: it must not outlive its lock."""
-    os.write(2, f"strongroom: the lock {name!r} is lost ({reason}); aborting\n".encode())
-    os._exit(EXIT_LOST)
+    told = f"strongroom: the lock {name!r} is lost ({reason}); aborting\n"
+    try:
+        # Standard error may be closed, or a pipe that nobody empties: nothing waits for it.
+        if select.select([], [_STDERR], [], 0)[1]:
+            os.write(_STDERR, told.encode(errors="backslashreplace")[:_TOLD_BYTES_MAX])
+    finally:
+        os._exit(EXIT_LOST)
 
 
 class Held(HeldBase):
@@ -94,7 +144,7 @@ class Held(HeldBase):
         """
         if not self._hold.end():
             return False
-        return self._driver.run(self._hold.keeper.give(self._hold))
+        return self._driver.run(give_steps(self._hold))
 
     def __enter__(self) -> Self:
         return self
@@ -125,6 +175,7 @@ class AioHeld(HeldBase):
         super().__init__(hold)
         self._driver, self._cancel = driver, cancel
         self._task: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._cancelled = False
         self._cancelling = 0
 
@@ -132,26 +183,40 @@ class AioHeld(HeldBase):
         """Give it back; of no effect if it is over. Return whether it was still held."""
         if not self._hold.end():
             return False
-        return await self._driver.run(self._hold.keeper.give(self._hold))
+        return await self._driver.run(give_steps(self._hold))
 
     async def wait_lost(self) -> str:
         """Return, once it is lost, why."""
         loop, told = asyncio.get_running_loop(), asyncio.Event()
-        self._hold.on_lost(lambda _: loop.call_soon_threadsafe(told.set))
+
+        def tell(_: str) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(told.set)
+
+        self._hold.on_lost(tell)
         await told.wait()
         return self.reason
 
     async def __aenter__(self) -> Self:
         if self._cancel == "deadline":
-            self._task = asyncio.current_task()
+            self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
             if self._task is not None:
                 self._cancelling = self._task.cancelling()
-                self._hold.on_lost(self._cancel_body)
+                self._hold.on_lost(self._end_body)
         return self
+
+    def _end_body(self, reason: str) -> None:
+        assert self._loop is not None
+        if _running_loop() is self._loop:
+            self._cancel_body(reason)
+            return
+        # A thread found out: one that was given the handle, or the watch over deadlines.
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and the body with it
+            self._loop.call_soon_threadsafe(self._cancel_body, reason)
 
     def _cancel_body(self, reason: str) -> None:
         # A body that finds out by itself, in check(), raises by itself.
-        if self._task is not None and asyncio.current_task() is not self._task:
+        if self._task is not None and asyncio.current_task(self._loop) is not self._task:
             self._cancelled = True
             self._task.cancel(reason)
 
@@ -170,6 +235,18 @@ class AioHeld(HeldBase):
             return
         if error is None or (ours and isinstance(error, asyncio.CancelledError)):
             raise LockLost(self.name, self.reason) from error
+
+
+def _refuse_closed(driver: SyncDriver) -> None:
+    if driver.closed:
+        raise StoreRefused(CLOSED)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class Holdable:
@@ -209,10 +286,16 @@ class Holdable:
         return None if isinstance(outcome, Refusal) else outcome
 
     def _acquire(self, *, once: bool) -> Held | Refusal:
-        outcome = self._driver.run(self._steps(once=once))
+        driver = self._driver
+        _refuse_closed(driver)
+        outcome = driver.run(self._steps(once=once))
         if isinstance(outcome, Refusal):
             return outcome
-        take_up(self._driver, outcome, self.options)
+        if driver.closed:
+            outcome.end()
+            driver.run(give_steps(outcome))
+            _refuse_closed(driver)
+        take_up(driver, outcome, self.options)
         return Held(self._driver, outcome, self.options.strict)
 
     def __enter__(self) -> Held:
@@ -239,7 +322,8 @@ class AioHoldable:
     def __init__(
         self, driver: AsyncDriver, name: str, options: LockOptions, cancel: Cancel = "deadline"
     ) -> None:
-        self._driver, self.name, self.options, self._cancel = driver, name, options, cancel
+        self._driver, self.name, self.options = driver, name, options
+        self._cancel = check_cancel(cancel)
         self._blocks: dict[int, list[AioHeld]] = {}
 
     def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
@@ -259,6 +343,7 @@ class AioHoldable:
         return None if isinstance(outcome, Refusal) else outcome
 
     async def _acquire(self, *, once: bool) -> AioHeld | Refusal:
+        self._driver.enter_loop()
         outcome = await self._driver.run(self._steps(once=once))
         if isinstance(outcome, Refusal):
             return outcome

@@ -17,6 +17,7 @@ from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Steps
+from strongroom.coordination.forking import watch_forks
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.id_ranges import ID_MAX, Reserving, reserve_steps
 
@@ -112,6 +113,11 @@ class Ids:
         self.name = name
         self._driver = driver
         self._source = _Source(driver.context, name, options)
+        self.after_fork()
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: the threads that held these, or fetched, are the parent's."""
         self._lock = threading.Lock()
         self._reserving = threading.Lock()
         self._fetching = False

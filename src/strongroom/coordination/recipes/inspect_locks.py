@@ -5,6 +5,7 @@ Lives here: `show`, `list` and `break` as steps. Must not live here: anything th
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +20,7 @@ from strongroom.coordination.effects import (
     get,
     list_keys,
 )
-from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.errors import BadName, StoreUnavailable
 from strongroom.coordination.names import key_of, name_of
 from strongroom.coordination.recipes.lock_state import LockView, seen, view_of
 from strongroom.coordination.recipes.waiting import Races
@@ -42,9 +43,16 @@ def show_steps(context: Context, kind: str, name: str) -> Steps[LockView | None]
 
 
 def list_steps(context: Context, kind: str) -> Steps[list[str]]:
-    """Return the names of all locks of a kind that there ever were, sorted as keys are."""
+    """Return the names of all locks of a kind that there ever were, sorted as keys are.
+
+    What somebody else has put there, under a key that no name has, is none.
+    """
     keys = yield from list_keys(f"{kind}/", _TIMEOUT_S)
-    return [name_of(key) for key in keys]
+    names = []
+    for key in keys:
+        with contextlib.suppress(BadName):
+            names.append(name_of(key))
+    return names
 
 
 def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None]:

@@ -18,7 +18,6 @@ from strongroom.coordination.effects import (
     UNCHANGED,
     Act,
     Applied,
-    CasOutcome,
     Entry,
     LeaseTerms,
     Sleep,
@@ -319,6 +318,11 @@ class Acquisition:
         except StoreUnavailable:
             yield Sleep(self._pace.trouble_s())
             return None
+        except BaseException as error:
+            if not isinstance(error, CoordinationError):
+                # Interrupted: nobody hears the answer, and what was sent may be written.
+                self._note_unsure(step, expected)
+            raise
         if isinstance(outcome, Applied):
             self._pace.reset()
             context.round_trip_s = context.clock.boot_s() - sent_s
@@ -327,9 +331,7 @@ class Acquisition:
                 return self._hold(record, outcome.version)
             return self._wrote(Entry(value, outcome.version), record)
         if isinstance(outcome, Unknown):
-            self._queued = True
-            if step.takes:
-                self._unsure, self._unsure_at = True, expected
+            self._note_unsure(step, expected)
             yield Sleep(self._pace.trouble_s())
             return None
         # Lost to somebody who made progress. A pause of a few round trips spreads those who race;
@@ -338,6 +340,11 @@ class Acquisition:
         round_trip_s = context.clock.boot_s() - sent_s
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
         return None
+
+    def _note_unsure(self, step: _Write, expected: str | None) -> None:
+        self._queued = True
+        if step.takes:
+            self._unsure, self._unsure_at = True, expected
 
     def _wrote(self, entry: Entry, record: LockRecord) -> Look | None:
         """Return what a read would show now; None where only the store's clock can tell."""
@@ -385,37 +392,41 @@ class Acquisition:
         """Leave the queue, and give back what an answer that never came may have given."""
         if not (self._unsure or self._queued):
             return
-        met, races = "", Races(self._context, _WITHDRAW_TRIES)
+        met: str | None = ""
+        races = Races(self._context, _WITHDRAW_TRIES)
         while races.go_on():
             try:
                 entry = yield from get(self._wanted.key, self._timeout_s)
-                outcome = None if entry is None else (yield from self._withdraw_from(entry))
+                version = None if entry is None else entry.version
+                undone = self._undone(entry)
+                if undone is None:
+                    return
+                record, lease = undone
+                value = encode_lock(record)
+                outcome = yield from cas(self._wanted.key, version, value, self._timeout_s, lease)
             except CoordinationError:
                 return
-            if entry is None or outcome is None or isinstance(outcome, Applied):
+            if isinstance(outcome, Applied):
                 return
-            troubled = isinstance(outcome, Unknown) or entry.version == met
-            met = entry.version
+            troubled = isinstance(outcome, Unknown) or version == met
+            met = version
             yield races.pause(troubled=troubled)
 
-    def _withdraw_from(self, entry: Entry) -> Steps[CasOutcome | None]:
+    def _undone(self, entry: Entry | None) -> tuple[LockRecord, LeaseTerms | None] | None:
+        """Return what to write so that nothing of ours is there, or can come; None: nothing."""
+        # Another version: the TAKE that may still be on its way cannot land any more.
+        lurking = self._unsure and (None if entry is None else entry.version) == self._unsure_at
+        if entry is None:
+            nobodys = LockRecord(owner=None, fence=0, ttl_s=self._wanted.ttl_s, seq=0)
+            return (nobodys, None) if lurking else None
         record = decode_lock(self._wanted.key, entry.value)
-        undone = self._undone(entry, record)
-        if undone is None:
-            return None
-        lease = None
-        if self._context.promises.server_lease and record.owner == self.nonce:
-            lease = LeaseTerms(Act.GIVE, record.ttl_s, self.nonce)
-        value = encode_lock(undone)
-        return (yield from cas(self._wanted.key, entry.version, value, self._timeout_s, lease))
-
-    def _undone(self, entry: Entry, record: LockRecord) -> LockRecord | None:
         queue = tuple(waiter for waiter in record.queue if waiter.nonce != self.nonce)
         if record.owner == self.nonce:
-            return replace(record, queue=queue).freed(record.seq + 1)
-        if self._unsure and record.owner is None and entry.version == self._unsure_at:
-            # Another version: the TAKE that may still be on its way cannot land any more.
-            return replace(record, queue=queue, seq=record.seq + 1)
+            leased = self._context.promises.server_lease
+            lease = LeaseTerms(Act.GIVE, record.ttl_s, self.nonce) if leased else None
+            return replace(record, queue=queue).freed(record.seq + 1), lease
+        if record.owner is None and lurking:
+            return replace(record, queue=queue, seq=record.seq + 1), None
         if len(queue) != len(record.queue):
-            return replace(record, queue=queue)
+            return replace(record, queue=queue), None
         return None

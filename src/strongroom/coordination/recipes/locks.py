@@ -5,6 +5,8 @@ Lives here: `Locks`, `AioLocks` and what they hand out. Must not live here: how 
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
@@ -14,7 +16,7 @@ from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.handles import HeldBase
-from strongroom.coordination.recipes.holding import Cancel, LockOptions
+from strongroom.coordination.recipes.holding import Cancel, LockOptions, check_cancel
 from strongroom.coordination.recipes.lock import AioLock, Lock
 
 
@@ -58,7 +60,7 @@ class Locks:
 
     def __init__(self, driver: SyncDriver, names: Sequence[str], options: LockOptions) -> None:
         self._driver, self._names, self._options = driver, _in_order(names), options
-        self._stack: ExitStack | None = None
+        self._blocks: dict[int, list[ExitStack]] = {}
 
     def __enter__(self) -> HeldMany:
         """Take all, or raise as `Lock.acquire` does and hold none."""
@@ -68,7 +70,7 @@ class Locks:
                 name: stack.enter_context(Lock(self._driver, name, left.options()))
                 for name in self._names
             }
-            self._stack = stack.pop_all()
+            self._blocks.setdefault(threading.get_ident(), []).append(stack.pop_all())
         return HeldMany(holds)
 
     def __exit__(
@@ -77,8 +79,10 @@ class Locks:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        stack, self._stack = self._stack, None
-        assert stack is not None
+        thread = threading.get_ident()
+        stack = self._blocks[thread].pop()
+        if not self._blocks[thread]:
+            del self._blocks[thread]
         stack.__exit__(kind, error, trace)
 
 
@@ -93,8 +97,8 @@ class AioLocks:
         cancel: Cancel = "deadline",
     ) -> None:
         self._driver, self._names, self._options = driver, _in_order(names), options
-        self._cancel = cancel
-        self._stack: AsyncExitStack | None = None
+        self._cancel = check_cancel(cancel)
+        self._blocks: dict[int, list[AsyncExitStack]] = {}
 
     async def __aenter__(self) -> HeldMany:
         left = _Left(self._driver.context, self._options)
@@ -103,7 +107,7 @@ class AioLocks:
             for name in self._names:
                 lock = AioLock(self._driver, name, left.options(), self._cancel)
                 holds[name] = await stack.enter_async_context(lock)
-            self._stack = stack.pop_all()
+            self._blocks.setdefault(id(asyncio.current_task()), []).append(stack.pop_all())
         return HeldMany(holds)
 
     async def __aexit__(
@@ -112,8 +116,10 @@ class AioLocks:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        stack, self._stack = self._stack, None
-        assert stack is not None
+        task = id(asyncio.current_task())
+        stack = self._blocks[task].pop()
+        if not self._blocks[task]:
+            del self._blocks[task]
         await stack.__aexit__(kind, error, trace)
 
 

@@ -19,7 +19,14 @@ from typing import Any
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.holding import AioHeld, Cancel, Held, LockOptions, take_up
+from strongroom.coordination.recipes.holding import (
+    AioHeld,
+    Cancel,
+    Held,
+    LockOptions,
+    check_cancel,
+    take_up,
+)
 from strongroom.coordination.recipes.members_core import (
     Change,
     Member,
@@ -91,6 +98,7 @@ class Members:
             data: what others see of it: anything that JSON can hold, at most 60 KiB of it.
 
         Raises:
+            Unsupported: more data than that.
             StoreUnavailable: the store did not answer, again and again.
             StoreRefused: as it says.
         """
@@ -140,11 +148,13 @@ class AioMembers:
     ) -> None:
         check_slot_ttl(driver.context, options.ttl_s)
         group_prefix(group)
-        self._driver, self.name, self.options, self._cancel = driver, group, options, cancel
+        self._driver, self.name, self.options = driver, group, options
+        self._cancel = check_cancel(cancel)
 
     async def join(self, data: Any = None) -> AioMembership:
         """See `Members.join`."""
         driver, options = self._driver, self.options
+        driver.enter_loop()
         hold = await driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
         take_up(driver, hold, options)
         return AioMembership(driver, hold, self._cancel)

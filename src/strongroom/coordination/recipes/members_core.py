@@ -17,6 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from strongroom.coordination.arguments import delay, waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import (
     UNCHANGED,
@@ -29,13 +30,19 @@ from strongroom.coordination.effects import (
     get,
     list_keys,
 )
-from strongroom.coordination.errors import CoordinationError, CorruptRecord, StoreUnavailable
+from strongroom.coordination.errors import (
+    CoordinationError,
+    CorruptRecord,
+    StoreUnavailable,
+    Unsupported,
+)
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.slot_records import TTL_MAX_S, place_of
 from strongroom.coordination.recipes.waiting import Pace, await_change
-from strongroom.coordination.records import decode_document, encode_document
+from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
 
+DATA_BYTES_MAX: Final = 60 * 1024
 KIND: Final = "members"
 _RECORD_KIND: Final = "member"
 _NONCE: Final = re.compile(r"[0-9a-f]{16}-[0-9]+")
@@ -86,6 +93,22 @@ def nonce_of(prefix: str, key: str) -> str | None:
     return nonce if _NONCE.fullmatch(nonce) else None
 
 
+def checked_data(data: Any) -> Any:
+    """Return what a member tells.
+
+    Raises:
+        Unsupported: it is too long.
+        TypeError, ValueError: it is nothing that JSON can hold.
+    """
+    length = len(encode_document({"data": data}))
+    if length > DATA_BYTES_MAX:
+        raise Unsupported(
+            f"a member tells at most {DATA_BYTES_MAX} bytes of JSON, not {length}: put the rest"
+            " elsewhere, and tell where"
+        )
+    return data
+
+
 def encode_member(member: Member) -> bytes:
     """Return the JSON of a member."""
     return encode_document(
@@ -117,7 +140,7 @@ def decode_member(key: str, value: bytes) -> Member:
             seq=found["seq"],
             ttl_s=float(found["ttl"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise CorruptRecord(key, value, "a member's record") from error
     if type(member.seq) is not int or not 0 <= member.ttl_s <= TTL_MAX_S:
         raise CorruptRecord(key, value, "a member's record")
@@ -164,7 +187,7 @@ class MemberKeeper:
 
     def __init__(self, context: Context, group: str, nonce: str, data: Any, ttl_s: float) -> None:
         self._context, self._nonce, self._ttl_s = context, nonce, ttl_s
-        self.data = data
+        self.data = checked_data(data)
         self.key = key_of(KIND, f"{group}.{nonce}")
         group_prefix(group)
         self._since = context.clock.wall_text()
@@ -208,7 +231,8 @@ class MemberKeeper:
 
     def update(self, hold: Hold, data: Any) -> Steps[bool]:
         """Tell other data; return whether that is certain to be told."""
-        self.data = data
+        # What cannot be told must not come into the renewals either.
+        self.data = checked_data(data)
         pace = Pace(self._context)
         for attempt in range(_TRIES):
             if attempt:
@@ -334,6 +358,7 @@ class Roll:
             timeout_s: at most so long; None = for ever. A store that is away is waited for.
             every_s: how often to look.
         """
+        timeout_s, every_s = waiting_time("timeout", timeout_s), delay("every", every_s)
         clock, pace = self._context.clock, Pace(self._context)
         start_s = clock.monotonic_s()
         while True:

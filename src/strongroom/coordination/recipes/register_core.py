@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from strongroom.coordination.arguments import delay, waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import (
     UNCHANGED,
@@ -109,7 +110,7 @@ class Swapping:
 
     def __init__(self, context: Context, key: str, new: Any, ttl_s: float | None) -> None:
         self._context, self._key = context, key
-        self._new, self._ttl_s = new, ttl_s
+        self._new, self._ttl_s = new, None if ttl_s is None else delay("ttl", ttl_s)
         self._nonce = context.nonce()
         self._pace = Pace(context)
 
@@ -225,7 +226,7 @@ def wait_steps(
     Returns:
         whether it changed, and what is there now (None: absent or over).
     """
-    clock, pace = context.clock, Pace(context)
+    clock, pace, seconds = context.clock, Pace(context), waiting_time("timeout", seconds)
     start_s = clock.monotonic_s()
     seen: _Seen | None = None
     while True:

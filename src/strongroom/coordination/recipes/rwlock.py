@@ -19,7 +19,7 @@ from typing import Final
 
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
-from strongroom.coordination.recipes.holding import Cancel, LockOptions
+from strongroom.coordination.recipes.holding import Cancel, LockOptions, check_cancel
 from strongroom.coordination.recipes.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slot_records import Slot, SlotRecord
 from strongroom.coordination.recipes.slots import AioSlotFace, SlotFace, wanted_slot
@@ -108,7 +108,8 @@ class AioRwLock:
     def __init__(
         self, driver: AsyncDriver, name: str, options: LockOptions, cancel: Cancel = "deadline"
     ) -> None:
-        self._driver, self.name, self.options, self._cancel = driver, name, options, cancel
+        self._driver, self.name, self.options = driver, name, options
+        self._cancel = check_cancel(cancel)
 
     def read(self) -> AioSlotFace:
         """Return its readers' side: an async context manager, `acquire()`, `try_acquire()`."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from strongroom.coordination.arguments import count
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.errors import Unsupported
@@ -71,9 +72,9 @@ class SemaphoreRule:
 
 
 def _rule(name: str, permits: int) -> SemaphoreRule:
-    if not 1 <= permits <= SLOTS_MAX:
+    if not 1 <= count("permits", permits) <= SLOTS_MAX:
         raise Unsupported(f"a semaphore has 1 to {SLOTS_MAX} permits, not {permits}")
-    return SemaphoreRule(name, permits)
+    return SemaphoreRule(name, count("permits", permits))
 
 
 class Semaphore(SlotFace):
@@ -89,7 +90,7 @@ class Semaphore(SlotFace):
     def __init__(self, driver: SyncDriver, name: str, permits: int, options: LockOptions) -> None:
         rule = _rule(name, permits)
         wanted = wanted_slot(
-            driver.context, KIND, name, options, rule, limit=permits, reentrant=True
+            driver.context, KIND, name, options, rule, limit=rule.permits, reentrant=True
         )
         super().__init__(driver, wanted, options)
 
@@ -111,7 +112,7 @@ class AioSemaphore(AioSlotFace):
     ) -> None:
         rule = _rule(name, permits)
         wanted = wanted_slot(
-            driver.context, KIND, name, options, rule, limit=permits, reentrant=True
+            driver.context, KIND, name, options, rule, limit=rule.permits, reentrant=True
         )
         super().__init__(driver, wanted, options, cancel)
 

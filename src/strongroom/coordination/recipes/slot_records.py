@@ -18,7 +18,12 @@ from typing import Any, Final
 
 from strongroom.coordination.context import Context
 from strongroom.coordination.errors import CorruptRecord, Unsupported
-from strongroom.coordination.records import FENCE_MAX, decode_document, encode_document
+from strongroom.coordination.records import (
+    FENCE_MAX,
+    UNREADABLE,
+    decode_document,
+    encode_document,
+)
 
 SLOTS_MAX: Final = 200
 """A record has at most so many slots: it is read and written as a whole, and stays below 64 KiB."""
@@ -125,7 +130,7 @@ def decode_slots(kind: str, key: str, value: bytes) -> SlotRecord:
     try:
         fence, limit = found["fence"], found["limit"]
         slots = slots_of(found["slots"])
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise CorruptRecord(key, value, f"a {kind} record") from error
     if not (_count(fence) and _count(limit)):
         raise CorruptRecord(key, value, f"a {kind} record")

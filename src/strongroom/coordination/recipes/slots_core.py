@@ -302,6 +302,11 @@ class SlotAcquisition:
         except StoreUnavailable:
             yield Sleep(self._pace.trouble_s())
             return None
+        except BaseException as error:
+            if not isinstance(error, CoordinationError):
+                # Interrupted: nobody hears the answer, and what was sent may be written.
+                self._written, self._unsure, self._unsure_at = True, True, expected
+            raise
         if isinstance(outcome, Applied):
             self._pace.reset()
             self._written = True

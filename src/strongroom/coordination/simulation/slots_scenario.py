@@ -26,6 +26,8 @@ PERMITS: Final = 2
 CHAOS_S: Final = 60.0
 QUIET_S: Final = 60.0
 LEAVE_S: Final = 30.0
+# Who waits for so long after the faults have stopped is stranded; who was never lucky is not.
+STRANDED_S: Final = 30.0
 _WRITERS_SHARE: Final = 0.3
 _HELD: Final = "hold"
 
@@ -72,7 +74,8 @@ class _Judge:
     written: int = 0
     violations: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    last_entry_s: dict[tuple[str, str], float] = field(default_factory=dict)
+    last_entry_s: dict[str, float] = field(default_factory=dict)
+    waiting: dict[SlotAcquisition, tuple[Node, str, float]] = field(default_factory=dict)
 
     def complain(self, text: str) -> None:
         self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
@@ -81,7 +84,7 @@ class _Judge:
     def begin(self, node: Node, hold: Hold, role: str) -> None:
         """Somebody believes to be inside from now on."""
         self.counts[role] = self.counts.get(role, 0) + 1
-        self.last_entry_s[node.name, role] = self.world.now_s
+        self.last_entry_s[node.name] = self.world.now_s
         if role == _HELD and hold.fence in self.fences:
             self.complain(f"fence {hold.fence} was given twice")
         late = hold.fence <= self.written if role == rwlock.WRITE else hold.fence < self.written
@@ -140,14 +143,18 @@ class _Play:
     def turn(self, node: Node) -> Steps[None]:
         yield Sleep(self.world.chance.uniform(0.0, 0.4))
         wanted = self.wanted()
+        acquisition = SlotAcquisition(node.context, wanted)
+        self.judge.waiting[acquisition] = (node, wanted.role, self.world.now_s)
         try:
-            outcome = yield from SlotAcquisition(node.context, wanted).steps()
+            outcome = yield from acquisition.steps()
         except AlreadyHeld:
             self.judge.complain(f"{node.name} took a slot of nobody's for its own")
             return
         except CoordinationError:
             yield Sleep(0.2)
             return
+        finally:
+            del self.judge.waiting[acquisition]
         if isinstance(outcome, Hold):
             yield from self.hold(node, outcome, wanted.role)
 
@@ -187,11 +194,12 @@ class _Play:
     def leave(self) -> None:
         """Check progress, let everybody leave, and check that the living left nothing behind."""
         judge, world = self.judge, self.world
-        roles = (_HELD,) if self.variant.kind == semaphore.KIND else (rwlock.READ, rwlock.WRITE)
         for node in world.nodes:
-            for role in roles:
-                if judge.last_entry_s.get((node.name, role), 0.0) < CHAOS_S:
-                    judge.complain(f"{node.name} was stranded ({role}) after the faults stopped")
+            if judge.last_entry_s.get(node.name, 0.0) < CHAOS_S:
+                judge.complain(f"{node.name} never came in after the faults stopped")
+        for node, role, since_s in judge.waiting.values():
+            if world.now_s - since_s > STRANDED_S:
+                judge.complain(f"{node.name} was stranded ({role}) after the faults stopped")
         self.leaving = True
         world.run(CHAOS_S + QUIET_S + LEAVE_S)
         entry = world.registers.get(self.key, 0.0)

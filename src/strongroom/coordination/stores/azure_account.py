@@ -26,6 +26,7 @@ DEVELOPMENT_KEY: Final = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 _DEVELOPMENT_ENDPOINT: Final = f"http://127.0.0.1:10000/{DEVELOPMENT_NAME}"
+_ACCOUNT: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CONTAINER: Final = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _DEFAULT_CONTAINER: Final = "strongroom-coordination"
 _SIGNED: Final = (
@@ -107,6 +108,9 @@ def place_of(url: str, query: Mapping[str, str], connection_string: str) -> Azur
 
 
 def _account(name: str, query: Mapping[str, str], connection_string: str) -> AzureAccount:
+    if name and not _ACCOUNT.fullmatch(name):
+        # Not quoted: somebody may have written a key there.
+        raise Unsupported("the URL names no account; write azure://account/name?key=...")
     endpoint = query.get("endpoint", "").rstrip("/")
     key = query.get("key", "").replace(" ", "+")  # a + that was not escaped came as a space
     sas = query.get("sas", "").lstrip("?")

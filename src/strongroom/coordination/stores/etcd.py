@@ -93,7 +93,7 @@ class EtcdStore(StoreBase):
         head, _, value = decoded(row, "value").partition(b"\n")
         try:
             note = str(json.loads(head)["note"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptRecord(key, head, "a line of JSON and a value") from error
         held = name + _HOLD in rows
         version = _version(int(row["mod_revision"]), held)

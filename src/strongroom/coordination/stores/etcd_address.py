@@ -56,7 +56,8 @@ def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
     secrets, _, hosts = parts.netloc.rpartition("@")
     for name in query:
         if name not in _OPTIONS:
-            raise Unsupported(f"etcd:// knows no option {name!r}; it has: ca, cert, key, tls")
+            # Not quoted: a "?" in a password that is not percent-encoded begins one, too.
+            raise Unsupported("etcd:// knows no option of that name; it has: ca, cert, key, tls")
     if query.get("tls", "1") not in ("0", "1"):
         raise Unsupported("etcd://...?tls= is 1 or 0")
     files = _OPTIONS.intersection(query) - {"tls"}

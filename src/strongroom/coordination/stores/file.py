@@ -26,6 +26,7 @@ from strongroom.coordination.effects import (
     CasOutcome,
     Entry,
     LeaseTerms,
+    Unknown,
     Watched,
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, Unsupported
@@ -67,19 +68,21 @@ class FileStore(StoreBase):
             entry = self._read(key)
             if (None if entry is None else entry.version) != expected:
                 return CONFLICT
+            with _refused(key):
+                self._path(key).parent.mkdir(exist_ok=True)
             version = self._next_version()
             head = json.dumps({"version": version, "note": note})
             self._replace(self._path(key), head.encode() + b"\n" + value)
-            return Applied(version)
+            return self._flushed(self._path(key).parent, version)
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
         with self._exclusive():
             entry = self._read(key)
             if entry is None or entry.version != expected:
                 return CONFLICT
-            self._path(key).unlink()
-            self._flush_folder(self._path(key).parent)
-            return Applied(expected)
+            with _refused(key):
+                self._path(key).unlink()
+            return self._flushed(self._path(key).parent, expected)
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
         found = (
@@ -118,6 +121,9 @@ class FileStore(StoreBase):
         try:
             raw = self._path(key).read_bytes()
         except FileNotFoundError:
+            if not self._folder.is_dir():
+                # Without its folder a store has lost its fences: that is not an empty store.
+                raise StoreRefused(f"{self._folder}: the folder is gone") from None
             return None
         except OSError as error:
             raise StoreRefused(f"{key}: {error.strerror}") from error
@@ -125,7 +131,7 @@ class FileStore(StoreBase):
         try:
             document = json.loads(head)
             entry = Entry(value, str(document["version"]), None, str(document["note"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptRecord(key, raw, "a line of JSON and a value") from error
         if not newline:
             raise CorruptRecord(key, raw, "a line of JSON and a value")
@@ -134,29 +140,34 @@ class FileStore(StoreBase):
     def _next_version(self) -> str:
         path = self._folder / ".versions"
         try:
-            last = int(path.read_text())
-        except FileNotFoundError:
-            last = 0
+            with _refused(path):
+                last = int(path.read_text()) if path.exists() else 0
         except ValueError as error:
             raise CorruptRecord(".versions", path.read_bytes(), "a number") from error
         self._replace(path, str(last + 1).encode())
+        with _refused(path):
+            self._flush(self._folder)
         return str(last + 1)
 
     def _replace(self, path: Path, raw: bytes) -> None:
         new = path.with_name(f"{path.name}.new")
-        try:
-            path.parent.mkdir(exist_ok=True)
+        with _refused(path):
             with new.open("wb") as file:
                 file.write(raw)
                 file.flush()
                 if self._sync:
                     os.fsync(file.fileno())
             new.replace(path)
-        except OSError as error:
-            raise StoreRefused(f"{path}: {error.strerror}") from error
-        self._flush_folder(path.parent)
 
-    def _flush_folder(self, folder: Path) -> None:
+    def _flushed(self, folder: Path, version: str) -> CasOutcome:
+        """Make a change of a folder outlast a power cut, and answer it."""
+        try:
+            self._flush(folder)
+        except OSError as error:
+            return Unknown(f"{folder}: {error.strerror}")  # it is there, for now
+        return Applied(version)
+
+    def _flush(self, folder: Path) -> None:
         if not self._sync:
             return
         handle = os.open(folder, os.O_RDONLY)
@@ -167,9 +178,22 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        with self._threads, (self._folder / ".lock").open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        path = self._folder / ".lock"
+        with self._threads:
+            with _refused(path):
+                file = path.open("ab")
+            with file:
+                with _refused(path):
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+
+
+@contextmanager
+def _refused(what: object) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreRefused(f"{what}: {error.strerror}") from error
 
 
 def open_url(url: str, query: Mapping[str, str]) -> FileStore:
@@ -181,5 +205,6 @@ def open_url(url: str, query: Mapping[str, str]) -> FileStore:
     """
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path:
-        raise Unsupported(f"{url!r} names no folder; write file:///path/to/folder")
+        # Not quoted: what stands there in place of a folder may be a password.
+        raise Unsupported("the URL names no folder; write file:///path/to/folder")
     return FileStore(Path(unquote(parts.path)), sync=query.get("sync") != "0")

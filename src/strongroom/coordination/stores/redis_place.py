@@ -94,7 +94,9 @@ def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
     query = dict(parse_qsl(parts.query, keep_blank_values=True)) if query is None else query
     for name in query:
         if name not in OPTIONS:
-            raise Unsupported(f"redis:// knows no option {name!r}; it has {', '.join(OPTIONS)}")
+            # Not quoted: a "?" in a password that is not percent-encoded begins one, too.
+            known = ", ".join(OPTIONS)
+            raise Unsupported(f"redis:// knows no option of that name; it has {known}")
     database = parts.path.strip("/") or "0"
     if not parts.hostname or not (database.isascii() and database.isdigit()):
         raise Unsupported("write redis://user:password@host:6379/0, with the database's number")

@@ -192,7 +192,7 @@ def _entry(key: str, answer: Answer) -> Entry:
         document = json.loads(head)
         if newline and isinstance(document["nonce"], str):
             return Entry(value, answer.etag, None, str(document["note"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass  # said below
     raise CorruptRecord(key, answer.body, "a line of JSON and a value")
 
@@ -230,7 +230,8 @@ def open_url(url: str, query: Mapping[str, str]) -> S3Store:
     """
     parts = urlsplit(url)
     if not _BUCKET.fullmatch(parts.netloc):
-        raise Unsupported(f"{parts.netloc!r} is no name of a bucket; write s3://bucket/prefix")
+        # Not quoted: somebody may have written keys there.
+        raise Unsupported("the URL names no bucket; write s3://bucket/prefix")
     prefix = unquote(parts.path).strip("/")
     region = query.get("region") or variable("AWS_REGION") or variable("AWS_DEFAULT_REGION")
     region = region or "us-east-1"

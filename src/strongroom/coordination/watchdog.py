@@ -1,0 +1,56 @@
+"""A thread that declares holds lost in time, whatever the event loop is doing meanwhile.
+
+Lives here: the thread that an asyncio driver starts for holds with `on_lost="abort"`: a loop that
+is blocked is among what such a hold protects against. Must not live here: rules about deadlines
+(renewal.py), what happens at a loss (recipes/holding.py).
+"""
+
+from __future__ import annotations
+
+import threading
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.drivers_sync import Parking
+from strongroom.coordination.effects import Park
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.renewal import Timetable, deadlines
+
+
+class Watchdog:
+    """Watches deadlines on a daemon thread of its own, which begins with the first hold.
+
+    Arguments:
+        clock: says what is due (boot clock).
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._parking = clock, Parking()
+        self._table = Timetable(clock, self._parking.wake)
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def add(self, hold: Hold) -> None:
+        """Watch this one, too. To be called from one thread."""
+        self._table.add(hold.deadline_s - hold.early_s, hold)
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._serve, name="coordination-watchdog", daemon=True
+            )
+            self._thread.start()
+
+    def ended(self) -> None:
+        """Note that one of the holds of this driver is over."""
+        if self._thread is not None:
+            self._table.ended()
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._closed = True
+        self._parking.wake()
+
+    def _serve(self) -> None:
+        steps = deadlines(self._table)
+        while not self._closed:
+            effect = steps.send(None)
+            assert isinstance(effect, Park)
+            self._parking.wait(effect.until_s, self._clock.boot_s)
