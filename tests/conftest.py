@@ -1,4 +1,5 @@
-"""What holds for every test: a skip is a failure, and Hypothesis runs alike on every machine.
+"""What holds for every test: a skip is a failure, Ctrl-C is heard, and Hypothesis runs alike on
+every machine.
 
 A test that cannot run has proved nothing, so a missing tool fails with the reason that the test
 gave. `HYPOTHESIS_PROFILE=deep` looks for more examples, with a new seed each
@@ -8,6 +9,7 @@ time.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -22,6 +24,10 @@ settings.register_profile(
 )
 settings.register_profile("deep", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it runs in the background like this, and children would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

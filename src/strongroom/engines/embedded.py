@@ -137,7 +137,6 @@ class EmbeddedStore:
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""
         self._check_serving()
-        self._committer.looks += 1
         for ref in reads:
             check_reads(ref.partition, (ref,))
         try:
@@ -302,7 +301,6 @@ class EmbeddedStore:
         self._writer.truncate_log(timeout_ms=0)
 
     async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
-        self._committer.looks += 1
         try:
             return at_once(ask(self._reader)) if inline else await self._scans.read(ask)
         except apsw.Error as error:

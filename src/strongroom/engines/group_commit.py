@@ -4,7 +4,6 @@ Lives here: the queue, the group, its answers, and what happens when the disk is
 Must not live here: SQL (records_sqlite.py), bodies (segments.py), threads (commit_thread.py).
 
 Only COMMIT leaves the loop's thread: two threads that run Python would fight for the interpreter.
-For a single writer on a quick disk not even that (commit_thread.py).
 What arrives while a COMMIT runs waits and forms the next group. Groups are serial, so a refusal
 leaves only after everything that it saw is durable.
 """
@@ -45,8 +44,6 @@ GROUP_ITEMS_MAX: Final = 256
 GROUP_TIME_S: Final = 0.005
 GROUP_BYTES_MAX: Final = 4 * COMMIT_BYTES_MAX
 BALLAST_RETRY_S: Final = 1.0
-# What one client reads at most between two writes of its own, if it only writes.
-_LOOKS_OF_ONE: Final = 2
 
 _FULL_TEXT: Final = "no space is left in the data directory; reads and deletions still work"
 
@@ -145,7 +142,6 @@ class Committer:
         self._scheduled = False
         self._committing = False
         self._alone = 0  # how many items from the front run in groups of one
-        self.looks = 0  # readings since the last commit, counted by the store
         self.is_low = False  # the ballast is in use, or could not be written
         self._ballast_tried_at = float("-inf")
         self.broken: EngineError | None = None
@@ -338,8 +334,7 @@ class Committer:
     def _end(self, group: Group) -> None:
         if group.wrote:
             self._committing = True
-            commit = self._thread.run if self._is_alone(group) else self._thread.submit
-            commit(self._writer.commit, lambda error: self._ended(group, error))
+            self._thread.submit(self._writer.commit, lambda error: self._ended(group, error))
             return
         try:
             self._writer.rollback()
@@ -349,14 +344,8 @@ class Committer:
         self._answer(group)
         self._next(group)
 
-    def _is_alone(self, group: Group) -> bool:
-        """Whether nobody but one writer is there, whom it does not matter to wait for on the
-        loop."""
-        return len(group.items) == 1 and not self._queue and self.looks <= _LOOKS_OF_ONE
-
     def _ended(self, group: Group, error: BaseException | None) -> None:
         self._committing = False
-        self.looks = 0
         if error is None:
             self._time.settle(durable=True)
             self._bodies.settle(group.adopted, group.live)

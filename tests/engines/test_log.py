@@ -1,0 +1,46 @@
+"""SQLite's log: it begins again in the same file, however busy the writers are."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import pytest
+
+from strongroom.engines import checkpoints
+from strongroom.testing.contract_subject import face, put, value
+from strongroom.testing.disk import Disk
+from tests.engines.embedded_stores import store_on
+
+PAGES = 64
+ROUNDS, WRITERS = 200, 8
+BODY = bytes(range(256)) * 128
+
+
+def test_the_log_stays_short_while_writers_never_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "PASSIVE_PAGES", PAGES)
+    log = tmp_path / "data" / "records.sqlite-wal"
+
+    async def prove() -> None:
+        sizes: list[int] = []
+
+        async with store_on(Disk(tmp_path)) as store:
+
+            async def write(writer: int) -> None:
+                key = face(b"%d" % writer)
+                for number in range(ROUNDS):
+                    await put(store, (key, b"%d " % number + BODY))
+                    sizes.append(log.stat().st_size)
+
+            await asyncio.gather(*map(write, range(WRITERS)))
+            for writer in range(WRITERS):
+                assert await value(store, face(b"%d" % writer)) == b"%d " % (ROUNDS - 1) + BODY
+        written = ROUNDS * WRITERS * len(BODY)
+        assert max(sizes) < written / 10, "it is written over, not only written on"
+        falls = sum(after < before for before, after in itertools.pairwise(sizes))
+        assert falls == 0, "nor is it cut: a sync then has to make the file longer again"
+
+    asyncio.run(prove())
