@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from strongroom.engines import checkpoints
+from strongroom.engines.checkpoints import Checkpointer
 from strongroom.testing.disk import Disk, DiskFiles
 from tests.engines import power_cut_rounds
 from tests.engines.power_cut_rounds import run_round
@@ -14,6 +16,26 @@ from tests.engines.power_cut_rounds import run_round
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_shown_is_lost_or_torn(seed: int, tmp_path: Path) -> None:
     assert run_round(tmp_path, seed, rounds=25) > 0
+
+
+def test_nor_where_the_log_is_written_over_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_again: list[bool] = []
+    restart = Checkpointer._restart
+
+    def noted(checkpointer: Checkpointer) -> None:
+        restart(checkpointer)
+        begun_again.append(True)
+
+    monkeypatch.setattr(checkpoints, "PASSIVE_PAGES", 2)
+    monkeypatch.setattr(Checkpointer, "_restart", noted)
+    for seed in range(12):
+        directory = tmp_path / str(seed)
+        directory.mkdir()
+        assert run_round(directory, seed, rounds=25) > 0
+    # Some lives end too early for it; of many, most do not.
+    assert len(begun_again) > 12
 
 
 class _LyingFiles(DiskFiles):
