@@ -371,7 +371,6 @@ class Arrival:
         """Give up one's place; return it if the barrier tripped with it meanwhile."""
         if self._generation is None and not self._unsure:
             return None
-        met: str | None = ""
         races = Races(self._context, _WITHDRAW_TRIES)
         while races.go_on():
             try:
@@ -389,9 +388,7 @@ class Arrival:
                 return None
             if isinstance(outcome, Applied):
                 return None
-            troubled = isinstance(outcome, Unknown) or look.version == met
-            met = look.version
-            yield races.pause(troubled=troubled)
+            yield races.lost(outcome, look.version)
         return None
 
 

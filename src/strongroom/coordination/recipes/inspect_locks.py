@@ -65,7 +65,7 @@ def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None
         StoreUnavailable: the store did not answer, or it is not known whether it was done.
     """
     key = key_of(kind, name)
-    met, races = "", Races(context, _TRIES)
+    races = Races(context, _TRIES)
     while races.go_on():
         sent_s = context.clock.monotonic_s()
         entry = yield from get(key, _TIMEOUT_S)
@@ -83,6 +83,5 @@ def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None
             return view
         if not isinstance(outcome, Conflict):
             raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
-        yield races.pause(troubled=entry.version == met)
-        met = entry.version
+        yield races.lost(outcome, entry.version)
     raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")

@@ -134,7 +134,7 @@ def break_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView
         StoreUnavailable: the store did not answer, or it is not known whether it was done.
     """
     key = key_of(kind, name)
-    met, races = "", Races(context, _TRIES)
+    races = Races(context, _TRIES)
     while races.go_on():
         entry, since_s = yield from _look(context, key)
         if entry is None:
@@ -149,8 +149,7 @@ def break_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView
             return view
         if not isinstance(outcome, Conflict):
             raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
-        yield races.pause(troubled=entry.version == met)
-        met = entry.version
+        yield races.lost(outcome, entry.version)
     raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")
 
 

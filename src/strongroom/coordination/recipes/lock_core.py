@@ -392,7 +392,6 @@ class Acquisition:
         """Leave the queue, and give back what an answer that never came may have given."""
         if not (self._unsure or self._queued):
             return
-        met: str | None = ""
         races = Races(self._context, _WITHDRAW_TRIES)
         while races.go_on():
             try:
@@ -408,9 +407,7 @@ class Acquisition:
                 return
             if isinstance(outcome, Applied):
                 return
-            troubled = isinstance(outcome, Unknown) or version == met
-            met = version
-            yield races.pause(troubled=troubled)
+            yield races.lost(outcome, version)
 
     def _undone(self, entry: Entry | None) -> tuple[LockRecord, LeaseTerms | None] | None:
         """Return what to write so that nothing of ours is there, or can come; None: nothing."""

@@ -351,7 +351,6 @@ class SlotAcquisition:
         if not self._written:
             return
         wanted = self._wanted
-        met: str | None = ""
         races = Races(self._context, _WITHDRAW_TRIES)
         while races.go_on():
             try:
@@ -368,9 +367,7 @@ class SlotAcquisition:
                 return
             if isinstance(outcome, Applied):
                 return
-            troubled = isinstance(outcome, Unknown) or version == met
-            met = version
-            yield races.pause(troubled=troubled)
+            yield races.lost(outcome, version)
 
 
 def _who(slots: tuple[Slot, ...]) -> str:

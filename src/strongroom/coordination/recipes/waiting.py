@@ -11,9 +11,11 @@ from typing import Final
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import (
     UNCHANGED,
+    CasOutcome,
     Sleep,
     Steps,
     Unchanged,
+    Unknown,
     Watched,
     get,
     watch,
@@ -25,6 +27,7 @@ _TROUBLE_FIRST_S: Final = 0.05
 _TROUBLE_MAX_S: Final = 2.0
 _RACES_MAX: Final = 64
 _RACES_SPREAD: Final = 4
+_NOTHING: Final = ""  # no version of any store's
 
 
 class Pace:
@@ -73,12 +76,23 @@ class Races:
         self._clock, self._pace = context.clock, Pace(context)
         self._left, self._troubles_left = _RACES_MAX, troubles_max
         self._began_s = 0.0
+        self._met: str | None = _NOTHING
 
     def go_on(self) -> bool:
         """Begin the next try; False if there have been enough of them."""
         self._began_s = self._clock.boot_s()
         self._left -= 1
         return self._left >= 0 and self._troubles_left > 0
+
+    def lost(self, outcome: CasOutcome, version: str | None) -> Sleep:
+        """End a try in vain; see `pause`.
+
+        Arguments:
+            outcome: what came of it.
+            version: what it was to follow: the same as of the last try is no lost race.
+        """
+        met, self._met = self._met, version
+        return self.pause(troubled=isinstance(outcome, Unknown) or version == met)
 
     def pause(self, *, troubled: bool) -> Sleep:
         """End a try in vain: jitter of a few round trips, since many may write at one moment."""

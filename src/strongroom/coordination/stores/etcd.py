@@ -32,6 +32,7 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
+from strongroom.coordination.records import UNREADABLE
 from strongroom.coordination.store import Promises, StoreBase
 from strongroom.coordination.stores.etcd_address import EtcdAddress, address_of
 from strongroom.coordination.stores.etcd_http import (
@@ -93,7 +94,7 @@ class EtcdStore(StoreBase):
         head, _, value = decoded(row, "value").partition(b"\n")
         try:
             note = str(json.loads(head)["note"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise CorruptRecord(key, head, "a line of JSON and a value") from error
         held = name + _HOLD in rows
         version = _version(int(row["mod_revision"]), held)

@@ -30,6 +30,7 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, Unsupported
+from strongroom.coordination.records import UNREADABLE
 from strongroom.coordination.store import Promises, StoreBase
 
 _SUFFIX: Final = ".entry"
@@ -131,7 +132,7 @@ class FileStore(StoreBase):
         try:
             document = json.loads(head)
             entry = Entry(value, str(document["version"]), None, str(document["note"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise CorruptRecord(key, raw, "a line of JSON and a value") from error
         if not newline:
             raise CorruptRecord(key, raw, "a line of JSON and a value")

@@ -36,6 +36,7 @@ from strongroom.coordination.errors import (
     StoreUnavailable,
     Unsupported,
 )
+from strongroom.coordination.records import UNREADABLE
 from strongroom.coordination.store import AsyncStore, Promises, StoreBase, ThreadedStore
 from strongroom.coordination.stores.http_pool import Answer, NoAnswer
 from strongroom.coordination.stores.s3_http import S3Bucket, S3Credentials, S3Http
@@ -192,7 +193,7 @@ def _entry(key: str, answer: Answer) -> Entry:
         document = json.loads(head)
         if newline and isinstance(document["nonce"], str):
             return Entry(value, answer.etag, None, str(document["note"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except UNREADABLE:
         pass  # said below
     raise CorruptRecord(key, answer.body, "a line of JSON and a value")
 
