@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from strongroom.clock import Clock, ManualClock
+from strongroom.engines import segments
 from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
 
+LARGE_BODY_BYTES: int = segments.LARGE_BODY_BYTES  # tests set it
 SEGMENT_BYTES: Final = 128 * 1024
 BALLAST_BYTES: Final = 4 * 1024 * 1024
 _vfs_numbers = itertools.count()
@@ -24,11 +26,15 @@ _vfs_numbers = itertools.count()
 
 @asynccontextmanager
 async def store_on(
-    disk: Disk, clock: Clock | None = None, compact: bool = False
+    disk: Disk,
+    clock: Clock | None = None,
+    compact: bool = False,
 ) -> AsyncIterator[EmbeddedStore]:
     """A store in `data` on the disk, with small segments."""
     with DiskVfs(disk, f"strongroom-test-{next(_vfs_numbers)}") as vfs:
-        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES, compact)
+        options = EmbeddedOptions(
+            DiskFiles(disk), vfs.name, SEGMENT_BYTES, LARGE_BODY_BYTES, BALLAST_BYTES, compact
+        )
         store = await open_store(
             Path(disk.root, "data"), clock or ManualClock(), test_clock=True, options=options
         )

@@ -35,6 +35,7 @@ from strongroom.testing.disk_sqlite import DiskVfs
 
 SEGMENT_BYTES: Final = 128 * 1024
 BALLAST_BYTES: Final = 64 * 1024
+_LARGE_BODY_BYTES: Final = 48 * 1024
 _WORKERS: Final = 6
 _COUNTER: Final = face(b"counter", b"shared")
 _vfs_numbers = itertools.count()
@@ -138,7 +139,9 @@ async def _work(store: Store, worker: int, shown: Shown, seed: int, rounds: int)
 async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: int) -> None:
     """Open a store on the disk and work until the rounds or the power end."""
     with DiskVfs(disk, f"strongroom-cut-{next(_vfs_numbers)}") as vfs:
-        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES)
+        options = EmbeddedOptions(
+            DiskFiles(disk), vfs.name, SEGMENT_BYTES, _LARGE_BODY_BYTES, BALLAST_BYTES
+        )
         try:
             store = await open_store(f"{disk.root}/data", clock, options=options)
         except Exception:

@@ -19,9 +19,17 @@ from strongroom.engines.embedded import EmbeddedStore
 from strongroom.engines.records_sqlite import Reader
 from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
 from strongroom.testing.disk import Disk
+from tests.engines import embedded_stores
 from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
 
 _BODY_BYTES = 30_000
+
+
+@pytest.fixture(params=["shared", "tails"], autouse=True)
+def _rooms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies share segments, or each has a tail to itself."""
+    large_body_bytes = _BODY_BYTES if request.param == "tails" else _BODY_BYTES + 1
+    monkeypatch.setattr(embedded_stores, "LARGE_BODY_BYTES", large_body_bytes)
 
 
 def _body(number: int) -> bytes:

@@ -16,6 +16,7 @@ from typing import Final
 import apsw
 
 from strongroom.engines.base import EngineError
+from strongroom.engines.buffers import aligned, new_buffer
 from strongroom.engines.checksum import crc64
 from strongroom.engines.group_commit import Committer, Group
 from strongroom.engines.records_sqlite import Location, Reader, Writer, unreadable
@@ -49,6 +50,7 @@ class Compactor:
         self._executor = executor
         self._due = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._buffer = memoryview(new_buffer(_PIECE_BYTES))
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -111,7 +113,12 @@ class Compactor:
             for content_id, source in rows:
                 room = self._segments.reserve(source.length)
                 rooms.append(room)
-                if await self._copy(victim, source, room):
+                try:
+                    is_right = await self._copy(victim, source, room)
+                finally:
+                    if room.is_tail:
+                        self._segments.finish_tail(room, aligned(source.length))
+                if is_right:
                     target = room.location(source.length, source.crc64)
                     moves.append((content_id, source, target))
                 else:
@@ -124,12 +131,12 @@ class Compactor:
                 self._segments.release(room.segment)
 
     async def _copy(self, victim: Segment, source: Location, room: Room) -> bool:
+        segments = self._segments
+        writing = segments.writing_past_cache if room.is_tail else segments.writing
         try:
-            descriptor = self._segments.writing(room.segment)
+            descriptor = writing(room.segment)
             job = asyncio.wrap_future(
-                self._executor.submit(
-                    self._copy_bytes, victim.path, source, descriptor, room.offset
-                )
+                self._executor.submit(self._copy_bytes, victim.path, source, descriptor, room)
             )
             try:
                 return await asyncio.shield(job)
@@ -138,20 +145,27 @@ class Compactor:
                 await asyncio.gather(job, return_exceptions=True)
                 raise
         except OSError as error:
-            raise self._segments.broken(error) from error
+            raise segments.broken(error) from error
 
-    def _copy_bytes(self, path: str, source: Location, descriptor: int, offset: int) -> bool:
-        checksum = done = 0
+    def _copy_bytes(self, path: str, source: Location, descriptor: int, room: Room) -> bool:
+        files, position = self._segments.files, room.offset
+        checksum, left = 0, source.length
         try:
-            for piece in _pieces(path, source):
-                checksum = crc64(piece, checksum)
-                self._segments.files.write_at(descriptor, piece, offset + done)
-                done += len(piece)
+            for count in _pieces(path, source, self._buffer):
+                checksum = crc64(self._buffer[:count], checksum)
+                if room.is_tail:
+                    padded_bytes = aligned(count)
+                    self._buffer[count:padded_bytes] = bytes(padded_bytes - count)
+                    files.write_aligned(descriptor, [self._buffer[:padded_bytes]], position)
+                else:
+                    files.write_at(descriptor, self._buffer[:count], position)
+                position += count
+                left -= count
         except _Unreadable as error:
             # What cannot be read stays where it is: no reason to stop serving the rest.
             _log.critical("%s cannot be read: %s", path, error)
             return False
-        return done == source.length and checksum == source.crc64
+        return left == 0 and checksum == source.crc64
 
     def _repoint(self, moves: Sequence[_Move], group: Group) -> None:
         for content_id, source, target in moves:
@@ -174,16 +188,18 @@ class _Unreadable(Exception):
     """The old place of a content cannot be read; the new one is not to blame."""
 
 
-def _pieces(path: str, source: Location) -> Iterator[bytes]:
-    done = 0
+def _pieces(path: str, source: Location, buffer: memoryview) -> Iterator[int]:
+    """Fill `buffer` with one piece after the other: how many bytes each has. All but the last have
+    as many as it holds, unless the file ends early."""
+    left = source.length
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(path, "rb") as file:
             file.seek(source.offset)
-            while done < source.length:
-                piece = file.read(min(_PIECE_BYTES, source.length - done))
-                if not piece:
+            while left:
+                count = file.readinto(buffer[: min(len(buffer), left)])
+                if not count:
                     return
-                done += len(piece)
-                yield piece
+                left -= count
+                yield count
     except OSError as error:
         raise _Unreadable(str(error)) from error

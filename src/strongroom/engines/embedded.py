@@ -44,7 +44,12 @@ from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
 from strongroom.engines.records_sqlite import Reader, Slices, Writer, unreadable
 from strongroom.engines.scans import Scans, at_once
-from strongroom.engines.segments import SEGMENT_BYTES, SegmentContent, SegmentStore
+from strongroom.engines.segments import (
+    LARGE_BODY_BYTES,
+    SEGMENT_BYTES,
+    SegmentContent,
+    SegmentStore,
+)
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
 from strongroom.values import TICKS_PER_S
@@ -65,6 +70,7 @@ class EmbeddedOptions:
     files: Files | None = None
     vfs: str | None = None
     segment_bytes: int = SEGMENT_BYTES
+    large_body_bytes: int = LARGE_BODY_BYTES
     ballast_bytes: int = BALLAST_BYTES
     compact: bool = True
 
@@ -105,6 +111,7 @@ class EmbeddedStore:
             on_dead_space=lambda: self._compactor.wake(),
             on_broken=self._break,
             segment_bytes=options.segment_bytes,
+            large_body_bytes=options.large_body_bytes,
         )
         self._bodies = BodyWriter(self._segments, self._io_threads, self._new_id)
         self._committer = Committer(

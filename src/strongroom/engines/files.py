@@ -10,10 +10,12 @@ import ctypes
 import errno
 import fcntl
 import os
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 # macOS: fsync leaves data in the drive's cache; only this call flushes it.
+_O_DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
@@ -29,6 +31,26 @@ def _start_write_back(descriptor: int, offset: int, length: int) -> None:
     if _SYNC_FILE_RANGE is not None:
         count, start = ctypes.c_int64(length), ctypes.c_int64(offset)
         _SYNC_FILE_RANGE(descriptor, start, count, _SYNC_FILE_RANGE_WRITE)
+
+
+def _stop_passing(descriptor: int) -> bool:
+    """A file system may take O_DIRECT and then refuse the write: go through its cache from now on.
+    False when it did so already."""
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    if not flags & _O_DIRECT:
+        return False
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags & ~_O_DIRECT)
+    return True
+
+
+def _behind(data: Sequence[memoryview], count: int) -> list[memoryview]:
+    """What is left of `data` behind its first `count` bytes."""
+    left: list[memoryview] = []
+    for one in data:
+        if count < len(one):
+            left.append(one[count:])
+        count = max(0, count - len(one))
+    return left
 
 
 def is_no_space(error: OSError) -> bool:
@@ -51,8 +73,17 @@ class Files(Protocol):
         """A descriptor for writing to a file that exists."""
         ...
 
-    def write_at(self, descriptor: int, data: bytes, offset: int) -> None:
+    def open_past_cache(self, path: str) -> int:
+        """Like `reopen`; where the file system can, writes go past the page cache."""
+        ...
+
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
         """Write all of `data` at `offset`."""
+        ...
+
+    def write_aligned(self, descriptor: int, data: Sequence[memoryview], offset: int) -> None:
+        """Write all of `data` at `offset`, to a descriptor of `open_past_cache`: addresses,
+        lengths and the offset are aligned (buffers.py)."""
         ...
 
     def sync(self, descriptor: int) -> None:
@@ -92,7 +123,16 @@ class OsFiles:
     def reopen(self, path: str) -> int:
         return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
-    def write_at(self, descriptor: int, data: bytes, offset: int) -> None:
+    def open_past_cache(self, path: str) -> int:
+        flags = os.O_WRONLY | os.O_CLOEXEC
+        try:
+            return os.open(path, flags | _O_DIRECT)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return os.open(path, flags)
+
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
         written = os.pwrite(descriptor, data, offset)
         while written < len(data):
             # A short write comes before the error that explains it, which the next one raises.
@@ -100,6 +140,18 @@ class OsFiles:
             written += os.pwrite(descriptor, rest, offset + written)
         if written >= _WRITE_BACK_BYTES:
             _start_write_back(descriptor, offset, written)
+
+    def write_aligned(self, descriptor: int, data: Sequence[memoryview], offset: int) -> None:
+        left = list(data)
+        while left:
+            try:
+                written = os.pwritev(descriptor, left, offset)
+            except OSError as error:
+                if error.errno != errno.EINVAL or not _stop_passing(descriptor):
+                    raise
+                continue
+            offset += written
+            left = _behind(left, written)
 
     def sync(self, descriptor: int) -> None:
         if _FULL_SYNC is not None:

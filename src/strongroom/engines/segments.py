@@ -4,8 +4,8 @@ Lives here: allocation, syncing, sealing, reading handles and unlinking. Must no
 streaming a body in (bodies.py), moving bodies (compaction.py), rows (records_sqlite.py).
 
 A body is appended and synced before the commit that names it, so bytes without a row are dead. A
-segment is shared by bodies whose length is known; one whose length is not has a segment's tail to
-itself. Everything here runs on the event loop, except what is handed to the executor.
+segment is shared by small bodies; a large one has a segment's tail to itself. Everything here runs
+on the event loop, except what is handed to the executor.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from strongroom.engines.base import EngineError, Full, Unavailable
+from strongroom.engines.buffers import aligned
 from strongroom.engines.directory import FileLock, Layout
 from strongroom.engines.files import Files, is_no_space
 from strongroom.engines.records_sqlite import Location, SegmentRow
 from strongroom.values import FileSlice
 
 SEGMENT_BYTES: Final = 256 * 1024 * 1024
-# Large bodies share segments with each other: a small one need not wait for their sync.
+# From here on a body has a segment's tail, and its syncs, to itself.
 LARGE_BODY_BYTES: Final = 1024 * 1024
 _READERS_MAX: Final = 64
+# Segments that wait for the next large body: so many keep their descriptors, and their dead bytes.
+_IDLE_MAX: Final = 8
 # Dead bytes in an open segment are worth a file of their own from here on, when space is short.
 _SEAL_EARLY_BYTES: Final = 1024 * 1024
 _TOO_MANY_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
@@ -47,6 +50,7 @@ class Segment:
     live_bytes: int = 0
     sealed: bool = False
     descriptor: int | None = None
+    past_cache: int | None = None  # another one, whose writes go past the page cache
     reader: BinaryIO | None = None
     pins: int = 0
     busy: int = 0
@@ -59,11 +63,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A place to write: `length` bytes at `offset`, or everything from there when it is None."""
+    """A place to write in a segment, from `offset` on. In a tail, which begins aligned, nobody else
+    writes until it is finished; elsewhere the next room begins right behind this one."""
 
     segment: Segment
     offset: int
-    length: int | None
+    is_tail: bool
 
     def location(self, length: int, crc64: int) -> Location:
         """Where a content of `length` bytes lies that was written here.
@@ -93,6 +98,7 @@ class SegmentStore:
         on_dead_space: Callable[[], None],
         on_broken: Callable[[Exception], None],
         segment_bytes: int = SEGMENT_BYTES,
+        large_body_bytes: int = LARGE_BODY_BYTES,
     ) -> None:
         self.files = files
         self.by_id: dict[int, Segment] = {}
@@ -104,7 +110,8 @@ class SegmentStore:
         self._on_dead_space = on_dead_space
         self._on_broken = on_broken
         self._segment_bytes = segment_bytes
-        self._shared: dict[bool, Segment | None] = {False: None, True: None}
+        self._large_body_bytes = large_body_bytes
+        self._shared: Segment | None = None
         self._idle: list[Segment] = []
         self._written: dict[int, Location] = {}
         self._adopting: set[int] = set()
@@ -138,29 +145,24 @@ class SegmentStore:
             self._look_for_dead(segment)
         self._on_dead_space()
 
-    def reserve(self, length: int) -> Room:
-        """Room for a body of known length, in a segment that others write to as well."""
-        large = length >= LARGE_BODY_BYTES
-        segment = self._shared[large]
-        if segment is None:
-            segment = self._shared[large] = self._open_segment()
-        room = Room(segment, segment.end, length)
+    def reserve(self, length: int | None) -> Room:
+        """Room for a body of so many bytes; None = of any length."""
+        if length is None or length >= self._large_body_bytes:
+            segment = self._open_segment()
+            segment.busy += 1
+            return Room(segment, aligned(segment.end), is_tail=True)
+        segment = self._shared = self._shared or self._open_segment()
+        room = Room(segment, segment.end, is_tail=False)
         segment.end += length
         segment.busy += 1
         if segment.end >= self._segment_bytes:
-            self._shared[large] = None
+            self._shared = None
         return room
 
-    def reserve_tail(self) -> Room:
-        """Room for a body of unknown length: nobody else writes to the segment meanwhile."""
-        segment = self._open_segment()
-        segment.busy += 1
-        return Room(segment, segment.end, None)
-
     def finish_tail(self, room: Room, length: int) -> None:
-        """The body has ended: others may append behind it."""
+        """Nobody writes in a tail any more, after `length` bytes: others may append behind it."""
         segment = room.segment
-        segment.end = room.offset + length
+        segment.end = room.offset + length if length else segment.end
         if segment.end < self._segment_bytes:
             self._idle.append(segment)
         self._seal_if_full(segment)
@@ -174,6 +176,7 @@ class SegmentStore:
         segment.busy -= 1
         self._seal_if_full(segment)
         self._look_for_dead(segment)
+        self._rest(segment)
 
     def discard(self, content_id: int) -> None:
         """See Contents.discard; a running commit that adopts the content goes first."""
@@ -218,6 +221,12 @@ class SegmentStore:
         if segment.descriptor is None:
             segment.descriptor = self.files.reopen(segment.path)
         return segment.descriptor
+
+    def writing_past_cache(self, segment: Segment) -> int:
+        """Like `writing`, of aligned bytes at aligned offsets only. Raises OSError."""
+        if segment.past_cache is None:
+            segment.past_cache = self.files.open_past_cache(segment.path)
+        return segment.past_cache
 
     def durable(self, segment: Segment) -> asyncio.Future[None]:
         """Done when everything written to `segment` before this call is durable. Shield it.
@@ -315,10 +324,11 @@ class SegmentStore:
         segment_id = self._new_id()
         path = self._layout.segment(segment_id)
         try:
-            descriptor = self.files.create(path)
+            # Who writes opens it in his way: a crowd of uploads needs one descriptor each.
+            self.files.close(self.files.create(path))
         except OSError as error:
             raise self.broken(error) from error
-        segment = Segment(segment_id, path, descriptor=descriptor)
+        segment = Segment(segment_id, path)
         self.by_id[segment_id] = segment
         return segment
 
@@ -336,7 +346,8 @@ class SegmentStore:
         )
 
     def _sync(self, segment: Segment) -> None:
-        self.files.sync(self.writing(segment))
+        descriptor = segment.past_cache if segment.descriptor is None else segment.descriptor
+        self.files.sync(self.writing(segment) if descriptor is None else descriptor)
         if not segment.named:
             self.files.sync_directory(self._layout.segments)
             segment.named = True
@@ -366,10 +377,21 @@ class SegmentStore:
 
     def _seal(self, segment: Segment) -> None:
         segment.sealed = True
-        if segment.descriptor is not None:
-            self.files.close(segment.descriptor)
-            segment.descriptor = None
+        self._close_descriptors(segment)
         self._on_sealed(segment.id)
+
+    def _rest(self, segment: Segment) -> None:
+        """Of the segments that wait for a body, a crowd of uploads must not leave all open."""
+        if segment.busy or segment.sealed or len(self._idle) <= _IDLE_MAX:
+            return
+        if segment in self._idle:
+            self._close_descriptors(segment)
+
+    def _close_descriptors(self, segment: Segment) -> None:
+        for descriptor in (segment.descriptor, segment.past_cache):
+            if descriptor is not None:
+                self.files.close(descriptor)
+        segment.descriptor = segment.past_cache = None
 
     def _look_for_dead(self, segment: Segment) -> None:
         if segment.live_bytes * 2 >= segment.end:
@@ -380,10 +402,12 @@ class SegmentStore:
             self._on_dead_space()
 
     def _is_missed(self, segment: Segment) -> bool:
-        """Whether the disk has so little left that an open segment's dead bytes matter to it."""
+        """Whether an open segment's dead bytes matter: to the disk, or since so many are open."""
         dead_bytes = segment.end - segment.live_bytes
         if dead_bytes < _SEAL_EARLY_BYTES:
             return False
+        if len(self._idle) > _IDLE_MAX and segment in self._idle:
+            return True
         try:
             return dead_bytes * 4 > self.files.free_bytes(self._layout.path)
         except OSError as error:  # those who wait for their commit must not pay for it
@@ -392,9 +416,8 @@ class SegmentStore:
 
     def _seal_early(self, segment: Segment) -> None:
         """Nothing more goes into a segment that is not full, so that it can be compacted."""
-        for large, shared in self._shared.items():
-            if shared is segment:
-                self._shared[large] = None
+        if self._shared is segment:
+            self._shared = None
         if segment in self._idle:
             self._idle.remove(segment)
         self._seal(segment)
@@ -426,9 +449,7 @@ class SegmentStore:
 
     def _close(self, segment: Segment) -> None:
         self._close_reader(segment)
-        if segment.descriptor is not None:
-            self.files.close(segment.descriptor)
-            segment.descriptor = None
+        self._close_descriptors(segment)
 
 
 class SegmentContent:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from strongroom.clock import ManualClock
+from strongroom.engines.buffers import ALIGNMENT_BYTES
 from strongroom.engines.files import OsFiles
 
 SECTORS_BYTES: Final = (512, 4096)
@@ -111,7 +112,7 @@ class Disk:
         """Whether the file exists."""
         return path in self._names
 
-    def written(self, path: str, data: bytes, offset: int) -> None:
+    def written(self, path: str, data: bytes | memoryview, offset: int) -> None:
         """`data` is being written. Raises OSError when the disk is full."""
         with self._lock:
             file = self._names[path]
@@ -275,7 +276,20 @@ class DiskFiles:
         self._paths[descriptor] = path
         return descriptor
 
-    def write_at(self, descriptor: int, data: bytes, offset: int) -> None:
+    def open_past_cache(self, path: str) -> int:
+        descriptor = self._files.open_past_cache(path)
+        self._paths[descriptor] = path
+        return descriptor
+
+    def write_aligned(self, descriptor: int, data: Sequence[memoryview], offset: int) -> None:
+        if any(size % ALIGNMENT_BYTES for size in (offset, *map(len, data))):
+            raise OSError(errno.EINVAL, "a write past the cache is not aligned")
+        path = self._paths[descriptor]
+        self._disk.operate("write", path)
+        self._disk.written(path, b"".join(data), offset)
+        self._files.write_aligned(descriptor, data, offset)
+
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
         path = self._paths[descriptor]
         self._disk.operate("write", path)
         self._disk.written(path, data, offset)

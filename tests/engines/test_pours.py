@@ -1,0 +1,220 @@
+"""Bodies of any length, in any pieces, many at once: each comes back whole, whichever way it went
+in, also where the file system refuses to write past its cache."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import hashlib
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.clock import ManualClock
+from strongroom.engines import buffers
+from strongroom.engines.base import Step, Store, Unavailable
+from strongroom.engines.buffers import ALIGNMENT_BYTES, BUFFER_BYTES, Buffers, aligned, new_buffer
+from strongroom.engines.check import check
+from strongroom.engines.checksum import crc64
+from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.files import OsFiles
+from strongroom.engines.segments import LARGE_BODY_BYTES
+from strongroom.testing.contract_subject import commit, content, pieces, place
+
+_SIZES = (
+    0, 1, ALIGNMENT_BYTES - 1, ALIGNMENT_BYTES, ALIGNMENT_BYTES + 1,
+    BUFFER_BYTES - 1, BUFFER_BYTES, BUFFER_BYTES + 1,
+    LARGE_BODY_BYTES - 1, LARGE_BODY_BYTES, LARGE_BODY_BYTES + 1, 6 * BUFFER_BYTES + 17,
+)  # fmt: skip
+
+
+async def _open(root: Path, on: OsFiles | None = None) -> EmbeddedStore:
+    options = EmbeddedOptions(on, ballast_bytes=64 * 1024)
+    return await open_store(root / "data", ManualClock(), test_clock=True, options=options)
+
+
+def _body(size_bytes: int, seed: int) -> bytes:
+    return random.Random(seed).randbytes(size_bytes)
+
+
+async def _put(store: Store, number: int, body: bytes, known: bool, piece_bytes: int) -> int:
+    said = len(body) if known else None
+    written = await store.write(pieces(body, piece_bytes), said, md5=True)
+    assert (written.size_bytes, written.crc64) == (len(body), crc64(body))
+    assert written.md5 == hashlib.md5(body).digest()
+    await commit(store, Step(place(b"%d" % number), adopt=(written.id,)))
+    return written.id
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("piece_bytes", [1 << 30, 70_001])
+def test_bodies_of_every_length_come_back(known: bool, piece_bytes: int, tmp_path: Path) -> None:
+    async def prove() -> None:
+        bodies = {number: _body(size, number) for number, size in enumerate(_SIZES * 2)}
+        store = await _open(tmp_path)
+        writing = [_put(store, *item, known, piece_bytes) for item in bodies.items()]
+        ids = dict(zip(bodies, await asyncio.gather(*writing), strict=True))
+        for reopened in (False, True):
+            if reopened:
+                await store.close()
+                store = await _open(tmp_path)
+            for number, body in bodies.items():
+                assert await content(store, ids[number]) == body
+        await store.close()
+        assert list(check(tmp_path / "data")) == []
+
+    asyncio.run(prove())
+
+
+@pytest.mark.parametrize("off_by", [-1, 1])
+@pytest.mark.parametrize("size_bytes", [100_000, LARGE_BODY_BYTES, 5 * LARGE_BODY_BYTES])
+def test_a_body_of_another_length_leaves_nothing(
+    off_by: int, size_bytes: int, tmp_path: Path
+) -> None:
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        with pytest.raises(ValueError, match="than was said"):
+            await store.write(pieces(bytes(size_bytes + off_by), 300_000), size_bytes)
+        body = _body(size_bytes, 1)
+        assert await content(store, await _put(store, 1, body, True, 300_000)) == body
+        await store.close()
+
+    asyncio.run(prove())
+
+
+def test_a_file_system_may_refuse_at_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = 0
+    then = os.pwritev
+
+    def refusing(descriptor: int, data: Sequence[memoryview], offset: int) -> int:
+        nonlocal refused
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_DIRECT:
+            refused += 1
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return then(descriptor, data, offset)
+
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        for number in range(3):
+            body = _body(2 * LARGE_BODY_BYTES + 5, number)
+            assert await content(store, await _put(store, number, body, True, 300_000)) == body
+        await store.close()
+
+    monkeypatch.setattr(os, "pwritev", refusing)
+    asyncio.run(prove())
+    assert refused == 1, "it is asked once a file"
+
+
+def test_a_file_system_may_refuse_at_the_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = os.open
+
+    def refusing(path: str, flags: int, *rest: Any, **named: Any) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return then(path, flags, *rest, **named)
+
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        body = _body(2 * LARGE_BODY_BYTES + 5, 1)
+        assert await content(store, await _put(store, 1, body, True, 300_000)) == body
+        await store.close()
+
+    monkeypatch.setattr(os, "open", refusing)
+    asyncio.run(prove())
+
+
+def test_other_refusals_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(descriptor: int, data: Sequence[memoryview], offset: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        monkeypatch.setattr(os, "pwritev", failing)
+        with pytest.raises(Unavailable):
+            await store.write(pieces(bytes(LARGE_BODY_BYTES)), LARGE_BODY_BYTES)
+        await store.close()
+
+    asyncio.run(prove())
+    with pytest.raises(OSError, match="No such file"):
+        OsFiles().open_past_cache(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("most_bytes", [1, ALIGNMENT_BYTES, 3 * ALIGNMENT_BYTES])
+def test_short_writes_are_gone_on_with(
+    most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(descriptor: int, data: Sequence[memoryview], offset: int) -> int:
+        return os.pwrite(descriptor, b"".join(data)[:most_bytes], offset)
+
+    monkeypatch.setattr(os, "pwritev", short)
+    path = tmp_path / "file"
+    path.touch()
+    body = _body(2 * ALIGNMENT_BYTES, 3)
+    descriptor = os.open(path, os.O_WRONLY)
+    views = [memoryview(body)[:ALIGNMENT_BYTES], memoryview(body)[ALIGNMENT_BYTES:]]
+    OsFiles().write_aligned(descriptor, views, ALIGNMENT_BYTES)
+    os.close(descriptor)
+    assert path.read_bytes() == bytes(ALIGNMENT_BYTES) + body
+
+
+def _open_segments() -> int:
+    count = 0
+    for one in Path("/proc/self/fd").iterdir():
+        try:
+            count += "/segments/" in os.readlink(one)
+        except FileNotFoundError:
+            continue
+    return count
+
+
+def test_a_crowd_of_uploads_leaves_few_files_open(tmp_path: Path) -> None:
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        body = bytes(LARGE_BODY_BYTES)
+        ids = await asyncio.gather(*(_put(store, one, body, True, 1 << 30) for one in range(40)))
+        segments = tmp_path / "data" / "segments"
+        assert len(list(segments.iterdir())) == 40
+        await _put(store, 99, b"", False, 1)  # every sync before it is over
+        assert _open_segments() <= 10
+        for number, content_id in enumerate(ids):
+            await commit(store, Step(place(b"%d" % number), drop=(content_id,)))
+        for _ in range(500):
+            if len(list(segments.iterdir())) <= 10:
+                break
+            await asyncio.sleep(0.01)
+        assert len(list(segments.iterdir())) <= 10, "dead bytes stay in so many open segments"
+        await store.close()
+
+    asyncio.run(prove())
+
+
+def test_buffers_are_shared_out_and_kept() -> None:
+    pool = Buffers()
+    assert pool.share() > 1
+    for _ in range(1000):
+        pool.begin()
+    assert pool.share() == 1, "everybody can go on"
+    for _ in range(1000):
+        pool.end()
+    one = pool.take()
+    pool.give([one])
+    assert pool.take() is one
+    pool.give(new_buffer(BUFFER_BYTES) for _ in range(1000))
+    kept = {id(pool.take()) for _ in range(buffers._POOL_BUFFERS)}
+    assert len(kept) == buffers._POOL_BUFFERS
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "expected"), [(0, 0), (1, 4096), (4096, 4096), (4097, 8192)]
+)
+def test_aligned(size_bytes: int, expected: int) -> None:
+    assert aligned(size_bytes) == expected
