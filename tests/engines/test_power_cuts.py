@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines import checkpoints
+from strongroom.engines import checkpoints, commit_thread
 from strongroom.engines.checkpoints import Checkpointer
 from strongroom.testing.disk import Disk, DiskFiles
 from tests.engines import power_cut_rounds
 from tests.engines.power_cut_rounds import run_round
 
 
+@pytest.mark.parametrize("quick_in_a_row", [2, commit_thread.QUICK_IN_A_ROW])
 @pytest.mark.parametrize("seed", range(12))
-def test_nothing_shown_is_lost_or_torn(seed: int, tmp_path: Path) -> None:
+def test_nothing_shown_is_lost_or_torn(
+    seed: int, quick_in_a_row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_thread, "QUICK_IN_A_ROW", quick_in_a_row)
     assert run_round(tmp_path, seed, rounds=25) > 0
 
 

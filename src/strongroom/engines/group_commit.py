@@ -3,7 +3,8 @@
 Lives here: the queue, the group, its answers, and what happens when the disk is full or breaks.
 Must not live here: SQL (records_sqlite.py), bodies (segments.py), threads (commit_thread.py).
 
-Only COMMIT leaves the loop's thread: two threads that run Python would fight for the interpreter.
+Only COMMIT leaves the loop's thread, if anything: two threads that run Python would fight for the
+interpreter.
 What arrives while a COMMIT runs waits and forms the next group. Groups are serial, so a refusal
 leaves only after everything that it saw is durable.
 """
@@ -11,6 +12,7 @@ leaves only after everything that it saw is durable.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -334,7 +336,9 @@ class Committer:
     def _end(self, group: Group) -> None:
         if group.wrote:
             self._committing = True
-            self._thread.submit(self._writer.commit, lambda error: self._ended(group, error))
+            alone = len(group.items) == 1 and not self._queue
+            done = functools.partial(self._ended, group)
+            self._thread.commit(self._writer.commit, done, alone)
             return
         try:
             self._writer.rollback()
