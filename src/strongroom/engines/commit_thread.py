@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -55,9 +54,9 @@ class CommitThread:
         self._thread.join()
 
     def _timed(self, work: Work) -> None:
-        began_s = time.monotonic()
+        began_s = self._loop.time()
         work()
-        self._quick = self._quick + 1 if time.monotonic() - began_s < QUICK_S else 0
+        self._quick = self._quick + 1 if self._loop.time() - began_s < QUICK_S else 0
 
     def _run(self) -> None:
         while (item := self._work.get()) is not None:
