@@ -42,6 +42,7 @@ from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
+from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Slices, Writer, unreadable
 from strongroom.engines.scans import Scans, at_once
 from strongroom.engines.segments import (
@@ -101,6 +102,7 @@ class EmbeddedStore:
         self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True))
         self._io_threads = ThreadPoolExecutor(_IO_THREADS, "strongroom-io")
         self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
+        self._cache = RecordCache()
         self._checkpointer = Checkpointer(path, options.vfs, writer, self._break)
         self._segments = SegmentStore(
             directory.layout,
@@ -119,6 +121,7 @@ class EmbeddedStore:
             self._thread,
             time,
             self.watchers,
+            self._cache,
             self._segments,
             directory,
             on_committed=lambda: self._checkpointer.look(self._committer),
@@ -144,12 +147,17 @@ class EmbeddedStore:
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""
         self._check_serving()
+        known = self._cache.get(reads)
+        if known is not None:
+            return known
         for ref in reads:
             check_reads(ref.partition, (ref,))
         try:
-            return self._reader.get_all(reads)
+            found = self._reader.get_all(reads)
         except apsw.Error as error:
             raise unreadable(error) from error
+        self._cache.keep(reads, found)
+        return found
 
     async def read_range(
         self,

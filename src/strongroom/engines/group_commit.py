@@ -34,6 +34,7 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bounds import check_steps
 from strongroom.engines.commit_thread import CommitThread
+from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Location, Writer
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
@@ -109,6 +110,10 @@ class Group:
     # Whether something in it puts without taking away: that may not use the ballast's space.
     grows: bool = False
 
+    def written(self) -> list[Ref]:
+        """The records that it changes."""
+        return [Ref(step.partition, write.key) for step in self.steps for write in step.writes]
+
 
 class Committer:
     """The serial point of an embedded store. Everything here runs on the event loop.
@@ -125,6 +130,7 @@ class Committer:
         thread: CommitThread,
         time: DurableTime,
         watchers: Watchers,
+        cache: RecordCache,
         bodies: Bodies,
         ballast: Ballast,
         on_committed: Callable[[], None],
@@ -134,6 +140,7 @@ class Committer:
         self._thread = thread
         self._time = time
         self._watchers = watchers
+        self._cache = cache
         self._bodies = bodies
         self._ballast = ballast
         self._on_committed = on_committed
@@ -336,6 +343,7 @@ class Committer:
     def _end(self, group: Group) -> None:
         if group.wrote:
             self._committing = True
+            self._cache.bar(group.written())
             alone = len(group.items) == 1 and not self._queue
             done = functools.partial(self._ended, group)
             self._thread.commit(self._writer.commit, done, alone)
@@ -350,14 +358,13 @@ class Committer:
 
     def _ended(self, group: Group, error: BaseException | None) -> None:
         self._committing = False
+        self._cache.lift()
         if error is None:
             self._time.settle(durable=True)
             self._bodies.settle(group.adopted, group.live)
             self._answer(group)
             if group.steps:
-                self._watchers.notify(
-                    Ref(step.partition, write.key) for step in group.steps for write in step.writes
-                )
+                self._watchers.notify(group.written())
             self._on_committed()
             self._next(group)
         elif isinstance(error, apsw.FullError):

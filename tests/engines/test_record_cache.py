@@ -1,0 +1,147 @@
+"""What the cache of records tells is always one committed moment, and its memory has a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from strongroom.engines import record_cache
+from strongroom.engines.base import Record, Ref, Store
+from strongroom.engines.record_cache import RecordCache
+from strongroom.engines.records_sqlite import Reader
+from strongroom.testing.contract_subject import face, hidden, put, value
+from strongroom.testing.disk import Disk
+from tests.engines.embedded_stores import Gate, store_on
+
+_ONE, _OTHER, _THIRD = face(b"one"), hidden(b"other"), face(b"third")
+
+
+def _record(number: int, size_bytes: int = 1) -> Record:
+    return Record(b"x" * size_bytes, number)
+
+
+def test_all_or_nothing_is_known() -> None:
+    cache = RecordCache()
+    cache.keep([_ONE, _OTHER], [_record(1), None])
+    assert cache.get([_OTHER, _ONE]) == [None, _record(1)]
+    assert cache.get([_ONE, _THIRD]) is None
+    assert cache.get([]) == []
+
+
+def test_what_a_commit_writes_is_not_known_until_it_is_over() -> None:
+    cache = RecordCache()
+    cache.keep([_ONE, _OTHER], [_record(1), _record(1)])
+    cache.bar([_ONE])
+    assert cache.get([_ONE]) is None
+    assert cache.get([_OTHER]) == [_record(1)]
+    cache.keep([_ONE, _THIRD], [_record(2), _record(2)])
+    assert cache.get([_ONE]) is None, "the commit may yet fail, or be seen in part"
+    assert cache.get([_THIRD]) == [_record(2)]
+    cache.lift()
+    assert cache.get([_ONE]) is None
+    cache.keep([_ONE], [_record(2)])
+    assert cache.get([_ONE]) == [_record(2)]
+
+
+def test_memory_is_bounded_and_the_oldest_go_first() -> None:
+    cache = RecordCache(size_bytes_max=10_000)
+    refs = [face(b"%d" % number) for number in range(100)]
+    for number, ref in enumerate(refs):
+        cache.keep([ref], [_record(number, 100)])
+        cache.keep([ref], [_record(number, 100)])
+    known = [ref for ref in refs if cache.get([ref]) is not None]
+    assert known == refs[-len(known) :]
+    assert 5 < len(known) < 20
+    cache.keep([_ONE], [_record(1, record_cache._VALUE_BYTES_MAX + 1)])
+    assert cache.get([_ONE]) is None
+    cache.bar(refs)
+    cache.lift()
+    assert cache._size_bytes == 0
+
+
+async def _put_both(store: Store, number: int) -> None:
+    await put(store, (_ONE, b"%d" % number), (_OTHER, b"%d" % number))
+
+
+def _number(record: Record | None) -> int:
+    assert record is not None
+    return int(record.value)
+
+
+async def _look(store: Store, chance: random.Random, over: asyncio.Event) -> int:
+    """Read one, the other or both, over and over: no pair is torn, nothing goes back in time."""
+    seen = looks = 0
+    while not over.is_set():
+        refs: Sequence[Ref] = chance.choice([(_ONE,), (_OTHER,), (_ONE, _OTHER), (_OTHER, _ONE)])
+        numbers = {_number(record) for record in await store.read(refs)}
+        assert len(numbers) == 1, "a pair was torn"
+        assert min(numbers) >= seen, "a read went back in time"
+        seen = max(numbers)
+        looks += 1
+        await asyncio.sleep(chance.choice((0, 0, 0.0001)))
+    return looks
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reads_during_commits_are_of_one_moment(seed: int, tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            await _put_both(store, 0)
+            over = asyncio.Event()
+            looking = [
+                asyncio.create_task(_look(store, random.Random(seed * 10 + number), over))
+                for number in range(4)
+            ]
+            for number in range(1, 150):
+                await _put_both(store, number)
+            over.set()
+            assert min(await asyncio.gather(*looking)) > 10
+
+    asyncio.run(prove())
+
+
+def test_a_read_while_a_commit_runs_leaves_nothing_old_behind(tmp_path: Path) -> None:
+    async def prove() -> None:
+        disk, gate = Disk(tmp_path), Gate()
+        async with store_on(disk) as store:
+            await put(store, (face(), b"0"))
+            assert await value(store, face()) == b"0"
+            disk.fault = gate
+            gate.shut()
+            try:
+                writing = asyncio.create_task(put(store, (face(), b"1")))
+                assert await asyncio.to_thread(gate.reached.wait, 30)
+                assert await value(store, face()) == b"0"
+            finally:
+                gate.open()
+            await writing
+            assert await value(store, face()) == b"1"
+
+    asyncio.run(prove())
+
+
+def test_a_record_is_asked_of_sqlite_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[Ref]] = []
+    then = Reader.get_all
+
+    def counted(reader: Reader, refs: Sequence[Ref]) -> list[Record | None]:
+        asked.append(refs)
+        return then(reader, refs)
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            await put(store, (face(), b"0"))
+            monkeypatch.setattr(Reader, "get_all", counted)
+            for _ in range(3):
+                assert await value(store, face()) == b"0"
+                assert await value(store, face(b"absent")) is None
+            assert len(asked) == 2
+            await put(store, (face(), b"1"), (face(b"absent"), b"2"))
+            assert await value(store, face()) == b"1"
+            assert await value(store, face(b"absent")) == b"2"
+
+    asyncio.run(prove())
