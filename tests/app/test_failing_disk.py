@@ -30,7 +30,13 @@ _numbers = itertools.count()
 def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A server whose data directory lies on a simulated disk."""
     with DiskVfs(disk, f"strongroom-app-{next(_numbers)}") as vfs:
-        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES, False)
+        options = EmbeddedOptions(
+            files=DiskFiles(disk),
+            vfs=vfs.name,
+            segment_bytes=SEGMENT_BYTES,
+            ballast_bytes=BALLAST_BYTES,
+            compact=False,
+        )
 
         async def open_here(
             directory: Path, clock: Clock, *, test_clock: bool = False

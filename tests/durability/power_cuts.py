@@ -42,6 +42,7 @@ from tests.conformance.table_client import TableClient
 
 BALLAST_BYTES: Final = 64 * 1024
 SEGMENT_BYTES: Final = 128 * 1024
+_LARGE_BODY_BYTES: Final = 32 * 1024
 WORKERS: Final = 6
 _CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 _vfs_numbers = itertools.count()
@@ -125,7 +126,13 @@ class Play(Protocol):
 async def _live(disk: Disk, clock: ManualClock, play: Play, seed: int, rounds: int) -> None:
     """Open a store on the disk and serve until the rounds or the power end."""
     with DiskVfs(disk, f"strongroom-served-{next(_vfs_numbers)}") as vfs:
-        options = EmbeddedOptions(DiskFiles(disk), vfs.name, SEGMENT_BYTES, BALLAST_BYTES)
+        options = EmbeddedOptions(
+            files=DiskFiles(disk),
+            vfs=vfs.name,
+            segment_bytes=SEGMENT_BYTES,
+            large_body_bytes=_LARGE_BODY_BYTES,
+            ballast_bytes=BALLAST_BYTES,
+        )
         try:
             store = await open_store(f"{disk.root}/data", clock, options=options)
         except Exception:

@@ -6,6 +6,7 @@ Lives here: the set-up that several test modules share. Must not live here: test
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,15 +30,24 @@ async def store_on(
     disk: Disk,
     clock: Clock | None = None,
     compact: bool = False,
+    commits_on_loop: bool = False,
 ) -> AsyncIterator[EmbeddedStore]:
-    """A store in `data` on the disk, with small segments."""
+    """A store in `data` on the disk, with small segments; no commit holds up the test's loop unless
+    that is asked for."""
     with DiskVfs(disk, f"strongroom-test-{next(_vfs_numbers)}") as vfs:
         options = EmbeddedOptions(
-            DiskFiles(disk), vfs.name, SEGMENT_BYTES, LARGE_BODY_BYTES, BALLAST_BYTES, compact
+            files=DiskFiles(disk),
+            vfs=vfs.name,
+            segment_bytes=SEGMENT_BYTES,
+            large_body_bytes=LARGE_BODY_BYTES,
+            ballast_bytes=BALLAST_BYTES,
+            compact=compact,
         )
         store = await open_store(
             Path(disk.root, "data"), clock or ManualClock(), test_clock=True, options=options
         )
+        if not commits_on_loop:
+            store._thread.shun(math.inf)
         try:
             yield store
         finally:

@@ -140,7 +140,11 @@ async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: 
     """Open a store on the disk and work until the rounds or the power end."""
     with DiskVfs(disk, f"strongroom-cut-{next(_vfs_numbers)}") as vfs:
         options = EmbeddedOptions(
-            DiskFiles(disk), vfs.name, SEGMENT_BYTES, _LARGE_BODY_BYTES, BALLAST_BYTES
+            files=DiskFiles(disk),
+            vfs=vfs.name,
+            segment_bytes=SEGMENT_BYTES,
+            large_body_bytes=_LARGE_BODY_BYTES,
+            ballast_bytes=BALLAST_BYTES,
         )
         try:
             store = await open_store(f"{disk.root}/data", clock, options=options)

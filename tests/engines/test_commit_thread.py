@@ -12,19 +12,16 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines import commit_thread
-from strongroom.engines.base import CommitUnknown, EngineError, Store
+from strongroom.engines.base import CommitUnknown, EngineError
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.testing.contract_subject import face, put, value
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import store_on
 
-_IN_A_ROW = 3
-
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_thread, "QUICK_IN_A_ROW", _IN_A_ROW)
-    # What is quick is for the test to say: the machine may be busy.
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is quick is for the test to say: the machine may be busy."""
     monkeypatch.setattr(commit_thread, "QUICK_S", 0.5)
 
 
@@ -48,21 +45,26 @@ def _nothing() -> None:
     return
 
 
-def test_a_lone_commit_stays_on_the_loop_once_the_disk_has_been_quick() -> None:
+def test_a_lone_commit_stays_on_the_loop_while_the_disk_is_quick() -> None:
     async def prove() -> None:
-        thread = CommitThread(asyncio.get_running_loop(), "commits")
-        found = [await _ran_here(thread, _nothing) for _ in range(_IN_A_ROW + 2)]
-        assert found == [False] * _IN_A_ROW + [True, True]
+        loop = asyncio.get_running_loop()
+        thread = CommitThread(loop, "commits")
+        assert await _ran_here(thread, _nothing)
         assert not await _ran_here(thread, _nothing, alone=False), "others wait behind it"
         assert await _ran_here(thread, lambda: time.sleep(0.6)), "nobody can know before"
-        found = [await _ran_here(thread, _nothing) for _ in range(_IN_A_ROW + 1)]
-        assert found == [False] * _IN_A_ROW + [True], "a slow one counts against those after it"
+        assert not await _ran_here(thread, _nothing)
+        assert 5 < thread._shunned_until_s - loop.time() < 20, "ten times as long as it took"
+        thread.shun(0)
+        assert await _ran_here(thread, _nothing)
+        await _ran_here(thread, lambda: time.sleep(0.6), alone=False)
+        assert not await _ran_here(thread, _nothing), "a slow one counts wherever it ran"
         thread.stop()
 
     asyncio.run(prove())
 
 
-def test_an_error_is_an_outcome_wherever_it_is_raised() -> None:
+@pytest.mark.parametrize("alone", [True, False])
+def test_an_error_is_an_outcome_wherever_it_is_raised(alone: bool) -> None:
     def failing() -> None:
         raise OSError(errno.EIO, "broken")
 
@@ -70,17 +72,11 @@ def test_an_error_is_an_outcome_wherever_it_is_raised() -> None:
         thread = CommitThread(asyncio.get_running_loop(), "commits")
         for _ in range(2):
             with pytest.raises(OSError, match="broken"):
-                await _ran_here(thread, failing)
-            for _ in range(_IN_A_ROW):
-                await _ran_here(thread, _nothing)
+                await _ran_here(thread, failing, alone)
+        assert await _ran_here(thread, _nothing, alone) == alone
         thread.stop()
 
     asyncio.run(prove())
-
-
-async def _put_some(store: Store, count: int) -> None:
-    for number in range(count):
-        await put(store, (face(), b"%d" % number))
 
 
 def test_a_store_whose_sync_fails_on_the_loop_stops_as_well(tmp_path: Path) -> None:
@@ -95,9 +91,9 @@ def test_a_store_whose_sync_fails_on_the_loop_stops_as_well(tmp_path: Path) -> N
     async def prove() -> None:
         disk = Disk(tmp_path)
         told: list[EngineError] = []
-        async with store_on(disk) as store:
+        async with store_on(disk, commits_on_loop=True) as store:
             store.on_fatal(told.append)
-            await _put_some(store, _IN_A_ROW + 1)
+            await put(store, (face(), b"known"))
             disk.fault = fault
             with pytest.raises(CommitUnknown):
                 await put(store, (face(), b"unknown"))
@@ -107,6 +103,6 @@ def test_a_store_whose_sync_fails_on_the_loop_stops_as_well(tmp_path: Path) -> N
         assert len(told) == 1
         disk.fault = None
         async with store_on(disk) as store:
-            assert await value(store, face()) in (b"%d" % _IN_A_ROW, b"unknown")
+            assert await value(store, face()) in (b"known", b"unknown")
 
     asyncio.run(prove())

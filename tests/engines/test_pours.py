@@ -34,7 +34,7 @@ _SIZES = (
 
 
 async def _open(root: Path, on: OsFiles | None = None) -> EmbeddedStore:
-    options = EmbeddedOptions(on, ballast_bytes=64 * 1024)
+    options = EmbeddedOptions(files=on, ballast_bytes=64 * 1024)
     return await open_store(root / "data", ManualClock(), test_clock=True, options=options)
 
 

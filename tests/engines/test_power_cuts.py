@@ -13,12 +13,12 @@ from tests.engines import power_cut_rounds
 from tests.engines.power_cut_rounds import run_round
 
 
-@pytest.mark.parametrize("quick_in_a_row", [2, commit_thread.QUICK_IN_A_ROW])
+@pytest.mark.parametrize("quick_s", [60.0, commit_thread.QUICK_S])
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_shown_is_lost_or_torn(
-    seed: int, quick_in_a_row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, quick_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit_thread, "QUICK_IN_A_ROW", quick_in_a_row)
+    monkeypatch.setattr(commit_thread, "QUICK_S", quick_s)
     assert run_round(tmp_path, seed, rounds=25) > 0
 
 

@@ -25,7 +25,7 @@ _vfs_numbers = itertools.count()
 
 async def _opened(disk: Disk, vfs: DiskVfs) -> EmbeddedStore:
     """Segments of the usual size: nothing here ever fills one."""
-    options = EmbeddedOptions(DiskFiles(disk), vfs.name, ballast_bytes=_BALLAST_BYTES)
+    options = EmbeddedOptions(files=DiskFiles(disk), vfs=vfs.name, ballast_bytes=_BALLAST_BYTES)
     directory = Path(disk.root, "data")
     return await open_store(directory, ManualClock(), test_clock=True, options=options)
 

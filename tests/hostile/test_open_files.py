@@ -142,7 +142,7 @@ def test_a_store_without_descriptors_refuses_and_goes_on(tmp_path: Path) -> None
     files = _FewFiles()
 
     async def prove() -> None:
-        options = EmbeddedOptions(files)
+        options = EmbeddedOptions(files=files)
         store = await open_store(tmp_path / "data", ManualClock(), test_clock=True, options=options)
         files.none_left = True
         with pytest.raises(Unavailable):

@@ -64,7 +64,7 @@ _RESTART_WAIT_TICKS: Final = TICKS_PER_S
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedOptions:
     """What tests make small. `vfs` names an apsw VFS; `files` changes everything else on disk."""
 

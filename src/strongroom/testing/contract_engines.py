@@ -67,7 +67,10 @@ class EmbeddedSubject:
         self._vfs = DiskVfs(self.disk, f"strongroom-subject-{next(_vfs_numbers)}")
         self._path = directory / "data"
         self.options = EmbeddedOptions(
-            DiskFiles(self.disk), self._vfs.name, _SEGMENT_BYTES, _BALLAST_BYTES
+            files=DiskFiles(self.disk),
+            vfs=self._vfs.name,
+            segment_bytes=_SEGMENT_BYTES,
+            ballast_bytes=_BALLAST_BYTES,
         )
 
     async def start(self) -> None:
