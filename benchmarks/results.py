@@ -136,7 +136,8 @@ class Results(msgspec.Struct, frozen=True):
         servers = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         head = (
             f"{servers}; {facts.cores} x {facts.processor}, {facts.memory_gib:g} GiB, "
-            f"{facts.file_system}, load {facts.load_average:g}\n"
+            f"{facts.file_system}, load {facts.load_average:g}; "
+            f"Python {facts.python}, {facts.python_calls_per_s / 1e6:.0f} million calls a second\n"
             f"the disk at the beginning: {self.disk_syncs_per_s:,} appends of 1 KiB with fdatasync "
             f"a second, {self.disk_mb_s:,} MB/s of 4 MiB appends with fdatasync\n"
         )

@@ -91,3 +91,4 @@ REQUEST_HEADERS_MAX: Final = 256
 REQUEST_TARGET_BYTES_MAX: Final = 16 * KIB
 # Clients repeat short queries; longer ones, which anybody may send, are kept in no cache.
 REMEMBERED_QUERY_CHARS_MAX: Final = 1024
+REMEMBERED_QUERY_PARAMETERS_MAX: Final = 32

@@ -16,6 +16,8 @@ from typing import BinaryIO, Final, Literal
 
 import msgspec
 
+from strongroom import limits
+
 # A tick is 100 ns since 0001-01-01T00:00:00Z, the unit in which Azure writes its own times and
 # ETags.
 TICKS_PER_S: Final = 10_000_000
@@ -67,6 +69,13 @@ def iso7(ticks: int) -> str:
     """`2011-03-09T01:42:34.9360000Z`: seven digits, the form of snapshots and error times."""
     moment = datetime_of(ticks)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ticks % TICKS_PER_S:07d}Z"
+
+
+def is_remembered(query: str) -> bool:
+    """Whether what is made of a query may be kept in a cache: anybody may send any, and all that a
+    cache holds of them must be little."""
+    is_short = len(query) <= limits.REMEMBERED_QUERY_CHARS_MAX
+    return is_short and query.count("&") < limits.REMEMBERED_QUERY_PARAMETERS_MAX
 
 
 def etag_text(stamp: int) -> str:

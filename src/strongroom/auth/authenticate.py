@@ -17,7 +17,7 @@ from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas
 from strongroom.auth.sas_signature import kind_of, verify_signature
 from strongroom.auth.shared_key import parse_authorization, verify
 from strongroom.errors import StorageError
-from strongroom.limits import REMEMBERED_QUERY_CHARS_MAX
+from strongroom.values import is_remembered
 
 
 def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_ticks: int) -> Claim:
@@ -70,7 +70,7 @@ def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
 
 def _shared_access(parts: RequestParts, target: Target, account: Account) -> SasClaim:
     query = parts.query or ""
-    if len(query) <= REMEMBERED_QUERY_CHARS_MAX and "+" not in query:
+    if is_remembered(query) and "+" not in query:
         sas = _account_sas(query, target.service, account)
         if sas is not None:
             return SasClaim(account.name, SasKind.ACCOUNT, sas, target)

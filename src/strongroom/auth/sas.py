@@ -20,8 +20,8 @@ import msgspec
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
 from strongroom.errors import invalid_query
-from strongroom.limits import REMEMBERED_QUERY_CHARS_MAX
 from strongroom.times import parse_iso8601
+from strongroom.values import is_remembered
 
 ACCOUNT_SAS_SINCE: Final = "2015-04-05"
 USER_DELEGATION_SINCE: Final = "2018-11-09"
@@ -127,8 +127,8 @@ def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
     """
     if not query:
         return ()
-    is_short = len(query) <= REMEMBERED_QUERY_CHARS_MAX
-    return (_decoded_remembered if is_short else _decoded)(query, plus_is_space)
+    decoded = _decoded_remembered if is_remembered(query) else _decoded
+    return decoded(query, plus_is_space)
 
 
 def _decoded(query: str, plus_is_space: bool) -> Pairs:
@@ -149,8 +149,7 @@ def _unquoted(text: str) -> str:
 
 def is_sas(query: str) -> bool:
     """Whether a query is meant to hold a SAS: a signature, or what only accompanies one."""
-    is_short = len(query) <= REMEMBERED_QUERY_CHARS_MAX
-    return (_is_sas_remembered if is_short else _is_sas)(query)
+    return _is_sas_remembered(query) if is_remembered(query) else _is_sas(query)
 
 
 def _is_sas(query: str) -> bool:

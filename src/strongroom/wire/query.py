@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from strongroom import errors
 from strongroom.errors import StorageError, invalid_query, out_of_range_query
-from strongroom.limits import REMEMBERED_QUERY_CHARS_MAX
+from strongroom.values import is_remembered
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -87,7 +87,7 @@ class Query:
 
 
 # Clients repeat themselves (a token and nothing else): what was parsed once is looked up.
-_REMEMBERED: Final = 2048
+_REMEMBERED: Final = 1024
 
 
 def parse(raw: str | None) -> Query:
@@ -98,9 +98,7 @@ def parse(raw: str | None) -> Query:
 
     Raises: InvalidUri for a bad escape or text that is not UTF-8.
     """
-    if raw is not None and len(raw) > REMEMBERED_QUERY_CHARS_MAX:
-        return _parse(raw)
-    return _parse_remembered(raw)
+    return _parse_remembered(raw) if raw is None or is_remembered(raw) else _parse(raw)
 
 
 def _parse(raw: str | None) -> Query:
