@@ -214,7 +214,8 @@ def test_buffers_are_shared_out_and_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "expected"), [(0, 0), (1, 4096), (4096, 4096), (4097, 8192)]
+    ("size_bytes", "pages"),
+    [(0, 0), (1, 1), (ALIGNMENT_BYTES, 1), (ALIGNMENT_BYTES + 1, 2)],
 )
-def test_aligned(size_bytes: int, expected: int) -> None:
-    assert aligned(size_bytes) == expected
+def test_aligned(size_bytes: int, pages: int) -> None:
+    assert aligned(size_bytes) == pages * ALIGNMENT_BYTES

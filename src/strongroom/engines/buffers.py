@@ -12,7 +12,8 @@ import mmap
 from collections.abc import Iterable
 from typing import Final
 
-ALIGNMENT_BYTES: Final = 4096
+# Of a whole page of the cache as well: two bodies never have a part in one.
+ALIGNMENT_BYTES: Final = max(4096, mmap.PAGESIZE)
 BUFFER_BYTES: Final = 256 * 1024
 # What all bodies in flight gather and write together, while each has what it needs to go on.
 _POOL_BUFFERS: Final = 64
