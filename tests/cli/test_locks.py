@@ -132,3 +132,17 @@ def test_a_record_that_cannot_be_read_hides_no_other(store: str, tmp_path: Path)
     shown = strongroom("locks", "list", "--json", "--store", store)
     assert [view["name"] for view in json.loads(shown.out)] == ["a", "c"]
     assert strongroom("lock", "b", "--try", "--store", store, "--", "true").code == Exit.REFUSED
+
+
+def test_what_others_wrote_does_not_move_the_cursor(store: str) -> None:
+    name, label = "a\x1b[2J\nb", "ann\x1b]0;owned\x07"
+    with connect(store, label=label) as client, client.lock(name), client.members("g").join():
+        shown = run(store, "show", name).out + run(store, "list").out
+        members = strongroom("members", "g", "list", STRONGROOM_STORE=store).out
+        gate = strongroom("gate", "x", "open", STRONGROOM_STORE=store)
+        assert gate.code == 0
+        listed = json.loads(run(store, "list", "--json").out)
+    assert r"a\x1b[2J\nb: held by ann\x1b]0;owned\x07 since" in shown
+    assert r"ann\x1b]0;owned\x07 since" in members
+    assert not {"\x1b", "\x07"} & set(shown + members)
+    assert listed[0]["name"] == name

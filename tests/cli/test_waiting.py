@@ -74,3 +74,13 @@ def test_a_store_that_is_away_is_told(store: str) -> None:
     waiting.await_text("waiting for")
     assert "does not answer" in waiting.seen
     assert waiting.end() == 69
+
+
+def test_at_a_terminal_the_gate_is_seen(store: str) -> None:
+    with connect(store, label="ann") as client:
+        client.gate("g").open()
+        client.gate("g").rearm()
+        waiting = AtTerminal("gate", "g", "wait", "--timeout", "60", "--store", store)
+        waiting.await_text("waiting for gate 'g': closed, generation 2, by ann since")
+        client.gate("g").open()
+    assert waiting.end() == 0

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.exits import Exit
+from strongroom.cli.hold import Quiet, Verbose
+from strongroom.cli.plain import plain
 from strongroom.cli.stores import (
     DEFAULT_STORE,
     AsJson,
@@ -20,6 +22,7 @@ from strongroom.cli.stores import (
     json_of,
     print_json,
 )
+from strongroom.cli.waiting import gate_seen, shown_of, told
 
 if TYPE_CHECKING:
     from strongroom.coordination.hints import Hints
@@ -99,11 +102,15 @@ def wait(
     timeout: Annotated[float | None, typer.Option(help="Seconds; exit code 75 then.")] = None,
     generation: Annotated[int | None, typer.Option(help="Of the gate; default: today's.")] = None,
     hints: HintsUrl = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Wait until it is open; prints the payload, if there is one, as JSON."""
     with client_of(store) as client:
-        payload = client.gate(context.obj, _hints(hints)).wait(timeout, generation)
+        gate = client.gate(context.obj, _hints(hints))
+        with told(gate_seen(gate, context.obj), shown_of(quiet, verbose)):
+            payload = gate.wait(timeout, generation)
     if payload is not None:
         print_json(payload)
 
@@ -150,7 +157,7 @@ def _show_gate(name: str, view: GateView, as_json: bool) -> None:
         print_json(dataclasses.asdict(view))
         return
     state = "open" if view.is_open else "closed"
-    by = f", by {view.who} at {view.since}" if view.who else ""
+    by = plain(f", by {view.who} at {view.since}") if view.who else ""
     payload = "" if view.payload is None else f", payload {json.dumps(view.payload)}"
     typer.echo(f"gate {name!r}: {state}, generation {view.generation}{by}{payload}")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.plain import plain
 from strongroom.cli.stores import (
     DEFAULT_STORE,
     AsJson,
@@ -191,6 +192,10 @@ def _inside(view: View) -> tuple[SlotView, ...]:
 
 def _lines(view: View) -> list[str]:
     """Return how it looks, in words: the first line says most."""
+    return [plain(line) for line in _words(view)]
+
+
+def _words(view: View) -> list[str]:
     from strongroom.coordination import BarrierView, LockView
 
     if isinstance(view, LockView):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from strongroom.cli.hold import Command, Grace, Ttl, run_held
+from strongroom.cli.plain import plain
 from strongroom.cli.stores import (
     DEFAULT_STORE,
     AsJson,
@@ -144,4 +145,4 @@ def _facts(member: Member) -> dict[str, Any]:
 
 def _line(member: Member) -> str:
     data = "" if member.data is None else f", {json_text(member.data)}"
-    return f"{member.who} since {member.since}{data}"
+    return plain(f"{member.who} since {member.since}{data}")

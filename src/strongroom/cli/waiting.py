@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from strongroom.cli.plain import plain
+
 if TYPE_CHECKING:
-    from strongroom.coordination import Client
+    from strongroom.coordination import Client, Gate
 
 Look = Callable[[], str | None]
 """Says who has what is waited for; None when nothing is to be said. May raise CoordinationError."""
@@ -61,7 +63,7 @@ def _tell(look: Look, done: threading.Event) -> None:
         except CoordinationError as error:
             line = f"the store does not answer: {error}"
         if line and not done.is_set():
-            print(f"strongroom: waiting for {line}", file=sys.stderr, flush=True)
+            print(f"strongroom: waiting for {plain(line)}", file=sys.stderr, flush=True)
 
 
 def lock_seen(client: Client, name: str, kind: str) -> Look:
@@ -89,6 +91,17 @@ def slots_seen(client: Client, name: str, kind: str) -> Look:
         held = people([(one.who, one.since) for one in view.holders])
         place = place_in([one.who for one in view.waiting], client.context.label)
         return f"{name!r}: held by {held or 'nobody yet'}, fence {view.fence}{place}"
+
+    return look
+
+
+def gate_seen(gate: Gate, name: str) -> Look:
+    """Return what tells which generation of a gate is closed, and who closed it."""
+
+    def look() -> str | None:
+        view = gate.show()
+        by = f", by {view.who} since {view.since}" if view.who else ""
+        return None if view.is_open else f"gate {name!r}: closed, generation {view.generation}{by}"
 
     return look
 
