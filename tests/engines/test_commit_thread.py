@@ -79,6 +79,37 @@ def test_an_error_is_an_outcome_wherever_it_is_raised(alone: bool) -> None:
     asyncio.run(prove())
 
 
+def test_a_slow_one_counts_also_when_it_fails() -> None:
+    def failing() -> None:
+        time.sleep(0.6)
+        raise OSError(errno.ENOSPC, "full")
+
+    async def prove() -> None:
+        thread = CommitThread(asyncio.get_running_loop(), "commits")
+        with pytest.raises(OSError, match="full"):
+            await _ran_here(thread, failing)
+        assert not await _ran_here(thread, _nothing)
+        thread.stop()
+
+    asyncio.run(prove())
+
+
+def test_an_interrupt_reaches_whoever_runs_the_loop() -> None:
+    outcomes: list[BaseException | None] = []
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    async def prove() -> None:
+        thread = CommitThread(asyncio.get_running_loop(), "commits")
+        with pytest.raises(KeyboardInterrupt):
+            thread.commit(interrupted, outcomes.append, alone=True)
+        thread.stop()
+
+    asyncio.run(prove())
+    assert [type(one) for one in outcomes] == [KeyboardInterrupt]
+
+
 def test_a_store_whose_sync_fails_on_the_loop_stops_as_well(tmp_path: Path) -> None:
     syncing: list[int] = []
 

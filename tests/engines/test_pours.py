@@ -33,6 +33,9 @@ _SIZES = (
 )  # fmt: skip
 
 
+_LARGE = bytes(LARGE_BODY_BYTES)
+
+
 async def _open(root: Path, on: OsFiles | None = None) -> EmbeddedStore:
     options = EmbeddedOptions(files=on, ballast_bytes=64 * 1024)
     return await open_store(root / "data", ManualClock(), test_clock=True, options=options)
@@ -192,6 +195,59 @@ def test_a_crowd_of_uploads_leaves_few_files_open(tmp_path: Path) -> None:
                 break
             await asyncio.sleep(0.01)
         assert len(list(segments.iterdir())) <= 10, "dead bytes stay in so many open segments"
+        await store.close()
+
+    asyncio.run(prove())
+
+
+def test_so_does_a_crowd_that_goes_away_during_its_sync(tmp_path: Path) -> None:
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        going = [asyncio.create_task(_put(store, one, _LARGE, True, 1 << 30)) for one in range(40)]
+        for _ in range(10_000):
+            if _open_segments() >= 40:
+                break
+            await asyncio.sleep(0)
+        for one in going:
+            one.cancel()
+        await asyncio.gather(*going, return_exceptions=True)
+        for _ in range(500):
+            if _open_segments() <= 10:
+                break
+            await asyncio.sleep(0.01)
+        assert _open_segments() <= 10
+        await store.close()
+        assert _open_segments() == 0
+
+    asyncio.run(prove())
+
+
+class _FewDirectories(OsFiles):
+    """A process that has no descriptor left when a directory is to be synced, now and then."""
+
+    left = 1000
+
+    def sync_directory(self, path: str) -> None:
+        self.left -= 1
+        if self.left < 0:
+            self.left = 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        super().sync_directory(path)
+
+
+def test_too_many_open_files_at_a_sync_refuse_and_stop_nothing(tmp_path: Path) -> None:
+    async def prove() -> None:
+        files = _FewDirectories()
+        store = await _open(tmp_path, files)
+        files.left = refused = 0
+        for number in range(6):
+            try:
+                content_id = await _put(store, number, _LARGE, True, 1 << 30)
+            except Unavailable:
+                refused += 1
+            else:
+                assert await content(store, content_id) == _LARGE
+        assert 0 < refused < 6
         await store.close()
 
     asyncio.run(prove())

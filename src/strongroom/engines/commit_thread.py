@@ -4,9 +4,9 @@ Lives here: where a commit runs, handing work over and its outcome back. Must no
 the work is.
 
 On a quick disk the two hand-overs between threads cost as much as the sync. So a commit that has
-nobody behind it runs on the event loop; what else arrives then waits for a moment, as it does for
-any decision. After one that was slow, all are left to the thread for ten times as long as it took.
-So however the disk falters, the loop waits for it at most a tenth of the time.
+nobody behind it runs on the event loop; what else arrives then waits for up to a millisecond, as it
+does for decisions. After one that was slower, all are left to the thread for ten times as long as
+it took. So for a disk that falters the loop waits at most a tenth of the time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 Work = Callable[[], object]
 Done = Callable[[BaseException | None], None]
 
-QUICK_S: Final = 0.005  # as long as a group of decisions may take
+QUICK_S: Final = 0.001
 _SHUN_FACTOR: Final = 10
 
 
@@ -44,7 +44,10 @@ class CommitThread:
     def commit(self, work: Work, done: Done, alone: bool) -> None:
         """Like `submit`; `alone`: nothing waits behind this commit. It may be over on return."""
         if alone and self._loop.time() >= self._shunned_until_s:
-            done(_outcome(lambda: self._timed(work)))
+            error = _outcome(lambda: self._timed(work))
+            done(error)
+            if error is not None and not isinstance(error, Exception):
+                raise error  # Ctrl-C ends whoever runs the loop, here as anywhere
         else:
             self.submit(lambda: self._timed(work), done)
 
@@ -59,10 +62,12 @@ class CommitThread:
 
     def _timed(self, work: Work) -> None:
         began_s = self._loop.time()
-        work()
-        took_s = self._loop.time() - began_s
-        if took_s > QUICK_S:
-            self.shun(_SHUN_FACTOR * took_s)
+        try:
+            work()
+        finally:
+            took_s = self._loop.time() - began_s
+            if took_s > QUICK_S:
+                self.shun(_SHUN_FACTOR * took_s)
 
     def _run(self) -> None:
         while (item := self._work.get()) is not None:

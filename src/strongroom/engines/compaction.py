@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import Final
 
 import apsw
@@ -20,7 +21,8 @@ from strongroom.engines.buffers import aligned, new_buffer
 from strongroom.engines.checksum import crc64
 from strongroom.engines.group_commit import Committer, Group
 from strongroom.engines.records_sqlite import Location, Reader, Writer, unreadable
-from strongroom.engines.segments import Room, Segment, SegmentStore
+from strongroom.engines.segment import Room, Segment
+from strongroom.engines.segments import SegmentStore
 
 _ROWS_MAX: Final = 512
 _PAGE_BYTES: Final = 32 * 1024 * 1024
@@ -65,8 +67,10 @@ class Compactor:
                 while await self.compact_once():
                     pass
             except EngineError as error:
-                # Full, unreadable, or stopped: the next drop wakes this again.
+                # Full, unreadable, or stopped: the next drop wakes this again. What was begun in
+                # vain is one already, so that without a pause it would begin again at once.
                 _log.warning("compaction waits: %s", error)
+                await asyncio.sleep(_RETRY_S)
             if not self._segments.reap():
                 asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
 
@@ -142,7 +146,9 @@ class Compactor:
                 return await asyncio.shield(job)
             except asyncio.CancelledError:
                 # The room may not be given up while the thread still writes there.
-                await asyncio.gather(job, return_exceptions=True)
+                while not job.done():
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.wait([job])
                 raise
         except OSError as error:
             raise segments.broken(error) from error

@@ -15,9 +15,10 @@ from typing import Final, Protocol
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 # macOS: fsync leaves data in the drive's cache; only this call flushes it.
-_O_DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
+# Where a file system knows no such thing, its writes go through the cache.
+_O_DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
 
 # Linux: have the disk begin on what was written, so that the sync at the end of a body has less to
 # wait for. Only a hint: nothing counts as durable because of it.
@@ -150,6 +151,10 @@ class OsFiles:
                 if error.errno != errno.EINVAL or not _stop_passing(descriptor):
                     raise
                 continue
+            if not written:
+                raise OSError(errno.EIO, "nothing was written")
+            if not fcntl.fcntl(descriptor, fcntl.F_GETFL) & _O_DIRECT:
+                _start_write_back(descriptor, offset, written)
             offset += written
             left = _behind(left, written)
 

@@ -19,9 +19,11 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Final
 
+from strongroom.engines.base import Unavailable
 from strongroom.engines.buffers import BUFFER_BYTES, Buffers, aligned
 from strongroom.engines.checksum import crc64
-from strongroom.engines.segments import Room, SegmentStore
+from strongroom.engines.segment import Room
+from strongroom.engines.segments import SegmentStore
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -194,7 +196,10 @@ class TailPour(Pour):
     def _fill(self, data: memoryview) -> int:
         """Put the beginning of `data` into the buffer; how much of it."""
         if self._filling is None:
-            self._filling = self._buffers.take()
+            try:
+                self._filling = self._buffers.take()
+            except OSError as error:
+                raise Unavailable(f"there is no memory for a body: {error}") from error
         start = self._filled_bytes
         count = min(len(data), BUFFER_BYTES - start)
         self._filling[start : start + count] = data[:count]

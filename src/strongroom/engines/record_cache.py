@@ -22,7 +22,8 @@ _VALUE_BYTES_MAX: Final = 16 * 1024
 
 
 class RecordCache:
-    """The records that were read last, and that some are absent. On the event loop."""
+    """Records that were read, and that some are absent; when there are too many, those that were
+    kept first go first. On the event loop."""
 
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._size_bytes_max = size_bytes_max

@@ -17,7 +17,6 @@ import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from strongroom.engines.base import EngineError, Full, Unavailable
@@ -25,57 +24,22 @@ from strongroom.engines.buffers import aligned
 from strongroom.engines.directory import FileLock, Layout
 from strongroom.engines.files import Files, is_no_space
 from strongroom.engines.records_sqlite import Location, SegmentRow
+from strongroom.engines.segment import Room, Segment
 from strongroom.values import FileSlice
 
 SEGMENT_BYTES: Final = 256 * 1024 * 1024
 # From here on a body has a segment's tail, and its syncs, to itself.
 LARGE_BODY_BYTES: Final = 1024 * 1024
 _READERS_MAX: Final = 64
-# Segments that wait for the next large body: so many keep their descriptors, and their dead bytes.
+# So many segments that wait for the next large body keep their descriptors; of more, those that
+# are dead, or hold so much that is, are sealed.
 _IDLE_MAX: Final = 8
+_CROWDED_DEAD_BYTES: Final = 16 * 1024 * 1024
 # Dead bytes in an open segment are worth a file of their own from here on, when space is short.
 _SEAL_EARLY_BYTES: Final = 1024 * 1024
 _TOO_MANY_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, eq=False)
-class Segment:
-    """One file. `busy` counts reservations, syncs, and contents that nothing adopted yet."""
-
-    id: int
-    path: str
-    end: int = 0
-    live_bytes: int = 0
-    sealed: bool = False
-    descriptor: int | None = None
-    past_cache: int | None = None  # another one, whose writes go past the page cache
-    reader: BinaryIO | None = None
-    pins: int = 0
-    busy: int = 0
-    named: bool = False  # its directory entry is durable
-    gone: bool = False  # no row points here any more: unlink it with the last pin
-    damaged: bool = False  # a checksum failed: never delete it
-    syncing: bool = False
-    next_sync: asyncio.Future[None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """A place to write in a segment, from `offset` on. In a tail, which begins aligned, nobody else
-    writes until it is finished; elsewhere the next room begins right behind this one."""
-
-    segment: Segment
-    offset: int
-    is_tail: bool
-
-    def location(self, length: int, crc64: int) -> Location:
-        """Where a content of `length` bytes lies that was written here.
-
-        An empty one lies at the front: the bytes before this room are others', and may be lost.
-        """
-        return Location(self.segment.id, self.offset if length else 0, length, crc64)
 
 
 class SegmentStore:
@@ -217,16 +181,23 @@ class SegmentStore:
                 self.discard(content_id)
 
     def writing(self, segment: Segment) -> int:
-        """The descriptor for writing, opened when it is first needed. Raises OSError."""
+        """The descriptor for writing, opened when it is first needed. Raises OSError,
+        Unavailable."""
         if segment.descriptor is None:
+            self._check_open()
             segment.descriptor = self.files.reopen(segment.path)
         return segment.descriptor
 
     def writing_past_cache(self, segment: Segment) -> int:
-        """Like `writing`, of aligned bytes at aligned offsets only. Raises OSError."""
+        """Like `writing`, of aligned bytes at aligned offsets only."""
         if segment.past_cache is None:
+            self._check_open()
             segment.past_cache = self.files.open_past_cache(segment.path)
         return segment.past_cache
+
+    def _check_open(self) -> None:
+        if self._stopped:
+            raise Unavailable("the store is closed")
 
     def durable(self, segment: Segment) -> asyncio.Future[None]:
         """Done when everything written to `segment` before this call is durable. Shield it.
@@ -335,19 +306,26 @@ class SegmentStore:
     def _start_sync(self, segment: Segment) -> None:
         waiting, segment.next_sync = segment.next_sync, None
         assert waiting is not None, "a sync starts for somebody"
-        if self._stopped:
-            waiting.set_exception(Unavailable("the store is closed"))
+        try:
+            self._check_open()
+            descriptor = segment.past_cache
+            if descriptor is None:
+                descriptor = self.writing(segment)
+        except EngineError as error:
+            waiting.set_exception(error)
+            return
+        except OSError as error:
+            waiting.set_exception(self.broken(error))
             return
         segment.syncing = True
         segment.busy += 1
-        job = self._executor.submit(self._sync, segment)
+        job = self._executor.submit(self._sync, segment, descriptor)
         job.add_done_callback(
             lambda done: self._loop.call_soon_threadsafe(self._synced, segment, waiting, done)
         )
 
-    def _sync(self, segment: Segment) -> None:
-        descriptor = segment.past_cache if segment.descriptor is None else segment.descriptor
-        self.files.sync(self.writing(segment) if descriptor is None else descriptor)
+    def _sync(self, segment: Segment, descriptor: int) -> None:
+        self.files.sync(descriptor)
         if not segment.named:
             self.files.sync_directory(self._layout.segments)
             segment.named = True
@@ -356,7 +334,10 @@ class SegmentStore:
         segment.syncing = False
         segment.busy -= 1
         error = job.exception()
-        if error is not None:
+        if isinstance(error, OSError) and error.errno in _TOO_MANY_FILES:
+            # The directory could not be opened. Whoever tries again syncs it again.
+            waiting.set_exception(self.broken(error))
+        elif error is not None:
             # Not even "no space" may be tried again here: the kernel may have dropped the pages.
             stopped = Unavailable(f"the store has stopped after a failed sync: {error}")
             self._on_broken(error if isinstance(error, Exception) else stopped)
@@ -365,11 +346,13 @@ class SegmentStore:
                 segment.next_sync.set_exception(stopped)
                 segment.next_sync = None
             return
-        waiting.set_result(None)
+        else:
+            waiting.set_result(None)
         if segment.next_sync is not None:
             self._start_sync(segment)
         self._seal_if_full(segment)
         self._look_for_dead(segment)
+        self._rest(segment)
 
     def _seal_if_full(self, segment: Segment) -> None:
         if segment.end >= self._segment_bytes and not segment.busy and not segment.sealed:
@@ -388,10 +371,11 @@ class SegmentStore:
             self._close_descriptors(segment)
 
     def _close_descriptors(self, segment: Segment) -> None:
-        for descriptor in (segment.descriptor, segment.past_cache):
+        descriptors = (segment.descriptor, segment.past_cache)
+        segment.descriptor = segment.past_cache = None
+        for descriptor in descriptors:
             if descriptor is not None:
                 self.files.close(descriptor)
-        segment.descriptor = segment.past_cache = None
 
     def _look_for_dead(self, segment: Segment) -> None:
         if segment.live_bytes * 2 >= segment.end:
@@ -404,10 +388,10 @@ class SegmentStore:
     def _is_missed(self, segment: Segment) -> bool:
         """Whether an open segment's dead bytes matter: to the disk, or since so many are open."""
         dead_bytes = segment.end - segment.live_bytes
+        if len(self._idle) > _IDLE_MAX and segment in self._idle:
+            return not segment.live_bytes or dead_bytes >= _CROWDED_DEAD_BYTES
         if dead_bytes < _SEAL_EARLY_BYTES:
             return False
-        if len(self._idle) > _IDLE_MAX and segment in self._idle:
-            return True
         try:
             return dead_bytes * 4 > self.files.free_bytes(self._layout.path)
         except OSError as error:  # those who wait for their commit must not pay for it

@@ -14,7 +14,7 @@ from strongroom.servers.http_settings import HttpSettings
 
 # Of segments, records, their readers, the sources of copies, connections that are refused.
 _OWN_FILES: Final = 256
-# A connection is a socket, and an upload of unknown length writes to a file of its own.
+# A connection is a socket, and an upload of a large body writes to a file of its own.
 _FILES_PER_CONNECTION: Final = 2
 _CONNECTIONS_MIN: Final = 16
 _WANTED: Final = _OWN_FILES + _FILES_PER_CONNECTION * HttpSettings().connections_max
