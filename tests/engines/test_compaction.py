@@ -12,11 +12,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from strongroom.engines.base import Step, Store
+from strongroom.engines.base import Full, Step, Store
 from strongroom.engines.check import check
 from strongroom.engines.directory import FileLock, Layout
 from strongroom.engines.embedded import EmbeddedStore
 from strongroom.engines.records_sqlite import Reader
+from strongroom.engines.segments import SegmentStore
 from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
 from strongroom.testing.disk import Disk
 from tests.engines import embedded_stores
@@ -260,5 +261,23 @@ def test_a_segment_that_cannot_be_read_is_left_alone_and_stops_nothing(tmp_path:
             restore()
             await _all_there(store, ids)
             await _store_bodies(store, range(20, 22))
+
+    asyncio.run(prove())
+
+
+def test_compaction_goes_on_by_itself_when_the_trouble_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path), compact=True) as store:
+            ids = await _store_bodies(store, range(20))
+            reserve: Callable[..., object] = SegmentStore.reserve
+            for _ in range(4):
+                reserve = _once(Full("full"), reserve)
+            monkeypatch.setattr(SegmentStore, "reserve", reserve)
+            await _drop(store, ids, [number for number in range(20) if number % 4])
+            # Nothing else happens: nobody says that there is space again.
+            await _until_small(tmp_path, 2 * len(ids) * _BODY_BYTES + SEGMENT_BYTES)
+            await _all_there(store, ids)
 
     asyncio.run(prove())

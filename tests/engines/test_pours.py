@@ -17,7 +17,7 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines import buffers
-from strongroom.engines.base import Step, Store, Unavailable
+from strongroom.engines.base import Busy, Step, Store, Unavailable
 from strongroom.engines.buffers import ALIGNMENT_BYTES, BUFFER_BYTES, Buffers, aligned, new_buffer
 from strongroom.engines.check import check
 from strongroom.engines.checksum import crc64
@@ -243,7 +243,7 @@ def test_too_many_open_files_at_a_sync_refuse_and_stop_nothing(tmp_path: Path) -
         for number in range(6):
             try:
                 content_id = await _put(store, number, _LARGE, True, 1 << 30)
-            except Unavailable:
+            except Busy:
                 refused += 1
             else:
                 assert await content(store, content_id) == _LARGE

@@ -20,7 +20,7 @@ import pytest
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Unavailable
+from strongroom.engines.base import Busy
 from strongroom.engines.embedded import EmbeddedOptions, open_store
 from strongroom.engines.files import OsFiles
 from strongroom.servers.open_files import connections_for
@@ -145,7 +145,7 @@ def test_a_store_without_descriptors_refuses_and_goes_on(tmp_path: Path) -> None
         options = EmbeddedOptions(files=files)
         store = await open_store(tmp_path / "data", ManualClock(), test_clock=True, options=options)
         files.none_left = True
-        with pytest.raises(Unavailable):
+        with pytest.raises(Busy):
             await store.write(pieces(b"body"), None)
         files.none_left = False
         written = await store.write(pieces(b"body"), None)

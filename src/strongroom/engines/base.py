@@ -179,6 +179,10 @@ class Unavailable(EngineError):
     """The engine has stopped or cannot be reached; nothing was changed by this call."""
 
 
+class Busy(EngineError):
+    """The engine lacks files or memory for this just now; nothing was changed by this call."""
+
+
 class Full(EngineError):
     """No space left; nothing was changed by this call. Reads and deletes still work."""
 

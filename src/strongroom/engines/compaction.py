@@ -60,17 +60,21 @@ class Compactor:
 
     async def run(self) -> None:
         """Compact whenever there is something to do, until cancelled."""
+        is_waiting = False
         while True:
             await self._due.wait()
             self._due.clear()
             try:
                 while await self.compact_once():
                     pass
+                is_waiting = False
             except EngineError as error:
-                # Full, unreadable, or stopped: the next drop wakes this again. What was begun in
-                # vain is one already, so that without a pause it would begin again at once.
-                _log.warning("compaction waits: %s", error)
+                # Full, busy, unreadable, or stopped; what has changed for the better, nobody says.
+                if not is_waiting:
+                    _log.warning("compaction waits: %s", error)
+                is_waiting = True
                 await asyncio.sleep(_RETRY_S)
+                self._due.set()
             if not self._segments.reap():
                 asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
 

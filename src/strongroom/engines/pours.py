@@ -19,7 +19,7 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Final
 
-from strongroom.engines.base import Unavailable
+from strongroom.engines.base import Busy
 from strongroom.engines.buffers import BUFFER_BYTES, Buffers, aligned
 from strongroom.engines.checksum import crc64
 from strongroom.engines.segment import Room
@@ -199,7 +199,7 @@ class TailPour(Pour):
             try:
                 self._filling = self._buffers.take()
             except OSError as error:
-                raise Unavailable(f"there is no memory for a body: {error}") from error
+                raise Busy(f"there is no memory for a body: {error}") from error
         start = self._filled_bytes
         count = min(len(data), BUFFER_BYTES - start)
         self._filling[start : start + count] = data[:count]

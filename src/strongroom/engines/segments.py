@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import BinaryIO, Final
 
-from strongroom.engines.base import EngineError, Full, Unavailable
+from strongroom.engines.base import Busy, EngineError, Full, Unavailable
 from strongroom.engines.buffers import aligned
 from strongroom.engines.directory import FileLock, Layout
 from strongroom.engines.files import Files, is_no_space
@@ -285,7 +285,7 @@ class SegmentStore:
             return Full("no space is left in the data directory; reads and deletions still work")
         if error.errno in _TOO_MANY_FILES:
             # Nothing was written: this caller is refused, and the disk is not to blame.
-            return Unavailable(f"a segment cannot be opened now: {error}")
+            return Busy(f"a segment cannot be opened now: {error}")
         self._on_broken(error)
         return Unavailable(f"the store has stopped after an I/O error: {error}")
 
@@ -411,7 +411,8 @@ class SegmentStore:
             try:
                 segment.reader = open(segment.path, "rb", buffering=0)  # noqa: SIM115
             except OSError as error:
-                raise Unavailable(f"segment {segment.id:016x} cannot be read: {error}") from error
+                kind = Busy if error.errno in _TOO_MANY_FILES else Unavailable
+                raise kind(f"segment {segment.id:016x} cannot be read: {error}") from error
             self._readers[segment.id] = segment
             self._close_idle_readers()
         else:

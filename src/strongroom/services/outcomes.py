@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import errors
-from strongroom.engines.base import EngineError, Full
+from strongroom.engines.base import Busy, EngineError, Full
 from strongroom.errors import StorageError
 
 BROKEN: Final = EngineError
@@ -16,8 +16,11 @@ BROKEN: Final = EngineError
 
 
 def refusal_of(error: EngineError) -> StorageError:
-    """507 InsufficientStorage when the disk is full, otherwise 500 InternalError: the outcome of
-    the request is then unknown or nothing, and the engine has said why in its log."""
+    """507 InsufficientStorage when the disk is full, 503 ServerBusy when it may be tried again,
+    otherwise 500 InternalError: the outcome of the request is then unknown or nothing, and the
+    engine has said why in its log."""
     if isinstance(error, Full):
         return StorageError(errors.INSUFFICIENT_STORAGE)
+    if isinstance(error, Busy):
+        return StorageError(errors.SERVER_BUSY)
     return StorageError(errors.INTERNAL_ERROR)

@@ -1,0 +1,23 @@
+"""What an engine that broke, is full, or is busy means to a caller."""
+
+from __future__ import annotations
+
+import pytest
+
+from strongroom import errors
+from strongroom.engines.base import Busy, CommitUnknown, EngineError, Full, Unavailable
+from strongroom.errors import ErrorCode
+from strongroom.services.outcomes import refusal_of
+
+
+@pytest.mark.parametrize(
+    ("error", "row"),
+    [
+        (Full("no space"), errors.INSUFFICIENT_STORAGE),
+        (Busy("too many open files"), errors.SERVER_BUSY),
+        (Unavailable("stopped"), errors.INTERNAL_ERROR),
+        (CommitUnknown("perhaps"), errors.INTERNAL_ERROR),
+    ],
+)
+def test_each_has_its_refusal(error: EngineError, row: ErrorCode) -> None:
+    assert refusal_of(error).row is row
