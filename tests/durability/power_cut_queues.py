@@ -37,8 +37,15 @@ class Known:
     receipt: str = ""
     hidden: bool = False
     new_text: str | None = None
+    past: list[str] = field(default_factory=list)
     busy: bool = False
     deleting: bool = False
+
+    def now_has(self, text: str) -> None:
+        """Another text was shown; a look that began before may still show the one it had."""
+        if text != self.text:
+            self.past.append(self.text)
+            self.text = text
 
 
 @dataclass
@@ -99,10 +106,14 @@ class QueuePlay:
             known.dequeued, known.receipt, known.hidden = message.count, message.receipt or "", True
 
     async def _peek(self, door: Door, worker: int, chance: random.Random) -> None:
+        before = {message_id: len(known.past) for message_id, known in self.known.items()}
         answer = await door.ask("GET", target(QUEUE, peekonly="true", numofmessages=8))
         for message in _messages(answer):
             assert message.count is not None
             if message.id not in self.gone:
+                seen = self.known.get(message.id)
+                if seen is not None and message.text in seen.past[before.get(message.id, 0) :]:
+                    continue  # it looked before an update that was answered sooner
                 known = self._seen(message)
                 if message.count > known.dequeued:
                     known.dequeued, known.receipt, known.hidden = message.count, "", False
@@ -111,7 +122,7 @@ class QueuePlay:
         known = self.known.setdefault(message.id, Known(message.text or ""))
         assert message.text in (known.text, known.new_text), "another text"
         # Perhaps the update was made, though it has not been answered yet.
-        known.text = message.text or ""
+        known.now_has(message.text or "")
         return known
 
     async def _update(self, door: Door, worker: int, chance: random.Random) -> None:
@@ -129,7 +140,8 @@ class QueuePlay:
             if (message_id, receipt) not in self.dead:
                 self.dead.append((message_id, receipt))
             if answer.status == 204 and known.dequeued == count:
-                known.text, known.receipt = text, answer["x-ms-popreceipt"]
+                known.now_has(text)
+                known.receipt = answer["x-ms-popreceipt"]
                 known.hidden = seconds > 0
 
         await _once_or_twice(chance, lambda: door.ask("PUT", where, None, body), seen)
