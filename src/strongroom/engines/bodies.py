@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 
 from strongroom.engines.base import Written
 from strongroom.engines.buffers import Buffers
-from strongroom.engines.pours import Pour, SharedPour, TailPour
+from strongroom.engines.pours import Order, Pour, SharedPour, TailPour
 from strongroom.engines.segments import SegmentStore
 
 
@@ -51,6 +51,5 @@ class BodyWriter:
 
     def _pour(self, size_bytes: int | None, md5: bool) -> Pour:
         room = self._segments.reserve(size_bytes)
-        if room.is_tail:
-            return TailPour(self._segments, room, self._executor, size_bytes, md5, self._buffers)
-        return SharedPour(self._segments, room, self._executor, size_bytes, md5)
+        order = Order(self._segments, room, self._executor, size_bytes, md5)
+        return TailPour(order, self._buffers) if room.is_tail else SharedPour(order)

@@ -17,6 +17,7 @@ import mmap
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from strongroom.engines.base import Busy
@@ -33,29 +34,29 @@ _PIECE_BYTES: Final = 256 * 1024
 _INLINE_BYTES: Final = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be written where: `size_bytes` as it was said, None = it was not; whether to
+    compute the MD5 as well."""
+
+    segments: SegmentStore
+    room: Room
+    executor: Executor
+    size_bytes: int | None
+    md5: bool
+
+
 class Pour(ABC):
-    """One body on its way into its room.
+    """One body on its way into its room."""
 
-    Arguments:
-        size_bytes: how long it is said to be; None = not said.
-        md5: whether to compute the MD5 as well.
-    """
-
-    def __init__(
-        self,
-        segments: SegmentStore,
-        room: Room,
-        executor: Executor,
-        size_bytes: int | None,
-        md5: bool,
-    ) -> None:
-        self.room = room
+    def __init__(self, order: Order) -> None:
+        self.room = order.room
         self.size_bytes = 0
         self.crc64 = 0
-        self.md5: _Hash | None = hashlib.md5(usedforsecurity=False) if md5 else None
-        self._segments = segments
-        self._executor = executor
-        self._said_bytes = size_bytes
+        self.md5: _Hash | None = hashlib.md5(usedforsecurity=False) if order.md5 else None
+        self._segments = order.segments
+        self._executor = order.executor
+        self._said_bytes = order.size_bytes
         self._loop = asyncio.get_running_loop()
         self._job: Future[None] | None = None
 
@@ -118,15 +119,8 @@ class Pour(ABC):
 class SharedPour(Pour):
     """A small body of known length, among others: through the page cache."""
 
-    def __init__(
-        self,
-        segments: SegmentStore,
-        room: Room,
-        executor: Executor,
-        size_bytes: int | None,
-        md5: bool,
-    ) -> None:
-        super().__init__(segments, room, executor, size_bytes, md5)
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
         self._pieces: list[bytes] = []
         self._waiting_bytes = 0
         self._handed_bytes = 0
@@ -166,16 +160,8 @@ class SharedPour(Pour):
 class TailPour(Pour):
     """A large body, or one of unknown length, in a segment's tail: past the page cache."""
 
-    def __init__(
-        self,
-        segments: SegmentStore,
-        room: Room,
-        executor: Executor,
-        size_bytes: int | None,
-        md5: bool,
-        buffers: Buffers,
-    ) -> None:
-        super().__init__(segments, room, executor, size_bytes, md5)
+    def __init__(self, order: Order, buffers: Buffers) -> None:
+        super().__init__(order)
         self._buffers = buffers
         self._filling: mmap.mmap | None = None
         self._filled_bytes = 0
