@@ -14,13 +14,14 @@ import pytest
 from strongroom import app
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.clock import Clock
-from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
-from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.engines.embedded import EmbeddedStore, open_store
+from strongroom.engines.segments import LARGE_BODY_BYTES
+from strongroom.testing.disk import Disk
 from strongroom.testing.disk_sqlite import DiskVfs
 from strongroom.testing.server import InProcessServer
 from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB, Client, Credential
-from tests.engines.embedded_stores import BALLAST_BYTES, SEGMENT_BYTES
+from tests.engines.embedded_stores import BALLAST_BYTES, options_on
 
 CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 _numbers = itertools.count()
@@ -30,13 +31,7 @@ _numbers = itertools.count()
 def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A server whose data directory lies on a simulated disk."""
     with DiskVfs(disk, f"strongroom-app-{next(_numbers)}") as vfs:
-        options = EmbeddedOptions(
-            files=DiskFiles(disk),
-            vfs=vfs.name,
-            segment_bytes=SEGMENT_BYTES,
-            ballast_bytes=BALLAST_BYTES,
-            compact=False,
-        )
+        options = options_on(disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact=False)
 
         async def open_here(
             directory: Path, clock: Clock, *, test_clock: bool = False

@@ -32,16 +32,16 @@ from strongroom.servers.pipeline import respond
 from strongroom.services.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.integrity import Integrity
-from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.testing.disk import Disk
 from strongroom.testing.disk_sqlite import DiskVfs
 from strongroom.values import rfc1123
 from strongroom.wire.http import Headers, Request
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient
+from tests.engines.embedded_stores import options_on
 
 BALLAST_BYTES: Final = 64 * 1024
-SEGMENT_BYTES: Final = 128 * 1024
 _LARGE_BODY_BYTES: Final = 32 * 1024
 WORKERS: Final = 6
 _CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
@@ -126,13 +126,7 @@ class Play(Protocol):
 async def _live(disk: Disk, clock: ManualClock, play: Play, seed: int, rounds: int) -> None:
     """Open a store on the disk and serve until the rounds or the power end."""
     with DiskVfs(disk, f"strongroom-served-{next(_vfs_numbers)}") as vfs:
-        options = EmbeddedOptions(
-            files=DiskFiles(disk),
-            vfs=vfs.name,
-            segment_bytes=SEGMENT_BYTES,
-            large_body_bytes=_LARGE_BODY_BYTES,
-            ballast_bytes=BALLAST_BYTES,
-        )
+        options = options_on(disk, vfs, _LARGE_BODY_BYTES, BALLAST_BYTES)
         try:
             store = await open_store(f"{disk.root}/data", clock, options=options)
         except Exception:

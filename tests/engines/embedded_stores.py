@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from strongroom.clock import Clock, ManualClock
 from strongroom.engines import segments
 from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.files import Files
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
 
@@ -23,6 +24,25 @@ LARGE_BODY_BYTES: int = segments.LARGE_BODY_BYTES  # tests set it
 SEGMENT_BYTES: Final = 128 * 1024
 BALLAST_BYTES: Final = 4 * 1024 * 1024
 _vfs_numbers = itertools.count()
+
+
+def options_on(
+    disk: Disk,
+    vfs: DiskVfs,
+    large_body_bytes: int,
+    ballast_bytes: int,
+    compact: bool = True,
+    files: Callable[[Disk], Files] = DiskFiles,
+) -> EmbeddedOptions:
+    """A store on the disk, with small segments."""
+    return EmbeddedOptions(
+        files=files(disk),
+        vfs=vfs.name,
+        segment_bytes=SEGMENT_BYTES,
+        large_body_bytes=large_body_bytes,
+        ballast_bytes=ballast_bytes,
+        compact=compact,
+    )
 
 
 @asynccontextmanager
@@ -35,14 +55,7 @@ async def store_on(
     """A store in `data` on the disk, with small segments; no commit holds up the test's loop unless
     that is asked for."""
     with DiskVfs(disk, f"strongroom-test-{next(_vfs_numbers)}") as vfs:
-        options = EmbeddedOptions(
-            files=DiskFiles(disk),
-            vfs=vfs.name,
-            segment_bytes=SEGMENT_BYTES,
-            large_body_bytes=LARGE_BODY_BYTES,
-            ballast_bytes=BALLAST_BYTES,
-            compact=compact,
-        )
+        options = options_on(disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact)
         store = await open_store(
             Path(disk.root, "data"), clock or ManualClock(), test_clock=True, options=options
         )

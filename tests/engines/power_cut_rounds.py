@@ -32,8 +32,8 @@ from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_sto
 from strongroom.testing.contract_subject import content, face, hidden, pieces, value
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
+from tests.engines.embedded_stores import options_on
 
-SEGMENT_BYTES: Final = 128 * 1024
 BALLAST_BYTES: Final = 64 * 1024
 _LARGE_BODY_BYTES: Final = 48 * 1024
 _WORKERS: Final = 6
@@ -139,13 +139,7 @@ async def _work(store: Store, worker: int, shown: Shown, seed: int, rounds: int)
 async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: int) -> None:
     """Open a store on the disk and work until the rounds or the power end."""
     with DiskVfs(disk, f"strongroom-cut-{next(_vfs_numbers)}") as vfs:
-        options = EmbeddedOptions(
-            files=DiskFiles(disk),
-            vfs=vfs.name,
-            segment_bytes=SEGMENT_BYTES,
-            large_body_bytes=_LARGE_BODY_BYTES,
-            ballast_bytes=BALLAST_BYTES,
-        )
+        options = options_on(disk, vfs, _LARGE_BODY_BYTES, BALLAST_BYTES, files=DiskFiles)
         try:
             store = await open_store(f"{disk.root}/data", clock, options=options)
         except Exception:
