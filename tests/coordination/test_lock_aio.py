@@ -226,7 +226,7 @@ def test_fair_shares_are_equal() -> None:
     counts = asyncio.run(play())
     # The benchmark has the aim, 1.2: here the machine may be busy with other tests. Without the
     # queue, one client gets several times as much as another.
-    assert max(counts) <= 1.5 * min(counts), counts
+    assert max(counts) <= 2 * min(counts), counts
 
 
 def test_counter_under_contention() -> None:
