@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -323,6 +323,63 @@ def test_waiting_ends_empty_or_with_the_queue() -> None:
         await given.clear(on)
         await given.put(on, "after the clearing")
         assert given.texts(await asyncio.wait_for(waiting, 5)) == ["after the clearing"]
+
+    run(scenario)
+
+
+class Between:
+    """A store on which something is done once, between a page of messages and what comes next."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.act: Callable[[], Awaitable[object]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def read_range(self, *asked: Any) -> list[Item]:
+        page = await self._store.read_range(*asked)
+        if page and self.act is not None:
+            act, self.act = self.act, None
+            await act()
+        return page
+
+
+@pytest.mark.parametrize("before", [3_000, 60_000, 10])
+@pytest.mark.parametrize("after", [3_000, 60_000, 10])
+@pytest.mark.parametrize("look", [given.peek, given.get])
+def test_a_text_is_never_a_part_of_another(look: Any, before: int, after: int) -> None:
+    """Q-PEK-01, Q-UPD-02: a text is updated between the look at its message and that at it."""
+
+    async def scenario() -> None:
+        store = Between(MemoryStore(ManualClock()))
+        on = await fresh(store)
+        made = await given.put(on, "b" * before)
+
+        async def update() -> None:
+            await given.update(on, made, 0, "a" * after)
+
+        store.act = update
+        (seen,) = await look(on)
+        assert seen.text in ("a" * after, "b" * before)
+        assert store.act is None
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("look", [given.peek, given.get])
+def test_a_clearing_between_message_and_text_is_no_error(look: Any) -> None:
+    async def scenario() -> None:
+        store = Between(MemoryStore(ManualClock()))
+        on = await fresh(store)
+        await given.put(on, "b" * 60_000)
+
+        async def clear() -> None:
+            await given.clear(on)
+            await given.sweep(on)
+
+        store.act = clear
+        assert await look(on) == ()
 
     run(scenario)
 

@@ -184,7 +184,7 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
         queue, _ = await queue_of(services, call, again=looks > 0)
         partition = keys.message_partition(queue.generation, queue.epoch)
         look = await _look(services, partition, call.input.count, None)
-        # A long text may have gone between the look at the message and the look at the text.
+        # A message may have gone between the look at it and the look at its long text.
         if all(seen.text is not None for seen in look.found):
             break
     return tuple(
@@ -249,27 +249,28 @@ def _sift(
 async def _with_texts(
     services: Services, partition: Partition, found: list[tuple[Key, MessageRecord]]
 ) -> list[_Seen]:
-    """The messages with their texts; long ones are read here."""
-    refs = [
-        Ref(partition, keys.text(record.number, chunk))
-        for _, record in found
-        for chunk in range(record.chunks)
-    ]
-    chunks = iter(await services.store.read(refs) if refs else ())
+    """The messages with their texts; long ones are read here, each beside its message: an update
+    in between has moved that, and put the chunks of another text where these were."""
+    refs = [Ref(partition, name) for key, record in found for name in _places(key, record)]
+    read = iter(await services.store.read(refs) if refs else ())
     return [
-        _Seen(key, record, _text(record, [next(chunks) for _ in range(record.chunks)]))
+        _Seen(key, record, _text(record, [next(read) for _ in _places(key, record)]))
         for key, record in found
     ]
 
 
-def _text(record: MessageRecord, chunks: Sequence[Record | None]) -> str | None:
-    if not record.chunks:
+def _places(key: Key, record: MessageRecord) -> list[Key]:
+    """Where a message with a long text lies: its own place and those of the chunks."""
+    chunks = [keys.text(record.number, chunk) for chunk in range(record.chunks)]
+    return [key, *chunks] if chunks else []
+
+
+def _text(record: MessageRecord, places: Sequence[Record | None]) -> str | None:
+    if not places:
         return record.text
-    parts = [message_records.TEXT.of(chunk) for chunk in chunks]
-    if any(part is None for part in parts):
+    message, *chunks = places
+    values = [message_records.TEXT.decode(chunk.value) for chunk in chunks if chunk is not None]
+    # Of a queue that has been cleared since, a sweep may have taken either.
+    if message is None or len(values) < len(chunks):
         return None
-    try:
-        return b"".join(part for part in parts if part is not None).decode()
-    except UnicodeDecodeError:
-        # Of an update in between, some chunks are the old ones.
-        return None
+    return b"".join(values).decode()
