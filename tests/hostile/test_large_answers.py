@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
 from strongroom import limits
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Face, Position
 from strongroom.engines.base import Page as ScanPage
+from strongroom.engines.base import Position
 from strongroom.engines.memory import MemoryStore
 from strongroom.semantics import listing
 from strongroom.services.pages import fill
@@ -114,8 +114,8 @@ class _ShortScans(MemoryStore):
         return await super().scan(keyspace, first, until, max_records, 5_000)
 
 
-def _rows(faces: Sequence[Face]) -> list[tuple[bytes, bytes, bytes | None]]:
-    return [(face.partition, face.key, face.partition) for face in faces]
+def _rows(found: ScanPage) -> list[tuple[bytes, bytes, bytes | None]]:
+    return [(name, key, name) for name, key, _, _ in found.rows()]
 
 
 def test_a_page_of_large_records_ends_early_and_the_next_goes_on(

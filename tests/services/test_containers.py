@@ -151,7 +151,7 @@ def test_delete_leaves_a_job_and_the_name_is_free_at_once() -> None:
         old_call = await given.placed(on)
         await act(on, "delete")
         assert await on.place(Service.BLOB, given.ACCOUNT, "photos") is None
-        (face,) = (await on.store.scan(keys.JOBS, START, None, 10)).faces
+        (face,) = (await on.store.scan(keys.JOBS, START, None, 10)).faces()
         job = records.JOB.decode(face.value)
         assert (job.kind, job.generation) == (JobKind.SWEEP_CONTAINER, old.etag)
         assert on.work.is_set()
@@ -175,7 +175,7 @@ def test_cut_off_inside_the_deletion_the_container_is_whole() -> None:
             await act(on, "delete")
         after = given.services(store.restarted())
         assert (await view(after)).record.metadata == ()
-        assert len((await after.store.scan(keys.JOBS, START, None, 10)).faces) == 1
+        assert len((await after.store.scan(keys.JOBS, START, None, 10)).faces()) == 1
 
     given.run(scenario)
 

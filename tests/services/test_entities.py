@@ -128,7 +128,7 @@ async def records(on: Services) -> int:
     place = await on.place(Service.TABLE, given.ACCOUNT, "people")
     assert place is not None
     start = Position(b"", b"")
-    return len((await on.store.scan(keys.entities(place.generation), start, None, 1000)).faces)
+    return len((await on.store.scan(keys.entities(place.generation), start, None, 1000)).faces())
 
 
 def test_one_too_large_is_refused_whole() -> None:
@@ -209,7 +209,7 @@ def test_a_table_is_created_again_at_once_and_its_old_entities_are_swept() -> No
         await write(on, Change.INSERT, A="new")
         on.store.advance(1)
         await Sweeper(on).run_once()
-        assert not (await on.store.scan(old, Position(b"", b""), None, 10)).faces
+        assert not (await on.store.scan(old, Position(b"", b""), None, 10)).faces()
         assert await read(on) == '"A":"new"'
 
     given.run(scenario)

@@ -165,7 +165,7 @@ class CountedScans(MemoryStore):
     async def scan(self, *arguments: Any) -> Page:
         page = await super().scan(*arguments)
         self.scans += 1
-        self.scanned += len(page.faces)
+        self.scanned += len(page.faces())
         return page
 
 

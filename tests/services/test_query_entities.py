@@ -157,7 +157,7 @@ class Counted(MemoryStore):
     ) -> Page:
         page = await super().scan(keyspace, first, until, max_records, max_bytes)
         self.scans += 1
-        self.scanned += len(page.faces)
+        self.scanned += len(page.faces())
         if self.between is not None:
             await self.between()
         return page

@@ -185,7 +185,7 @@ async def unknown_place(store: EmbeddedStore, generation: int) -> None:
 
 async def forget_expiry(store: EmbeddedStore, generation: int) -> None:
     page = await store.scan(keys.JOBS, Position(b"", b""), None, 100)
-    for face in page.faces:
+    for face in page.faces():
         if records.JOB.decode(face.value).kind is records.JobKind.EXPIRE_UPLOAD:
             await _put(store, Partition(keys.JOBS, face.partition), Write(keys.JOB_KEY, None))
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.values import UNIX_EPOCH_TICKS, PublicAccess
+from strongroom.values import UNIX_EPOCH_TICKS, ContentProperties, PublicAccess
 from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery, write_blobs
 from strongroom.wire.list_containers import ContainerItem, write_containers
 
@@ -39,12 +39,7 @@ def text(element: ElementTree.Element, path: str) -> str | None:
 
 FULL = BlobItem(
     *("a&b", 5, 0x8D8499394C82CF9, TIME, TIME),
-    content_type="text/plain",
-    encoding="gzip",
-    language="en",
-    md5=bytes(16),
-    cache_control="no-cache",
-    disposition="inline",
+    properties=ContentProperties("text/plain", "gzip", "en", bytes(16), "no-cache", "inline"),
     access_tier="Hot",
     access_tier_inferred=True,
     lease_status="locked",

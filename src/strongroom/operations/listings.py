@@ -69,7 +69,6 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
             lease_state=state,
             lease_duration=duration,
         )
-    properties = blob.properties
     return BlobItem(
         row.name,
         size_bytes=blob.size_bytes,
@@ -77,12 +76,7 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         created=blob.created,
         modified=blob.modified,
         snapshot=row.snapshot,
-        content_type=properties.content_type,
-        encoding=properties.encoding,
-        language=properties.language,
-        md5=properties.md5,
-        cache_control=properties.cache_control,
-        disposition=properties.disposition,
+        properties=blob.properties,
         blob_type=blob.kind.type_text,
         access_tier=blob.tier or "Hot",
         access_tier_inferred=blob.tier is None,

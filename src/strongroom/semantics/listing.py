@@ -40,7 +40,8 @@ _MARKER_CHARS_MAX: Final = 8192
 # A name of UTF-16 characters is at most three times as many bytes.
 _NAME_BYTES_MAX: Final = 3 * limits.BLOB_NAME_CHARS_MAX
 _WANT_LEAST: Final = 100
-_WANT_MOST: Final = 5000
+# The largest page, and one more, which tells where the next begins.
+_WANT_MOST: Final = limits.LIST_RESULTS_MAX + 1
 
 
 class Prefix(str):
@@ -97,7 +98,7 @@ class Page(Generic[T]):
         for name, key, item in records:
             if listed is not None and name.startswith(listed):
                 continue
-            group = self._group(name)
+            group = self._group(name) if self._delimiter else None
             if item is not None:
                 if len(self.items) == self._max_results:
                     self._finish((name, key))
@@ -123,8 +124,6 @@ class Page(Generic[T]):
         self._finish_if_beyond()
 
     def _group(self, name: bytes) -> bytes | None:
-        if not self._delimiter:
-            return None
         at = name.find(self._delimiter, len(self._prefix))
         return None if at < 0 else name[: at + len(self._delimiter)]
 

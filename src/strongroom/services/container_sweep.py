@@ -48,7 +48,7 @@ async def _pass(services: Services, removal: Removal, generation: int) -> tuple[
     while position is not None:
         page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
         position = page.resume
-        for face in page.faces:
+        for face in page.faces():
             met = True
             partition = Partition(keyspace, face.partition)
             if partition != current:

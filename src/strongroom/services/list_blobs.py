@@ -6,14 +6,14 @@ of prefix, delimiter and marker (semantics/listing.py). Source: "List Blobs"; re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from strongroom import errors, limits
-from strongroom.engines.base import Face
+from strongroom.engines import base
 from strongroom.semantics.listing import START, Page, Position, Prefix
 from strongroom.services import pages
 from strongroom.services.calls import Call
@@ -102,7 +102,7 @@ async def _list(
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
     await pages.fill(
-        services.store, keyspace, page, lambda faces: _rows(faces, snapshots, uncommitted)
+        services.store, keyspace, page, lambda found: _rows(found, snapshots, uncommitted)
     )
     # Last: a container that is there now was there all the time, and nothing of it was swept.
     await services.check_place(call)
@@ -111,10 +111,10 @@ async def _list(
 
 
 def _rows(
-    faces: Sequence[Face], snapshots: bool, uncommitted: bool
+    found: base.Page, snapshots: bool, uncommitted: bool
 ) -> Iterator[tuple[bytes, bytes, BlobRow | None]]:
     decode, head = records.BLOB.decode, keys.HEAD_KEY.name
-    for name, key, value, version in faces:
+    for name, key, value, version in found.rows():
         ticks = None if key == head else keys.snapshot_ticks(key)
         if ticks is not None and not snapshots:
             yield name, key, None

@@ -6,14 +6,14 @@ Must not live here: XML (wire/), the rules of prefix and marker (semantics/listi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Face
+from strongroom.engines import base
 from strongroom.semantics.listing import START, Page, Position, Prefix
 from strongroom.services import pages
 from strongroom.services.calls import Call
@@ -68,7 +68,7 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     return ContainerPage(items, page.marker, now if leased else 0)
 
 
-def _rows(faces: Sequence[Face]) -> Iterator[tuple[bytes, bytes, ContainerRow]]:
+def _rows(found: base.Page) -> Iterator[tuple[bytes, bytes, ContainerRow]]:
     decode = records.CONTAINER.decode
-    for name, key, value, version in faces:
+    for name, key, value, version in found.rows():
         yield name, key, ContainerRow(name.decode(), decode(value), version)

@@ -6,14 +6,14 @@ Must not live here: XML (wire/), the rules of prefix and marker (semantics/listi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Face
+from strongroom.engines import base
 from strongroom.semantics.listing import START, Page, Position, Prefix
 from strongroom.services import pages
 from strongroom.services.calls import Call
@@ -59,7 +59,7 @@ async def list_queues(services: Services, call: Call[ListQueues]) -> QueuePage:
     return QueuePage([item for item in page.items if not isinstance(item, Prefix)], page.marker)
 
 
-def _rows(faces: Sequence[Face]) -> Iterator[tuple[bytes, bytes, QueueRow]]:
+def _rows(found: base.Page) -> Iterator[tuple[bytes, bytes, QueueRow]]:
     decode = records.QUEUE.decode
-    for name, key, value, _ in faces:
+    for name, key, value, _ in found.rows():
         yield name, key, QueueRow(name.decode(), decode(value).metadata)

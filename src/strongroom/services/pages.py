@@ -6,17 +6,18 @@ records can be seen (the listings), prefixes and markers (semantics/listing.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from strongroom import limits
-from strongroom.engines.base import Engine, Face, Position
+from strongroom.engines import base
+from strongroom.engines.base import Engine, Position
 from strongroom.semantics.listing import Page
 
 T = TypeVar("T")
 
-Rows = Callable[[Sequence[Face]], Iterable[tuple[bytes, bytes, T | None]]]
-"""Faces as (name, key, item): an item for each record that the listing shows, else None."""
+Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
+"""What was read as (name, key, item): an item for each record that the listing shows, else None."""
 
 
 async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) -> None:
@@ -33,10 +34,10 @@ async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) ->
             return
         # Where much cannot be seen, a small page must not read on in small steps; where a prefix
         # lets it jump, it must not read far.
-        want = min(max(page.want, least), limits.LIST_RESULTS_MAX)
+        want = max(page.want, min(least, limits.LIST_RESULTS_MAX))
         until = None if page.until is None else Position(*page.until)
         found = await engine.scan(keyspace, Position(*page.first), until, want)
-        page.feed(rows(found.faces), found.resume)
-        scanned += len(found.faces)
-        scanned_bytes += sum(len(face.value) for face in found.faces)
+        page.feed(rows(found), found.resume)
+        scanned += len(found.values)
+        scanned_bytes += sum(map(len, found.values))
         least = 2 * want if page.first == found.resume else 0

@@ -245,7 +245,7 @@ def _whole_entities(page: Page) -> tuple[Candidates, Position | None]:
         if columns is not None:
             return Candidates(page.partitions, page.keys, *columns), page.resume
     found: list[tuple[bytes, bytes, int, bytes]] = []
-    faces = page.faces
+    faces = page.faces()
     for at, (partition, key, value, _) in enumerate(faces):
         # A reader who begins inside of an entity does not see it.
         if keys.is_entity_chunk(key):

@@ -100,7 +100,7 @@ class Sweeper:
         start: Position | None = self._next
         while start is not None:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
-            for face in page.faces:
+            for face in page.faces():
                 if len(self._running) >= _AT_ONCE_MAX:
                     self._next = Position(face.partition, face.key)
                     return

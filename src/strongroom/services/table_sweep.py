@@ -33,7 +33,7 @@ async def sweep_table(services: Services, removal: Removal, job: Job) -> None:
         while position is not None:
             page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
             position = page.resume
-            for face in page.faces:
+            for face in page.faces():
                 met = True
                 partition = Partition(keyspace, face.partition)
                 await removal.add(partition, (Key(False, face.key),))

@@ -200,7 +200,7 @@ class Codec(Generic[R]):
         self._kind = kind
         self._version = bytes((version,))
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder = msgspec.msgpack.Decoder(kind)
+        self._decode = msgspec.msgpack.Decoder(kind).decode
 
     def encode(self, value: R) -> bytes:
         """The record's bytes."""
@@ -211,7 +211,7 @@ class Codec(Generic[R]):
         if data[:1] != self._version:
             raise CorruptRecord(f"record version {data[:1]!r} is not {self._version!r}")
         try:
-            return self._decoder.decode(memoryview(data)[1:])
+            return self._decode(data[1:])
         except msgspec.MsgspecError as error:
             raise CorruptRecord(f"not a {self._kind}: {error}") from error
 

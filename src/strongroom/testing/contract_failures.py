@@ -56,7 +56,7 @@ async def a_full_disk_refuses_what_grows_and_nothing_else(subject: Subject) -> N
         await _ends_as(Full, store.write(pieces(bytes(100_000)), 100_000))
     assert await value(store, face()) == b"kept"
     assert await value(store, hidden(b"0")) is None
-    assert len((await store.scan(b"k", Position(b"", b""), None, 10)).faces) == 1
+    assert len((await store.scan(b"k", Position(b"", b""), None, 10)).faces()) == 1
     assert await content(store, written.id) == bytes(100_000)
     assert await store.now() > 0
     try:

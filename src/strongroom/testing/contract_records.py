@@ -191,7 +191,7 @@ async def a_scan_is_in_byte_order_whatever_the_pages(subject: Subject) -> None:
     first, until = Position(b"a", b"\x00"), Position(b"b", b"a")
     page = await store.scan(b"k", first, until, 1000)
     wanted = [pair for pair in sorted(names) if tuple(first) <= pair < tuple(until)]
-    assert [(one.partition, one.key) for one in page.faces] == wanted
+    assert [(one.partition, one.key) for one in page.faces()] == wanted
     assert page.resume is None
 
 
@@ -200,11 +200,11 @@ async def a_scan_resumes_where_nothing_is_and_stops_by_bytes(subject: Subject) -
     for number in range(20):
         await put(store, (face(b"", b"%02d" % number), bytes(1000)))
     page = await store.scan(b"k", Position(b"07x", b"anything"), None, 3)
-    assert [one.partition for one in page.faces] == [b"08", b"09", b"10"]
+    assert [one.partition for one in page.faces()] == [b"08", b"09", b"10"]
     short = await store.scan(b"k", Position(b"", b""), None, 100, max_bytes=2500)
-    assert 1 <= len(short.faces) <= 4
+    assert 1 <= len(short.faces()) <= 4
     assert short.resume is not None, "what is left must not be lost"
-    assert (await store.scan(b"none", Position(b"", b""), None, 5)).faces == []
+    assert (await store.scan(b"none", Position(b"", b""), None, 5)).faces() == []
 
 
 async def who_stands_still_is_listed_exactly_once(subject: Subject) -> None:

@@ -126,8 +126,8 @@ async def scan_all(store: Store, keyspace: bytes, max_records: int) -> list[Face
     first: Position | None = Position(b"", b"")
     while first is not None:
         page = await store.scan(keyspace, first, None, max_records)
-        assert page.resume is None or page.resume > first or page.faces, "the scan stands still"
-        faces += page.faces
+        assert page.resume is None or page.resume > first or page.faces(), "the scan stands still"
+        faces += page.faces()
         first = page.resume
     return faces
 

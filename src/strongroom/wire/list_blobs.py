@@ -10,12 +10,17 @@ from __future__ import annotations
 from binascii import b2a_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 
-from strongroom.values import Metadata, iso7, rfc1123
+from strongroom.values import ContentProperties, Metadata, iso7, rfc1123
 from strongroom.wire import xml
 from strongroom.wire.xml import escape
+
+# Of many blobs these are the same; a text is as long as a header may be.
+_REMEMBERED: Final = 64
 
 
 class CopyItem(msgspec.Struct, frozen=True):
@@ -33,7 +38,7 @@ class BlobItem(msgspec.Struct, frozen=True):
     """One blob or snapshot.
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
-    Times are ticks; `md5` is the raw digest. `lease_status` None leaves the lease out (snapshots).
+    Times are ticks. `lease_status` None leaves the lease out (snapshots).
     `further` are properties that follow ServerEncrypted, in the service's order. `copy`,
     `metadata`, `tags` are None unless asked for.
     """
@@ -47,12 +52,7 @@ class BlobItem(msgspec.Struct, frozen=True):
     version_id: str | None = None
     is_current_version: bool = False
     deleted: bool = False
-    content_type: str | None = None
-    encoding: str | None = None
-    language: str | None = None
-    md5: bytes | None = None
-    cache_control: str | None = None
-    disposition: str | None = None
+    properties: ContentProperties = ContentProperties()
     blob_type: str = "BlockBlob"
     access_tier: str | None = None
     access_tier_inferred: bool = False
@@ -109,18 +109,41 @@ def _prefix(item: BlobPrefix) -> str:
 
 
 def _blob(item: BlobItem) -> str:
-    tier = item.access_tier
-    inferred = "<AccessTierInferred>true</AccessTierInferred>" if item.access_tier_inferred else ""
-    lease = "" if item.lease_status is None else _lease(item)
     further, metadata = item.further, item.metadata
+    standing = _standing(
+        item.blob_type,
+        item.access_tier,
+        item.access_tier_inferred,
+        item.lease_status,
+        item.lease_state,
+        item.lease_duration,
+    )
     return (
         f"<Blob>{xml.name_element(item.name)}{_which(item)}"
-        f"<Properties>{_content(item)}<BlobType>{item.blob_type}</BlobType>"
-        f"{'' if tier is None else f'<AccessTier>{tier}</AccessTier>'}{inferred}{lease}"
-        f"<ServerEncrypted>true</ServerEncrypted>{'' if item.copy is None else _copy(item.copy)}"
+        f"<Properties>{_content(item)}{standing}{'' if item.copy is None else _copy(item.copy)}"
         f"{_further(further) if further else ''}</Properties>"
         f"{'' if metadata is None else xml.metadata_element(metadata)}"
         f"{'' if item.tags is None else _tags(item.tags)}<OrMetadata /></Blob>"
+    )
+
+
+@lru_cache(_REMEMBERED)
+def _standing(
+    blob_type: str,
+    tier: str | None,
+    tier_inferred: bool,
+    lease_status: str | None,
+    lease_state: str | None,
+    lease_duration: str | None,
+) -> str:
+    """What a blob is and in which state, from BlobType to ServerEncrypted."""
+    inferred = "<AccessTierInferred>true</AccessTierInferred>" if tier_inferred else ""
+    return (
+        f"<BlobType>{blob_type}</BlobType>{xml.optional_element('AccessTier', tier)}{inferred}"
+        f"{xml.optional_element('LeaseStatus', lease_status)}"
+        f"{xml.optional_element('LeaseState', lease_state)}"
+        f"{xml.optional_element('LeaseDuration', lease_duration)}"
+        "<ServerEncrypted>true</ServerEncrypted>"
     )
 
 
@@ -143,29 +166,30 @@ def _content(item: BlobItem) -> str:
     creation = "" if created is None else f"<Creation-Time>{rfc1123(created)}</Creation-Time>"
     if item.modified is None:
         return f"{creation}<Content-Length>0</Content-Length>"
-    type_, encoding, language = item.content_type, item.encoding, item.language
-    md5, cache, disposition = item.md5, item.cache_control, item.disposition
+    given = item.properties
+    md5 = given.md5
     digest = "" if md5 is None else b2a_base64(md5, newline=False).decode()
     return (
         f"{creation}<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>0x{item.stamp:X}</Etag><Content-Length>{item.size_bytes}</Content-Length>"
-        f"{f'<Content-Type>{escape(type_)}</Content-Type>' if type_ else '<Content-Type />'}"
-        f"{xml.element('Content-Encoding', encoding) if encoding else '<Content-Encoding />'}"
-        f"{xml.element('Content-Language', language) if language else '<Content-Language />'}"
-        "<Content-CRC64 />"
+        f"{_typed(given.content_type, given.encoding, given.language)}"
         f"{f'<Content-MD5>{digest}</Content-MD5>' if digest else '<Content-MD5 />'}"
-        f"{xml.element('Cache-Control', cache) if cache else '<Cache-Control />'}"
-        f"{xml.element('Content-Disposition', disposition)}"
+        f"{_handled(given.cache_control, given.disposition)}"
     )
 
 
-def _lease(item: BlobItem) -> str:
-    duration = item.lease_duration
-    tail = "" if duration is None else f"<LeaseDuration>{duration}</LeaseDuration>"
+@lru_cache(_REMEMBERED)
+def _typed(content_type: str | None, encoding: str | None, language: str | None) -> str:
     return (
-        f"<LeaseStatus>{item.lease_status}</LeaseStatus>"
-        f"<LeaseState>{item.lease_state}</LeaseState>{tail}"
+        f"{xml.element('Content-Type', content_type)}{xml.element('Content-Encoding', encoding)}"
+        f"{xml.element('Content-Language', language)}<Content-CRC64 />"
     )
+
+
+@lru_cache(_REMEMBERED)
+def _handled(cache_control: str | None, disposition: str | None) -> str:
+    cache = xml.element("Cache-Control", cache_control)
+    return cache + xml.element("Content-Disposition", disposition)
 
 
 def _copy(copy: CopyItem) -> str:
