@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.values import UNIX_EPOCH_TICKS, ContentProperties, PublicAccess
-from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery, write_blobs
+from strongroom.wire.list_blobs import (
+    BlobItem,
+    BlobPrefix,
+    CopyItem,
+    LeaseItem,
+    ListQuery,
+    TierItem,
+    write_blobs,
+)
 from strongroom.wire.list_containers import ContainerItem, write_containers
 
 ENDPOINT = "http://127.0.0.1:10000/acct/"
@@ -38,13 +46,10 @@ def text(element: ElementTree.Element, path: str) -> str | None:
 
 
 FULL = BlobItem(
-    *("a&b", 5, 0x8D8499394C82CF9, TIME, TIME),
+    *("a&b", None, 0x8D8499394C82CF9, TIME, TIME, 5),
     properties=ContentProperties("text/plain", "gzip", "en", bytes(16), "no-cache", "inline"),
-    access_tier="Hot",
-    access_tier_inferred=True,
-    lease_status="locked",
-    lease_state="leased",
-    lease_duration="fixed",
+    tier=TierItem("Hot", is_inferred=True),
+    lease=LeaseItem("locked", "leased", "fixed"),
     copy=CopyItem("id", "success", "http://s?a&b", "5/5", TIME),
     further=(("TagCount", "1"),),
     metadata=(("Key", "<v>"),),
@@ -75,7 +80,7 @@ def test_a_blob_has_its_elements_in_the_service_s_order() -> None:
 
 
 def test_what_is_not_set_is_an_empty_element_or_none() -> None:
-    blob = blob_of(BlobItem("a", 0, 1, TIME, TIME))
+    blob = blob_of(BlobItem("a", None, 1, TIME, TIME))
     assert names(blob) == ["Name", "Properties", "OrMetadata"]
     for name in ("Type", "Encoding", "Language", "CRC64", "MD5", "Disposition"):
         assert text(blob, f"Properties/Content-{name}") is None
@@ -84,10 +89,9 @@ def test_what_is_not_set_is_an_empty_element_or_none() -> None:
     assert blob.find("Properties/AccessTier") is None
 
 
-def test_snapshots_and_versions() -> None:
-    item = BlobItem(*("a", 0, 1, TIME, TIME, TIME + 5, "v1"), is_current_version=True, deleted=True)
-    blob = blob_of(item)
-    assert names(blob)[:5] == ["Name", "Snapshot", "VersionId", "IsCurrentVersion", "Deleted"]
+def test_a_snapshot_says_so_behind_its_name() -> None:
+    blob = blob_of(BlobItem("a", TIME + 5, 1, TIME, TIME))
+    assert names(blob) == ["Name", "Snapshot", "Properties", "OrMetadata"]
     assert text(blob, "Snapshot") == "1970-01-01T00:00:00.0000005Z"
 
 

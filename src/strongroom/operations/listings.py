@@ -7,7 +7,7 @@ Container ACL", "Get Blob Service Properties".
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from strongroom.operations.spec import Content, Origin
 from strongroom.semantics import copies, listing
@@ -19,14 +19,24 @@ from strongroom.services.calls import Call
 from strongroom.services.containers import ContainerView
 from strongroom.services.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.list_containers import ContainerPage, ContainerRow, ListContainers
-from strongroom.values import AccessPolicy, rfc1123
+from strongroom.values import AccessPolicy, Lease, rfc1123
 from strongroom.wire import list_blobs as blobs_xml
 from strongroom.wire import list_containers as containers_xml
-from strongroom.wire.list_blobs import BlobItem, BlobPrefix, CopyItem, ListQuery
+from strongroom.wire.list_blobs import (
+    BlobItem,
+    BlobPrefix,
+    CopyItem,
+    LeaseItem,
+    ListQuery,
+    TierItem,
+)
 from strongroom.wire.list_containers import ContainerItem
 from strongroom.wire.query import Query
 from strongroom.wire.service_properties_xml import write_service_properties, write_service_stats
 from strongroom.wire.signed_identifiers import write_signed_identifiers
+
+_FREE: Final[LeaseItem | None] = LeaseItem("unlocked", "available")
+_INFERRED: Final = TierItem("Hot", is_inferred=True)
 
 
 def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
@@ -52,42 +62,35 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
 
 
 def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> BlobItem:
-    blob = row.blob
-    status: str | None = "unlocked"
-    state: str | None = "available"
-    duration = None
+    blob, lease = row.blob, _FREE
     if row.snapshot is not None:
-        status = state = None
+        lease = None
     elif blob.lease is not None:
-        status, state = leases.status(blob.lease, now), leases.state(blob.lease, now).value
-        duration = leases.reported_duration(blob.lease, now)
+        lease = _lease(blob.lease, now)
     if not blob.committed:
-        return BlobItem(
-            row.name,
-            blob_type=blob.kind.type_text,
-            lease_status=status,
-            lease_state=state,
-            lease_duration=duration,
-        )
+        return BlobItem(row.name, kind=blob.kind, lease=lease)
+    # By position: that is a third of what names would cost, for each of 5,000.
     return BlobItem(
         row.name,
-        size_bytes=blob.size_bytes,
-        stamp=blob.etag,
-        created=blob.created,
-        modified=blob.modified,
-        snapshot=row.snapshot,
-        properties=blob.properties,
-        blob_type=blob.kind.type_text,
-        access_tier=blob.tier or "Hot",
-        access_tier_inferred=blob.tier is None,
-        lease_status=status,
-        lease_state=state,
-        lease_duration=duration,
-        copy=_copy(row) if copy and blob.copy is not None else None,
-        further=_further(row) if blob.tags or blob.tier else (),
-        metadata=blob.metadata if metadata else None,
-        tags=blob.tags if tags and blob.tags else None,
+        row.snapshot,
+        blob.etag,
+        blob.created,
+        blob.modified,
+        blob.size_bytes,
+        blob.properties,
+        blob.kind,
+        _INFERRED if blob.tier is None else TierItem(blob.tier),
+        lease,
+        _copy(row) if copy and blob.copy is not None else None,
+        _further(row) if blob.tags or blob.tier else (),
+        blob.metadata if metadata else None,
+        blob.tags if tags and blob.tags else None,
     )
+
+
+def _lease(lease: Lease, now: int) -> LeaseItem:
+    state, duration = leases.state(lease, now).value, leases.reported_duration(lease, now)
+    return LeaseItem(leases.status(lease, now), state, duration)
 
 
 def _further(row: BlobRow) -> tuple[tuple[str, str], ...]:

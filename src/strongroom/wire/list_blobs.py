@@ -11,11 +11,11 @@ from binascii import b2a_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from strongroom.values import ContentProperties, Metadata, iso7, rfc1123
+from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc1123
 from strongroom.wire import xml
 from strongroom.wire.xml import escape
 
@@ -34,31 +34,40 @@ class CopyItem(msgspec.Struct, frozen=True):
     description: str | None = None
 
 
+class LeaseItem(NamedTuple):
+    """Texts of the Lease... elements."""
+
+    status: str
+    state: str
+    duration: str | None = None
+
+
+class TierItem(NamedTuple):
+    """The access tier, and whether it is only the account's."""
+
+    name: str
+    is_inferred: bool = False
+
+
 class BlobItem(msgspec.Struct, frozen=True):
-    """One blob or snapshot.
+    """One blob or snapshot (`snapshot` its ticks).
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
-    Times are ticks. `lease_status` None leaves the lease out (snapshots).
-    `further` are properties that follow ServerEncrypted, in the service's order. `copy`,
-    `metadata`, `tags` are None unless asked for.
+    Times are ticks. `lease` None leaves the lease out (snapshots). `further` are properties that
+    follow ServerEncrypted, in the service's order. `copy`, `metadata`, `tags` are None unless asked
+    for.
     """
 
     name: str
-    size_bytes: int = 0
-    stamp: int = 0
-    created: int | None = None
-    modified: int | None = None
     snapshot: int | None = None
-    version_id: str | None = None
-    is_current_version: bool = False
-    deleted: bool = False
+    stamp: int = 0
+    created: int = 0
+    modified: int | None = None
+    size_bytes: int = 0
     properties: ContentProperties = ContentProperties()
-    blob_type: str = "BlockBlob"
-    access_tier: str | None = None
-    access_tier_inferred: bool = False
-    lease_status: str | None = None
-    lease_state: str | None = None
-    lease_duration: str | None = None
+    kind: BlobKind = BlobKind.BLOCK
+    tier: TierItem | None = None
+    lease: LeaseItem | None = None
     copy: CopyItem | None = None
     further: tuple[tuple[str, str], ...] = ()
     metadata: Metadata | None = None
@@ -109,18 +118,12 @@ def _prefix(item: BlobPrefix) -> str:
 
 
 def _blob(item: BlobItem) -> str:
-    further, metadata = item.further, item.metadata
-    standing = _standing(
-        item.blob_type,
-        item.access_tier,
-        item.access_tier_inferred,
-        item.lease_status,
-        item.lease_state,
-        item.lease_duration,
-    )
+    snapshot, further, metadata = item.snapshot, item.further, item.metadata
     return (
-        f"<Blob>{xml.name_element(item.name)}{_which(item)}"
-        f"<Properties>{_content(item)}{standing}{'' if item.copy is None else _copy(item.copy)}"
+        f"<Blob>{xml.name_element(item.name)}"
+        f"{'' if snapshot is None else f'<Snapshot>{iso7(snapshot)}</Snapshot>'}"
+        f"<Properties>{_content(item)}{_standing(item.kind, item.tier, item.lease)}"
+        f"{'' if item.copy is None else _copy(item.copy)}"
         f"{_further(further) if further else ''}</Properties>"
         f"{'' if metadata is None else xml.metadata_element(metadata)}"
         f"{'' if item.tags is None else _tags(item.tags)}<OrMetadata /></Blob>"
@@ -128,21 +131,19 @@ def _blob(item: BlobItem) -> str:
 
 
 @lru_cache(_REMEMBERED)
-def _standing(
-    blob_type: str,
-    tier: str | None,
-    tier_inferred: bool,
-    lease_status: str | None,
-    lease_state: str | None,
-    lease_duration: str | None,
-) -> str:
+def _standing(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) -> str:
     """What a blob is and in which state, from BlobType to ServerEncrypted."""
-    inferred = "<AccessTierInferred>true</AccessTierInferred>" if tier_inferred else ""
+    tiered, leased = "", ""
+    if tier is not None:
+        inferred = "<AccessTierInferred>true</AccessTierInferred>" if tier.is_inferred else ""
+        tiered = f"<AccessTier>{tier.name}</AccessTier>{inferred}"
+    if lease is not None:
+        leased = (
+            f"<LeaseStatus>{lease.status}</LeaseStatus><LeaseState>{lease.state}</LeaseState>"
+            f"{xml.optional_element('LeaseDuration', lease.duration)}"
+        )
     return (
-        f"<BlobType>{blob_type}</BlobType>{xml.optional_element('AccessTier', tier)}{inferred}"
-        f"{xml.optional_element('LeaseStatus', lease_status)}"
-        f"{xml.optional_element('LeaseState', lease_state)}"
-        f"{xml.optional_element('LeaseDuration', lease_duration)}"
+        f"<BlobType>{kind.type_text}</BlobType>{tiered}{leased}"
         "<ServerEncrypted>true</ServerEncrypted>"
     )
 
@@ -151,26 +152,15 @@ def _further(pairs: tuple[tuple[str, str], ...]) -> str:
     return "".join(f"<{name}>{escape(value)}</{name}>" for name, value in pairs)
 
 
-def _which(item: BlobItem) -> str:
-    if item.snapshot is None and item.version_id is None and not item.deleted:
-        return ""
-    snapshot = "" if item.snapshot is None else f"<Snapshot>{iso7(item.snapshot)}</Snapshot>"
-    version = xml.optional_element("VersionId", item.version_id)
-    current = "<IsCurrentVersion>true</IsCurrentVersion>" if item.is_current_version else ""
-    deleted = "<Deleted>true</Deleted>" if item.deleted else ""
-    return snapshot + version + current + deleted
-
-
 def _content(item: BlobItem) -> str:
-    created = item.created
-    creation = "" if created is None else f"<Creation-Time>{rfc1123(created)}</Creation-Time>"
     if item.modified is None:
-        return f"{creation}<Content-Length>0</Content-Length>"
+        return "<Content-Length>0</Content-Length>"
     given = item.properties
     md5 = given.md5
     digest = "" if md5 is None else b2a_base64(md5, newline=False).decode()
     return (
-        f"{creation}<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
+        f"<Creation-Time>{rfc1123(item.created)}</Creation-Time>"
+        f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>0x{item.stamp:X}</Etag><Content-Length>{item.size_bytes}</Content-Length>"
         f"{_typed(given.content_type, given.encoding, given.language)}"
         f"{f'<Content-MD5>{digest}</Content-MD5>' if digest else '<Content-MD5 />'}"
