@@ -7,8 +7,8 @@ of whole headers (wire/), IO. Source: the Azure Storage REST reference; ETags an
 
 from __future__ import annotations
 
-import base64
 import enum
+from binascii import b2a_base64
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -85,13 +85,13 @@ def etag_text(stamp: int) -> str:
 
 def md5_text(digest: bytes) -> str:
     """A digest as Content-MD5 carries it: base64."""
-    return base64.b64encode(digest).decode("ascii")
+    return b2a_base64(digest, newline=False).decode("ascii")
 
 
 def crc64_text(checksum: int) -> str:
     """A checksum as x-ms-content-crc64 carries it: base64 of eight bytes, least significant
     first."""
-    return base64.b64encode(checksum.to_bytes(8, "little")).decode("ascii")
+    return b2a_base64(checksum.to_bytes(8, "little"), newline=False).decode("ascii")
 
 
 class PublicAccess(enum.Enum):

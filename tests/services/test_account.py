@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom import service_properties
 from strongroom.auth.request import Service
@@ -85,7 +85,7 @@ def test_accounts_have_their_own_properties() -> None:
     async def scenario() -> None:
         on = given.services()
         await put(on, cors=(RULE,))
-        other = dataclasses.replace(given.call(), account="other")
+        other = replace(given.call(), account="other")
         assert await account.get_properties(on, other) == service_properties.DEFAULTS["blob"]
 
     given.run(scenario)

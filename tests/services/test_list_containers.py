@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from typing import Any
+
+from msgspec.structs import replace
 
 from strongroom.semantics.listing import START
 from strongroom.services import containers, leasing
@@ -80,7 +81,7 @@ def test_accounts_do_not_see_each_other() -> None:
     async def scenario() -> None:
         on = given.services()
         await given.create(on)
-        other = dataclasses.replace(given.call(ListContainers()), account="accounts")
+        other = replace(given.call(ListContainers()), account="accounts")
         assert (await list_containers(on, other)).items == []
 
     given.run(scenario)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from strongroom import limits
 from strongroom.auth.authorize import KeyRange
@@ -93,7 +94,7 @@ def unique(found: Sequence[Entity]) -> list[Entity]:
 ends = st.one_of(st.none(), st.tuples(key_text, st.one_of(st.none(), key_text)))
 filters = st.one_of(st.none(), expressions)
 large = st.builds(
-    lambda entity, count: replace(
+    lambda entity, count: dataclasses.replace(
         entity,
         properties=(*entity.properties, *((f"L{number}", LARGE) for number in range(count))),
     ),

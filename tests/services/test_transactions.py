@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import COMMIT_WRITES_MAX, Commit, Step, Write

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write

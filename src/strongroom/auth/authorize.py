@@ -166,12 +166,8 @@ def authorize(
     judge_times(claim.sas, effective, now_wall_ticks)
     _judge_origin(claim.sas, peer_ip, tls)
     _judge_permission(claim, needs, target, effective.permission)
-    return Grant(
-        effective.permission,
-        may_overwrite="w" in effective.permission,
-        overrides=_overrides(claim),
-        key_range=_key_range(claim),
-    )
+    letters = effective.permission
+    return Grant(letters, "w" in letters, _overrides(claim), False, _key_range(claim))
 
 
 def _refusal(row: ErrorCode, reason: str) -> StorageError:
@@ -213,11 +209,13 @@ def _judge_permission(claim: SasClaim, needs: Permission, target: Target, grante
     else:
         alternatives = _judge_service_scope(claim, needs, target)
     usable = _usable(granted, claim.sas.sv, needs.letters_since)
-    if not any(usable.issuperset(alternative) for alternative in alternatives):
-        raise _refusal(
-            AUTHORIZATION_PERMISSION_MISMATCH,
-            f"It needs sp={' or '.join(alternatives)}; the {claim.kind.value} grants '{granted}'.",
-        )
+    for alternative in alternatives:
+        if usable.issuperset(alternative):
+            return
+    raise _refusal(
+        AUTHORIZATION_PERMISSION_MISMATCH,
+        f"It needs sp={' or '.join(alternatives)}; the {claim.kind.value} grants '{granted}'.",
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -241,7 +239,7 @@ def _judge_account_scope(sas: Sas, needs: Permission, target: Target) -> tuple[s
     if needs.account_sas is None:
         raise _refusal(AUTHORIZATION_FAILURE, "No account SAS can permit the operation.")
     resource_types, alternatives = needs.account_sas
-    if not set(resource_types) & set(sas.srt):
+    if set(sas.srt).isdisjoint(resource_types):
         named = " or ".join(f"{one} ({_RESOURCE_TYPES[one]})" for one in resource_types)
         raise _refusal(
             AUTHORIZATION_RESOURCE_TYPE_MISMATCH,

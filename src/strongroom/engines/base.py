@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+
+import msgspec
 
 from strongroom.values import FileSlice
 
@@ -73,8 +74,7 @@ class Write(NamedTuple):
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """Writes in one partition, with the contents that the partition starts or ceases to own.
 
     Adopting an id that this engine has not written, or that is adopted already, is a ValueError;
@@ -87,8 +87,7 @@ class Step:
     drop: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Commit(Generic[T]):
+class Commit(msgspec.Struct, Generic[T], frozen=True):
     """What a decision wants: a result for the caller, and steps in order (none = nothing
     changes)."""
 

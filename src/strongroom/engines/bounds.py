@@ -7,7 +7,8 @@ themselves (base.py), or what an engine does with a commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from strongroom.engines.base import (
     COMMIT_BYTES_MAX,
@@ -22,8 +23,7 @@ from strongroom.engines.base import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(msgspec.Struct, frozen=True):
     """What a commit costs: `size_bytes` of keys and values, and whether it takes something away.
 
     A commit that takes away deletes a record or drops a content, and adopts none: on a full disk it

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 import apsw
+import msgspec
 
 from strongroom.engines.base import (
     COMMIT_BYTES_MAX,
@@ -83,8 +84,7 @@ class Bodies(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Item:
+class _Item(msgspec.Struct):
     """One decision, or one piece of the engine's own work, that waits for its group."""
 
     future: asyncio.Future[Any]

@@ -163,6 +163,7 @@ _CONDITION_HEADERS: Final = (
     "if-unmodified-since",
     "x-ms-if-tags",
 )
+_NO_CONDITIONS: Final = [None] * len(_CONDITION_HEADERS)
 
 
 def conditions(request: Request, prefix: str = "") -> Conditions:
@@ -173,7 +174,7 @@ def conditions(request: Request, prefix: str = "") -> Conditions:
     get = request.headers.get
     names_here = _names(prefix)
     values = [get(name) for name in names_here]
-    if not any(value is not None for value in values):
+    if values == _NO_CONDITIONS:
         return NONE
     match, none_match, since, until, tags = values
     return Conditions(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.operations.spec import Returned
 from strongroom.semantics import copies
 from strongroom.semantics import lease as leases
 from strongroom.services.blobs import Download
 from strongroom.services.runner import BlobView
-from strongroom.values import crc64_text, etag_text, iso7, md5_text, rfc1123
+from strongroom.values import ContentProperties, crc64_text, etag_text, iso7, md5_text, rfc1123
 
 # Results of writes: `etag` and `modified` are stamps.
 ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
@@ -97,18 +98,21 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
 
 
 def _add_properties(result: BlobView | Download, found: list[tuple[str, str]]) -> None:
-    properties = _view(result).blob.properties
-    over = _view(result).overrides
-    for name, value in (
-        ("Content-Type", over.content_type or properties.content_type),
-        ("Content-Encoding", over.content_encoding or properties.encoding),
-        ("Content-Language", over.content_language or properties.language),
-        ("Cache-Control", over.cache_control or properties.cache_control),
-        ("Content-Disposition", over.content_disposition or properties.disposition),
-    ):
-        if value:
-            found.append((name, value))
-    stored = properties.md5
+    view = _view(result)
+    shown = view.blob.properties
+    if view.overrides is not NO_OVERRIDES:
+        shown = _overridden(shown, view.overrides)
+    if shown.content_type:
+        found.append(("Content-Type", shown.content_type))
+    if shown.encoding:
+        found.append(("Content-Encoding", shown.encoding))
+    if shown.language:
+        found.append(("Content-Language", shown.language))
+    if shown.cache_control:
+        found.append(("Cache-Control", shown.cache_control))
+    if shown.disposition:
+        found.append(("Content-Disposition", shown.disposition))
+    stored = shown.md5
     if not isinstance(result, Download) or not result.partial:
         if stored is not None:
             found.append(("Content-MD5", md5_text(stored)))
@@ -121,6 +125,17 @@ def _add_properties(result: BlobView | Download, found: list[tuple[str, str]]) -
         found.append(("x-ms-content-crc64", crc64_text(result.range_crc64)))
     last = result.offset + result.length - 1
     found.append(("Content-Range", f"bytes {result.offset}-{last}/{result.view.blob.size_bytes}"))
+
+
+def _overridden(stored: ContentProperties, over: Overrides) -> ContentProperties:
+    return ContentProperties(
+        over.content_type or stored.content_type,
+        over.content_encoding or stored.encoding,
+        over.content_language or stored.language,
+        stored.md5,
+        over.cache_control or stored.cache_control,
+        over.content_disposition or stored.disposition,
+    )
 
 
 def _add_lease(view: BlobView, found: list[tuple[str, str]]) -> None:

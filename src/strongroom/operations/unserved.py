@@ -143,6 +143,8 @@ _QUERY: Final[dict[str, str | None]] = {
     "startfrom": None,
     "showonly": None,
 }
+_ASKED_IN_HEADERS: Final = frozenset((*_HEADERS, _DEFAULT_SCOPE))
+_ASKED_IN_QUERY: Final = frozenset(_QUERY)
 
 
 def refuse_unserved(headers: Headers, query: Query) -> None:
@@ -150,6 +152,8 @@ def refuse_unserved(headers: Headers, query: Query) -> None:
 
     Raises: StorageError NotImplemented that names it.
     """
+    if headers.has_none_of(_ASKED_IN_HEADERS) and query.has_none_of(_ASKED_IN_QUERY):
+        return  # as nearly always
     for name, value in headers.lowered():
         if name in _HEADERS and _HEADERS[name] in (None, value.lower()):
             raise not_served(f"The header {name}")

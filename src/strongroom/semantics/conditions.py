@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom import errors
 from strongroom.errors import ErrorCode, StorageError
@@ -24,8 +25,7 @@ NONE_MATCH_ANY_FAILS_SINCE: Final = "2016-05-31"
 _NO_TAGS: Final[Mapping[str, str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(msgspec.Struct, frozen=True):
     """The conditions of one request; None = the header was not sent.
 
     ETags are in their quoted form (`"0x8D..."`), `ANY` stands for `*`; times are ticks of whole

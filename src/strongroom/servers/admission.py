@@ -10,7 +10,10 @@ of checks).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from strongroom import errors
 from strongroom.auth.accounts import Accounts
@@ -57,8 +60,7 @@ class Context:
         object.__setattr__(self, "request_ids", RequestIds(self.clock))
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(msgspec.Struct):
     """A request whose URL has been read: what it names, and what is found out on the way."""
 
     request: Request
@@ -151,9 +153,13 @@ async def _version(context: Context, asked: Asked, claim: Claim) -> str | None:
 
 def is_version(text: str) -> bool:
     """Whether this can be an x-ms-version; every date from the oldest on is taken."""
+    return len(text) == len(OLDEST_VERSION) and _is_date(text) and text >= OLDEST_VERSION
+
+
+@lru_cache(maxsize=256)
+def _is_date(text: str) -> bool:
     digits = text.replace("-", "")
-    shaped = len(text) == 10 and text[4] == text[7] == "-" and len(digits) == 8
-    return shaped and digits.isascii() and digits.isdigit() and text >= OLDEST_VERSION
+    return text[4] == text[7] == "-" and len(digits) == 8 and digits.isascii() and digits.isdigit()
 
 
 async def _place(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -115,7 +115,7 @@ async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) ->
         if not isinstance(part.call.input, WriteEntity):
             raise PartFailed(index, entities.invalid("A change set holds writes of entities only."))
     outer: Call[Any] = whole.call
-    call = replace(outer, input=[part.call for part in parts])
+    call = msgspec.structs.replace(outer, input=[part.call for part in parts])
     try:
         results = await run(whole.context, whole.operation, call, whole.asked.query)
     except PartFailed as failed:

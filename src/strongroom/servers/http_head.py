@@ -10,10 +10,10 @@ recipients could read it differently is refused here. Source: RFC 9112 sections 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 import httptools
+import msgspec
 
 from strongroom.errors import (
     INVALID_HTTP_VERB,
@@ -35,8 +35,7 @@ _CONTROL_OR_FRAGMENT: Final = re.compile(r"[\x00-\x20\x7f#]")
 _LENGTH: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
-@dataclass(slots=True)
-class Head:
+class Head(msgspec.Struct):
     """A request head that is safe to act on.
 
     `size_bytes` is the body's length: 0 when none was announced, None when it is chunked.

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+import msgspec
 
 from strongroom.limits import KIB, MIB
 from strongroom.values import FileSlice
@@ -47,8 +48,7 @@ class BodyMismatch(Exception):
     """A response body did not have the bytes that were announced."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """How a response goes out: its head, and whether a body follows."""
 
     head: bytes

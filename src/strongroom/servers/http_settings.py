@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from strongroom.errors import StorageError
 from strongroom.limits import (
     KIB,
@@ -65,8 +67,7 @@ class HttpSettings:
     sweep_interval_s: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """One request and how it was answered, for telemetry.
 
     `request` is None when no request could be read. `bytes_in` counts the body bytes that

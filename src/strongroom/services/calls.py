@@ -91,8 +91,7 @@ class Place(msgspec.Struct, frozen=True):
     record: object = None
 
 
-@dataclass(slots=True)
-class Call(Generic[I_co]):
+class Call(msgspec.Struct, Generic[I_co]):
     """One request, decoded and authorized.
 
     `container` is the container, queue or table; `blob` what lies in it by name: a blob, or a

@@ -9,7 +9,6 @@ sections 5 and 7.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -37,8 +36,7 @@ _COMMIT_RESERVE_BYTES: Final = 1024 * 1024
 _TOO_MANY_WRITES: Final = "The entities are too large to be replaced or removed at once."
 
 
-@dataclass(frozen=True, slots=True)
-class EntityDocument:
+class EntityDocument(msgspec.Struct, frozen=True):
     """The entity of a request's body; the keys as far as they stand in it."""
 
     partition_key: str | None = None
@@ -49,8 +47,7 @@ class EntityDocument:
 NO_DOCUMENT: Final = EntityDocument()
 
 
-@dataclass(frozen=True, slots=True)
-class WriteEntity:
+class WriteEntity(msgspec.Struct, frozen=True):
     """Input of every write. `match` is the Timestamp of If-Match; None = `*`, or not asked for.
     `echo`: the answer to an insert holds the entity."""
 

@@ -9,8 +9,9 @@ x-ms-content-crc64.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError
@@ -21,8 +22,7 @@ from strongroom.store.bodies import Received
 from strongroom.values import crc64_text, md5_text
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
+class Digests(msgspec.Struct, frozen=True):
     """What the client says the body's digests are: raw MD5, CRC-64 as a number; None = not said."""
 
     md5: bytes | None = None

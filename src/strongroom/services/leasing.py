@@ -8,7 +8,6 @@ table of states (semantics/lease.py), what a lease forbids others (guard.py). So
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -30,33 +29,28 @@ from strongroom.store.records import ContainerRecord
 from strongroom.values import Lease, iso7
 
 
-@dataclass(frozen=True, slots=True)
-class AcquireLease:
+class AcquireLease(msgspec.Struct, frozen=True):
     """Input of acquire: -1 (infinite) or 15 to 60 seconds, and the id that the caller wants."""
 
     duration_s: int
     proposed_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RenewLease:
+class RenewLease(msgspec.Struct, frozen=True):
     """Input of renew; the lease's id is the call's `lease_id`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeLease:
+class ChangeLease(msgspec.Struct, frozen=True):
     """Input of change: the new id; the lease's id is the call's `lease_id`."""
 
     proposed_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseLease:
+class ReleaseLease(msgspec.Struct, frozen=True):
     """Input of release; the lease's id is the call's `lease_id`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BreakLease:
+class BreakLease(msgspec.Struct, frozen=True):
     """Input of break: 0 to 60 seconds that the lease may go on, None = what remains of it."""
 
     period_s: int | None = None
@@ -65,8 +59,7 @@ class BreakLease:
 LeaseAction = AcquireLease | RenewLease | ChangeLease | ReleaseLease | BreakLease
 
 
-@dataclass(frozen=True, slots=True)
-class Leased:
+class Leased(msgspec.Struct, frozen=True):
     """Result: ETag and Last-Modified as stamps, unchanged (0 for a blob that has none yet); the
     lease's id after acquire, renew and change; the seconds left after break."""
 

@@ -37,8 +37,7 @@ T = TypeVar("T")
 _TRIES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PutMessage:
+class PutMessage(msgspec.Struct, frozen=True):
     """Input of Put Message; `ttl_s` -1 = the message does not expire."""
 
     text: str
@@ -46,8 +45,7 @@ class PutMessage:
     ttl_s: int = limits.DEFAULT_MESSAGE_TTL_S
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateMessage:
+class UpdateMessage(msgspec.Struct, frozen=True):
     """Input of Update Message; `text` None = it stays."""
 
     receipt: str
@@ -55,8 +53,7 @@ class UpdateMessage:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteMessage:
+class DeleteMessage(msgspec.Struct, frozen=True):
     """Input of Delete Message."""
 
     receipt: str

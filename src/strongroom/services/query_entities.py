@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -41,8 +40,7 @@ _READ_FOR_ONE: Final = 5
 _JUDGED_AT_ONCE: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class QueryEntities:
+class QueryEntities(msgspec.Struct, frozen=True):
     """Input of Query Entities; `start` is the position of the continuation tokens."""
 
     filter: Expression | None = None

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import msgspec
+
 from strongroom import errors, limits, queue_errors
 from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
 from strongroom.errors import StorageError
@@ -41,16 +43,14 @@ _PAGE_RECORDS_MAX: Final = 120
 _OTHERS_TICKS: Final = TICKS_PER_S // 50
 
 
-@dataclass(frozen=True, slots=True)
-class GetMessages:
+class GetMessages(msgspec.Struct, frozen=True):
     """Input of Get Messages."""
 
     count: int = 1
     visibility_s: int = limits.DEFAULT_VISIBILITY_S
 
 
-@dataclass(frozen=True, slots=True)
-class PeekMessages:
+class PeekMessages(msgspec.Struct, frozen=True):
     """Input of Peek Messages."""
 
     count: int = 1

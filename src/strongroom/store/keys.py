@@ -37,6 +37,7 @@ epoch, lie together, so that the next one is empty at once.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from strongroom.engines.base import Key, Partition, Ref
@@ -58,6 +59,8 @@ INLINE: Final = b"i"
 BLOCK_LIST: Final = b"l"
 RETIRED: Final = b"r"
 TEXT: Final = b"t"
+# Nearly every request names one of a few; a name that a place may have is short.
+_PLACES_REMEMBERED: Final = 1024
 MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
 
@@ -72,6 +75,7 @@ def containers(account: str) -> bytes:
     return b"c" + account.encode()
 
 
+@lru_cache(_PLACES_REMEMBERED)
 def container(account: str, name: str) -> Ref:
     """A container's own record."""
     return Ref(Partition(containers(account), name.encode()), CONTAINER_KEY)
@@ -82,6 +86,7 @@ def queues(account: str) -> bytes:
     return b"q" + account.encode()
 
 
+@lru_cache(_PLACES_REMEMBERED)
 def queue(account: str, name: str) -> Ref:
     """A queue's own record."""
     return Ref(Partition(queues(account), name.encode()), QUEUE_KEY)
@@ -92,6 +97,7 @@ def tables(account: str) -> bytes:
     return b"t" + account.encode()
 
 
+@lru_cache(_PLACES_REMEMBERED)
 def table(account: str, name: str) -> Ref:
     """A table's own record; the case of its name does not matter."""
     return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)

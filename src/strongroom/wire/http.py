@@ -11,6 +11,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from strongroom.values import FileSlice
 
 
@@ -45,6 +47,10 @@ class Headers:
 
     def __contains__(self, name: str) -> bool:
         return name in self._first
+
+    def has_none_of(self, names: frozenset[str]) -> bool:
+        """Whether no field of these names (lower case) was sent."""
+        return names.isdisjoint(self._first)
 
     def lowered(self) -> Iterator[tuple[str, str]]:
         """(lower-case name, first value) of every field name."""
@@ -126,15 +132,14 @@ def _path_of_absolute(path: str) -> str:
     return "/" + rest.partition("/")[2]
 
 
-@dataclass(slots=True)
-class Response:
+class Response(msgspec.Struct):
     """One HTTP response. `body` pieces are sent in order; `size_bytes` is their total length when
     it is known (None: chunked). `close` asks for the connection to be closed afterwards. `finished`
     is called once when the body has been sent or given up, whatever happened (it releases pins).
     `operation` names what was done, for telemetry."""
 
     status: int
-    headers: list[tuple[str, str]] = field(default_factory=list)
+    headers: list[tuple[str, str]] = msgspec.field(default_factory=list)
     body: bytes | AsyncIterable[bytes | FileSlice] = b""
     size_bytes: int | None = None
     reason: str | None = None

@@ -35,6 +35,10 @@ class Query:
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
+    def has_none_of(self, names: frozenset[str]) -> bool:
+        """Whether no parameter of these names (lower case) was sent."""
+        return names.isdisjoint(self._values)
+
     def get(self, name: str) -> str | None:
         """The value of the parameter called `name` (lower case), None when it was not sent.
 
