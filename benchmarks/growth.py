@@ -21,6 +21,7 @@ _BATCH: Final = 50_000
 _RESTARTS: Final = 3
 _TRANSFERS: Final = 32
 _TRANSFER_LIMIT_S: Final = 900
+_MB_OF_MIB: Final = 1.048576
 
 
 def fill(server: Server, count: int) -> None:
@@ -140,13 +141,13 @@ def memory(server: Server, blobs: int) -> Iterator[Row]:
         uploaded = pss_mib(server.pid)
         download = server.endpoint.step("get", "GET", f"{_CONTAINER}/u{CONNECTION}", 200)
         _transfer(server.endpoint, (download,))
-    highest = peak_rss_mib(server.pid)
+    highest = peak_rss_mib(server.pid) * _MB_OF_MIB
     values = (highest, None) if server.name == STRONGROOM else (None, highest)
     yield row(
-        "peak memory", 0, "MiB", *values,
+        "peak memory", 0, "MB", *values,
         note=(
             f"VmHWM; {blobs:,} blobs, listing of {pages} pages, {_TRANSFERS} x 64 MiB up and "
-            f"down; highest Pss {peak.mib:.0f}, filled {filled:.0f}, listed {listed:.0f}, "
+            f"down; highest Pss {peak.mib:.0f} MiB, filled {filled:.0f}, listed {listed:.0f}, "
             f"uploaded {uploaded:.0f}"
         ),
     )  # fmt: skip

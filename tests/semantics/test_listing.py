@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strongroom.semantics import listing
-from strongroom.semantics.listing import Page, Position, Prefix
+from strongroom.semantics.listing import START, Page, Position, Prefix
 from tests.refusals import outcome
 
 Record = tuple[bytes, bytes, str | None]
@@ -140,6 +140,11 @@ def test_a_common_prefix_costs_one_read_however_much_it_holds() -> None:
     reader = Reader([*many(20_000), (b"zoo", b"head", "zoo")], 5000)
     assert page_through(reader, "", "/", 5000) == [["<dir/>", "zoo"]]
     assert reader.read_count <= 200
+
+
+def test_the_largest_page_is_one_read() -> None:
+    """Of one record more, which tells where the next page begins."""
+    assert Page[str]("", "", 5000, START).want == 5001
 
 
 def test_a_full_page_without_more_has_no_marker() -> None:

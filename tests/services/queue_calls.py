@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from strongroom.auth.request import Service
-from strongroom.engines.base import Record, Ref
+from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
 from strongroom.services import messages, queues, retrievals
 from strongroom.services.calls import Call
@@ -129,6 +129,21 @@ def stored(on: Services) -> dict[Ref, Record]:
     store = on.store
     assert isinstance(store, MemoryStore)
     return dict(store.records())
+
+
+def texts_in(store: Any) -> list[Ref]:
+    """Where the chunks of long texts lie in a store in memory."""
+    return [
+        ref
+        for ref, _ in store.records()
+        if ref.partition.keyspace[:1] == b"m" and ref.key.hidden and ref.key.name[:1] == keys.TEXT
+    ]
+
+
+async def overwrite(on: Services, ref: Ref, value: bytes | None) -> None:
+    """Change a record behind the back of the service; None = take it away."""
+    step = Step(ref.partition, (Write(ref.key, value),))
+    await on.store.update(ref.partition, (), lambda found, stamp: Commit(None, (step,)))
 
 
 def message_records(on: Services) -> int:

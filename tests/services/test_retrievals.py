@@ -17,6 +17,8 @@ from strongroom.services import messages, queues, retrievals
 from strongroom.services.messages import MessageView
 from strongroom.services.retrievals import GetMessages
 from strongroom.services.runner import Services
+from strongroom.store.message_records import TEXT
+from strongroom.store.records import CorruptRecord
 from strongroom.values import TICKS_PER_S
 from tests.services import queue_calls as given
 from tests.services.container_calls import refused, run, settle
@@ -368,18 +370,38 @@ def test_a_text_is_never_a_part_of_another(look: Any, before: int, after: int) -
 
 
 @pytest.mark.parametrize("look", [given.peek, given.get])
-def test_a_clearing_between_message_and_text_is_no_error(look: Any) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_clearing_between_message_and_text_is_no_error(look: Any, whole: bool) -> None:
+    """Also when the sweep has taken the texts and has yet to take the messages."""
+
     async def scenario() -> None:
-        store = Between(MemoryStore(ManualClock()))
+        memory = MemoryStore(ManualClock())
+        store = Between(memory)
         on = await fresh(store)
         await given.put(on, "b" * 60_000)
 
         async def clear() -> None:
             await given.clear(on)
-            await given.sweep(on)
+            if whole:
+                await given.sweep(on)
+            for ref in given.texts_in(memory):
+                await given.overwrite(on, ref, None)
 
         store.act = clear
         assert await look(on) == ()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("look", [given.peek, given.get])
+def test_a_damaged_text_is_a_damaged_record(look: Any) -> None:
+    async def scenario() -> None:
+        on = await fresh()
+        await given.put(on, "é" * 3_000)
+        (ref,) = given.texts_in(on.store)
+        await given.overwrite(on, ref, TEXT.encode(b"\xff"))
+        with pytest.raises(CorruptRecord, match="UTF-8"):
+            await look(on)
 
     run(scenario)
 

@@ -167,7 +167,12 @@ def authorize(
     _judge_origin(claim.sas, peer_ip, tls)
     _judge_permission(claim, needs, target, effective.permission)
     letters = effective.permission
-    return Grant(letters, "w" in letters, _overrides(claim), False, _key_range(claim))
+    return Grant(
+        letters,
+        may_overwrite="w" in letters,
+        overrides=_overrides(claim),
+        key_range=_key_range(claim),
+    )
 
 
 def _refusal(row: ErrorCode, reason: str) -> StorageError:
@@ -284,6 +289,8 @@ def _overrides(claim: SasClaim) -> Overrides:
     sas = claim.sas
     since = _OVERRIDES_SINCE.get(claim.target.service)
     if claim.kind is SasKind.ACCOUNT or since is None or sas.sv < since:
+        return NO_OVERRIDES
+    if not (sas.rscc or sas.rscd or sas.rsce or sas.rscl or sas.rsct):
         return NO_OVERRIDES
     return Overrides(sas.rscc, sas.rscd, sas.rsce, sas.rscl, sas.rsct)
 

@@ -69,22 +69,21 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         lease = _lease(blob.lease, now)
     if not blob.committed:
         return BlobItem(row.name, kind=blob.kind, lease=lease)
-    # By position: that is a third of what names would cost, for each of 5,000.
     return BlobItem(
-        row.name,
-        row.snapshot,
-        blob.etag,
-        blob.created,
-        blob.modified,
-        blob.size_bytes,
-        blob.properties,
-        blob.kind,
-        _INFERRED if blob.tier is None else TierItem(blob.tier),
-        lease,
-        _copy(row) if copy and blob.copy is not None else None,
-        _further(row) if blob.tags or blob.tier else (),
-        blob.metadata if metadata else None,
-        blob.tags if tags and blob.tags else None,
+        name=row.name,
+        snapshot=row.snapshot,
+        stamp=blob.etag,
+        created=blob.created,
+        modified=blob.modified,
+        size_bytes=blob.size_bytes,
+        properties=blob.properties,
+        kind=blob.kind,
+        tier=_INFERRED if blob.tier is None else TierItem(blob.tier),
+        lease=lease,
+        copy=_copy(row) if copy and blob.copy is not None else None,
+        further=_further(row) if blob.tags or blob.tier else (),
+        metadata=blob.metadata if metadata else None,
+        tags=blob.tags if tags and blob.tags else None,
     )
 
 

@@ -41,7 +41,7 @@ _MARKER_CHARS_MAX: Final = 8192
 _NAME_BYTES_MAX: Final = 3 * limits.BLOB_NAME_CHARS_MAX
 _WANT_LEAST: Final = 100
 # The largest page, and one more, which tells where the next begins.
-_WANT_MOST: Final = limits.LIST_RESULTS_MAX + 1
+WANT_MOST: Final = limits.LIST_RESULTS_MAX + 1
 
 
 class Prefix(str):
@@ -83,7 +83,7 @@ class Page(Generic[T]):
         """How many records to ask for: few while prefixes make reading jump, else what is
         missing."""
         missing = self._max_results - len(self.items) + 1
-        return min(self._want if self._delimiter else max(missing, _WANT_LEAST), _WANT_MOST)
+        return min(self._want if self._delimiter else max(missing, _WANT_LEAST), WANT_MOST)
 
     def feed(
         self, records: Iterable[tuple[bytes, bytes, T | None]], resume: Position | None
@@ -120,7 +120,7 @@ class Page(Generic[T]):
         if behind is not None and resume < behind:
             self.first, self._want = behind, _WANT_LEAST
         else:
-            self.first, self._want = resume, min(self._want * 4, _WANT_MOST)
+            self.first, self._want = resume, min(self._want * 4, WANT_MOST)
         self._finish_if_beyond()
 
     def _group(self, name: bytes) -> bytes | None:

@@ -92,7 +92,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, Generic[I_co]):
-    """One request, decoded and authorized.
+    """One request, decoded and authorized. `codec.decode` makes it by position.
 
     `container` is the container, queue or table; `blob` what lies in it by name: a blob, or a
     message by its id; `entity` a table's entity by its two keys. `place` is None for operations on

@@ -12,7 +12,7 @@ from typing import TypeVar
 from strongroom import limits
 from strongroom.engines import base
 from strongroom.engines.base import Engine, Position
-from strongroom.semantics.listing import Page
+from strongroom.semantics.listing import WANT_MOST, Page
 
 T = TypeVar("T")
 
@@ -34,10 +34,10 @@ async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) ->
             return
         # Where much cannot be seen, a small page must not read on in small steps; where a prefix
         # lets it jump, it must not read far.
-        want = max(page.want, min(least, limits.LIST_RESULTS_MAX))
+        want = max(page.want, least)
         until = None if page.until is None else Position(*page.until)
         found = await engine.scan(keyspace, Position(*page.first), until, want)
         page.feed(rows(found), found.resume)
         scanned += len(found.values)
         scanned_bytes += sum(map(len, found.values))
-        least = 2 * want if page.first == found.resume else 0
+        least = min(2 * want, WANT_MOST) if page.first == found.resume else 0

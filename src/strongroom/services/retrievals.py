@@ -251,11 +251,12 @@ async def _with_texts(
 ) -> list[_Seen]:
     """The messages with their texts; long ones are read here, each beside its message: an update
     in between has moved that, and put the chunks of another text where these were."""
-    refs = [Ref(partition, name) for key, record in found for name in _places(key, record)]
+    places = [_places(key, record) for key, record in found]
+    refs = [Ref(partition, key) for of_one in places for key in of_one]
     read = iter(await services.store.read(refs) if refs else ())
     return [
-        _Seen(key, record, _text(record, [next(read) for _ in _places(key, record)]))
-        for key, record in found
+        _Seen(key, record, _text(record, [next(read) for _ in of_one]))
+        for (key, record), of_one in zip(found, places, strict=True)
     ]
 
 
@@ -273,4 +274,7 @@ def _text(record: MessageRecord, places: Sequence[Record | None]) -> str | None:
     # Of a queue that has been cleared since, a sweep may have taken either.
     if message is None or len(values) < len(chunks):
         return None
-    return b"".join(values).decode()
+    try:
+        return b"".join(values).decode()
+    except UnicodeDecodeError as error:
+        raise CorruptRecord("the text of a message is not UTF-8") from error

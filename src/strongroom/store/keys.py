@@ -59,10 +59,10 @@ INLINE: Final = b"i"
 BLOCK_LIST: Final = b"l"
 RETIRED: Final = b"r"
 TEXT: Final = b"t"
-# Nearly every request names one of a few; a name that a place may have is short.
-_PLACES_REMEMBERED: Final = 1024
 MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
+# Nearly every request names one of a few; a name that a place may have is short.
+_PLACES_REMEMBERED: Final = 1024
 
 
 def number(value: int) -> bytes:

@@ -19,8 +19,8 @@ from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc11
 from strongroom.wire import xml
 from strongroom.wire.xml import escape
 
-# Of many blobs these are the same; a text is as long as a header may be.
-_REMEMBERED: Final = 64
+# Of many blobs these are the same. Few, since each text may have limits.PROPERTY_CHARS_MAX.
+_REMEMBERED: Final = 16
 
 
 class CopyItem(msgspec.Struct, frozen=True):
