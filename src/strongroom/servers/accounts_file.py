@@ -136,6 +136,9 @@ class ServedAccounts:
         return tuple(self._found.values())
 
     def _look(self, file: Path) -> None:
+        # Most often there is none, as before; to be told so without an exception costs a third.
+        if self._seen is None and not os.access(self._path, os.F_OK):
+            return
         try:
             seen = self._stamp()
         except OSError:  # a directory above it was closed to us
