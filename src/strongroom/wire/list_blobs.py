@@ -7,7 +7,6 @@ may hold 5,000 of them.
 
 from __future__ import annotations
 
-from binascii import b2a_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc1123
+from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, md5_text, rfc1123
 from strongroom.wire import xml
 from strongroom.wire.xml import escape
 
@@ -156,8 +155,7 @@ def _content(item: BlobItem) -> str:
     if item.modified is None:
         return "<Content-Length>0</Content-Length>"
     given = item.properties
-    md5 = given.md5
-    digest = "" if md5 is None else b2a_base64(md5, newline=False).decode()
+    digest = "" if given.md5 is None else md5_text(given.md5)
     return (
         f"<Creation-Time>{rfc1123(item.created)}</Creation-Time>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
