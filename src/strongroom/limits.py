@@ -65,6 +65,8 @@ CLIENT_REQUEST_ID_CHARS_MAX: Final = 1024
 
 # Our own choices (docs/performance.md has the measurements).
 INLINE_BODY_BYTES_MAX: Final = 8 * KIB
+# Bodies up to this length (a lock, a flag, a counter) lie in the blob's own record.
+RECORD_BODY_BYTES_MAX: Final = 512
 # Message texts up to this length lie in the message's own record, which moves with each retrieval.
 INLINE_TEXT_BYTES_MAX: Final = 2 * KIB
 # How many records a look for messages may read past that are expired or being taken by others.

@@ -151,12 +151,12 @@ class Service:
     def _put(self, sent: Mapping[str, str], body: bytes, now_s: float) -> Answer:
         blob, mine = self.blob, sent.get("x-ms-lease-id", "")
         if blob is None:
-            if "If-Match" in sent or mine:
+            if "if-match" in sent or mine:
                 return _answer(412, "ConditionNotMet")
             blob = _Blob(b"", "", False)
-        elif "If-None-Match" in sent:
+        elif "if-none-match" in sent:
             return _answer(409, "BlobAlreadyExists")
-        elif sent.get("If-Match") != blob.etag:
+        elif sent.get("if-match") != blob.etag:
             return _answer(412, "ConditionNotMet")
         elif self.held(now_s) and mine != blob.lease:
             return _answer(412, "LeaseIdMissing")
@@ -175,7 +175,7 @@ class Service:
         blob, action = self.blob, sent["x-ms-lease-action"]
         if blob is None:
             return _answer(404, "BlobNotFound")
-        if "If-Match" in sent and sent["If-Match"] != blob.etag:
+        if "if-match" in sent and sent["if-match"] != blob.etag:
             return _answer(412, "ConditionNotMet")
         mine = sent.get("x-ms-lease-id", "") or sent.get("x-ms-proposed-lease-id", "")
         if action == "acquire":

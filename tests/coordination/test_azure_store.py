@@ -40,7 +40,7 @@ from strongroom.testing.ports import free_port
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, entry_of, fresh_key
 
 MODES = ("etag", "lease")
-PLACEHOLDER = {"If-None-Match": "*", "x-ms-meta-placeholder": "1"}
+PLACEHOLDER = {"if-none-match": "*", "x-ms-meta-placeholder": "1"}
 _clock = SystemClock()
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines import record_cache
-from strongroom.engines.base import Record, Ref, Store
+from strongroom.engines.base import Commit, Full, Record, Ref, Step, Store, Write
 from strongroom.engines.record_cache import RecordCache
-from strongroom.engines.records_sqlite import Reader
+from strongroom.engines.records_sqlite import Reader, Writer
 from strongroom.testing.contract_subject import face, hidden, put, value
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import Gate, store_on
@@ -41,9 +41,39 @@ def test_what_a_commit_writes_is_not_known_until_it_is_over() -> None:
     cache.keep([_ONE, _THIRD], [_record(2), _record(2)])
     assert cache.get([_ONE]) is None, "the commit may yet fail, or be seen in part"
     assert cache.get([_THIRD]) == [_record(2)]
-    cache.lift()
+    cache.lift({})
     assert cache.get([_ONE]) is None
     cache.keep([_ONE], [_record(2)])
+    assert cache.get([_ONE]) == [_record(2)]
+
+
+def test_what_was_known_is_known_again_as_it_was_committed() -> None:
+    cache = RecordCache()
+    cache.keep([_ONE, _OTHER], [_record(1), _record(1)])
+    cache.bar([_ONE, _OTHER, _THIRD])
+    cache.lift({_ONE: _record(2), _OTHER: None, _THIRD: _record(2)})
+    assert cache.get([_ONE, _OTHER]) == [_record(2), None]
+    assert cache.get([_THIRD]) is None, "nobody has asked for it"
+
+
+def test_what_is_asked_for_outlives_what_is_not() -> None:
+    cache = RecordCache(size_bytes_max=10_000)
+    cache.keep([_ONE, _OTHER], [_record(1), _record(1)])
+    for number in range(100):
+        cache.keep([face(b"%d" % number)], [_record(number, 100)])
+        assert cache.get([_ONE]) == [_record(1)]
+    assert cache.get([_OTHER]) is None
+
+
+def test_a_commit_is_kept_from_what_is_known_in_either_half() -> None:
+    cache = RecordCache(size_bytes_max=10_000)
+    cache.keep([_ONE], [_record(1)])
+    for number in range(7):
+        cache.keep([face(b"%d" % number)], [_record(number, 100)])
+    assert _ONE in cache._older
+    cache.bar([_ONE])
+    assert cache.get([_ONE]) is None
+    cache.lift({_ONE: _record(2)})
     assert cache.get([_ONE]) == [_record(2)]
 
 
@@ -53,14 +83,15 @@ def test_memory_is_bounded_and_the_oldest_go_first() -> None:
     for number, ref in enumerate(refs):
         cache.keep([ref], [_record(number, 100)])
         cache.keep([ref], [_record(number, 100)])
-    known = [ref for ref in refs if cache.get([ref]) is not None]
+    known = [ref for ref in refs if ref in {*cache._younger, *cache._older}]
     assert known == refs[-len(known) :]
     assert 5 < len(known) < 20
     cache.keep([_ONE], [_record(1, record_cache._VALUE_BYTES_MAX + 1)])
     assert cache.get([_ONE]) is None
     cache.bar(refs)
-    cache.lift()
-    assert cache._size_bytes == 0
+    cache.lift({})
+    assert (cache._younger, cache._older) == ({}, {})
+    assert cache._left_bytes == cache._half_bytes
 
 
 async def _put_both(store: Store, number: int) -> None:
@@ -120,6 +151,56 @@ def test_a_read_while_a_commit_runs_leaves_nothing_old_behind(tmp_path: Path) ->
                 gate.open()
             await writing
             assert await value(store, face()) == b"1"
+
+    asyncio.run(prove())
+
+
+def test_what_did_not_fit_on_the_disk_is_not_told(tmp_path: Path) -> None:
+    """The commit itself fails, when its writes leave SQLite's memory."""
+
+    async def prove() -> None:
+        disk = Disk(tmp_path, capacity_bytes=64 << 20)
+        async with store_on(disk) as store:
+            await put(store, (face(), b"0"))
+            assert await value(store, face()) == b"0"
+            disk.capacity_bytes = disk.used_bytes()
+            with pytest.raises(Full):
+                await put(store, (face(), b"1" * 10_000))
+            assert await value(store, face()) == b"0"
+            disk.capacity_bytes = None
+            assert await value(store, face()) == b"0"
+
+    asyncio.run(prove())
+
+
+def test_a_decision_about_what_is_known_asks_sqlite_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Ref] = []
+    then = Writer.get
+
+    def counted(writer: Writer, ref: Ref) -> Record | None:
+        asked.append(ref)
+        return then(writer, ref)
+
+    async def add_one(store: Store) -> None:
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+            assert found[1] is None
+            number = b"%d" % (int(found[0].value) + 1 if found[0] else 1)
+            return Commit(None, (Step(_ONE.partition, (Write(_ONE.key, number),)),))
+
+        await store.update(_ONE.partition, [_ONE, _OTHER], decide)
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            monkeypatch.setattr(Writer, "get", counted)
+            await add_one(store)
+            await add_one(store)
+            assert asked == [_ONE, _OTHER] * 2, "the first found nothing, and left no trace"
+            await add_one(store)
+            await asyncio.gather(*(add_one(store) for _ in range(8)))
+            assert await value(store, _ONE) == b"11"
+            assert len(asked) == 4
 
     asyncio.run(prove())
 

@@ -26,7 +26,7 @@ STALE = '"0x8D0000000000001"'
 
 containers = st.integers(0, 1)
 names = st.sampled_from(NAMES)
-bodies = st.one_of(st.binary(max_size=20), st.sampled_from([b"x" * 9000, b"y" * 70000]))
+bodies = st.one_of(st.binary(max_size=20), st.sampled_from([b"w" * 900, b"x" * 9000, b"y" * 70000]))
 # The id of the lease that the run holds there, if it holds one; none; or any.
 HELD = "held"
 lease_ids = st.sampled_from([HELD, HELD, HELD, HELD, None, *LEASE_IDS])

@@ -80,7 +80,7 @@ async def make_listed(on: Services, text: bytes = b"x") -> None:
 
 
 async def make_inline(on: Services) -> None:
-    await do.put(on, "b", b"small")
+    await do.put(on, "b", b"small" * 200)
 
 
 async def make_stored(on: Services) -> None:

@@ -38,7 +38,7 @@ def before_snapshots_are_read(on: Services, act: Callable[[], Awaitable[object]]
     on.store.read_range = read_range  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("size", [10, BIG])
+@pytest.mark.parametrize("size", [10, 1000, BIG])
 @pytest.mark.parametrize("option", [INCLUDE, ONLY])
 @pytest.mark.parametrize("count", [SNAPSHOTS_PER_COMMIT, 2 * SNAPSHOTS_PER_COMMIT + 1])
 def test_many_snapshots_go(size: int, option: DeleteSnapshots, count: int) -> None:

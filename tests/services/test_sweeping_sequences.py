@@ -21,6 +21,7 @@ from tests.services.container_calls import ACCOUNT, run
 from tests.services.sweeps import drop_container, fresh, swept
 
 BIG = 30_000
+SIZES = (0, 100, BIG, 2 * BIG, 1000)
 INCLUDE = DeleteSnapshots.INCLUDE
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -42,11 +43,10 @@ ACTIONS = st.lists(
         ),
         NAMES,
         NAMES,
-        st.integers(0, 3),
+        st.integers(0, len(SIZES) - 1),
     ),
     max_size=40,
 )
-SIZES = (0, 100, BIG, 2 * BIG)
 
 
 class Model:

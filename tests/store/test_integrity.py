@@ -32,7 +32,8 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with InProcessServer.start(data=data, test_clock=False) as server:
         service = BlobServiceClient.from_connection_string(server.connection_string)
         box = service.create_container("box")
-        box.upload_blob("inline", b"small", metadata={"a": "b"})
+        box.upload_blob("within", b"tiny")
+        box.upload_blob("inline", b"small" * 200, metadata={"a": "b"})
         box.upload_blob("stored", b"s" * 20_000)
         box.upload_blob("shared", b"t" * 20_000)
         box.get_blob_client("shared").create_snapshot()
@@ -67,7 +68,7 @@ def test_everything_is_counted(used: Path) -> None:
     counts = integrity.counts()
     assert counts["containers"] == 1
     assert counts["snapshots"] == 2
-    assert counts["blobs"] == 6
+    assert counts["blobs"] == 7
     assert counts["contents"] == 1 + 1 + BLOCKS + 1 + 2 + 1
     assert told == sorted(told)
 
@@ -104,7 +105,11 @@ async def lose_inline_bytes(store: EmbeddedStore, generation: int) -> None:
 
 
 async def shorten_inline_bytes(store: EmbeddedStore, generation: int) -> None:
-    await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), b"smal"))
+    await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), b"small" * 199))
+
+
+async def misstate_bytes_within(store: EmbeddedStore, generation: int) -> None:
+    await _change_head(store, keys.blob(generation, "within"), size_bytes=5)
 
 
 async def leave_inline_bytes(store: EmbeddedStore, generation: int) -> None:
@@ -210,7 +215,8 @@ async def copy_without_job(store: EmbeddedStore, generation: int) -> None:
 
 CASES: list[tuple[Damage, list[str]]] = [
     (lose_inline_bytes, ["blob 'inline': the bytes of the head are missing"]),
-    (shorten_inline_bytes, ["blob 'inline': the head says 5 bytes, but has 4"]),
+    (misstate_bytes_within, ["blob 'within': the head says 5 bytes, but has 4"]),
+    (shorten_inline_bytes, ["blob 'inline': the head says 1000 bytes, but has 995"]),
     (leave_inline_bytes, ["blob 'stored': inline bytes at 7 belong to nothing"]),
     (
         lose_head,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from datetime import UTC, datetime
 from typing import Final, Protocol
 
 
@@ -46,6 +45,9 @@ _BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 class SystemClock:
     """The machine's clocks and random source."""
 
+    def __init__(self) -> None:
+        self._second = (-1, "")  # one of wall time, and how it is written
+
     def boot_s(self) -> float:
         if _BOOTTIME is None:
             return time.monotonic()
@@ -55,7 +57,12 @@ class SystemClock:
         return time.monotonic()
 
     def wall_text(self) -> str:
-        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+        known, text = self._second
+        if second != known:
+            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._second = second, text
+        return f"{text}.{nanoseconds // 1_000_000:03}Z"
 
     def random(self) -> float:
         return random.random()  # noqa: S311 - jitter keeps no secret

@@ -17,6 +17,7 @@ from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Entry
 from strongroom.coordination.errors import AlreadyHeld, Unsupported
 from strongroom.coordination.names import name_of
+from strongroom.coordination.records import LockRecord
 from strongroom.coordination.store import Promises
 
 _SIGHTINGS_MAX: Final = 4096
@@ -77,7 +78,7 @@ class Context:
         self.identity = self.clock.nonce()
         self.sightings = Sightings()
         self._numbers = itertools.count(1)
-        self._recent: dict[str, Entry] = {}
+        self._recent: dict[str, tuple[Entry, LockRecord]] = {}
         self._in_use: dict[str, str] = {}
 
     def nonce(self) -> str:
@@ -102,13 +103,14 @@ class Context:
         """Tell whether this client has the key by that very hold or attempt."""
         return self._in_use.get(key) == nonce
 
-    def remember(self, key: str, entry: Entry) -> None:
-        """Keep what this client wrote last, to save the next reader a read. Only a hint."""
+    def remember(self, key: str, entry: Entry, record: LockRecord) -> None:
+        """Keep what this client wrote last, and what it says, to save the next reader a read. Only
+        a hint."""
         if len(self._recent) >= _RECENT_MAX:
             self._recent.clear()
-        self._recent[key] = entry
+        self._recent[key] = entry, record
 
-    def recall(self, key: str) -> Entry | None:
+    def recall(self, key: str) -> tuple[Entry, LockRecord] | None:
         """Return and forget what `remember` kept."""
         return self._recent.pop(key, None)
 

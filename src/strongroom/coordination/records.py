@@ -14,7 +14,7 @@ with a record (recipes/).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from strongroom.coordination.errors import CorruptRecord
@@ -57,7 +57,17 @@ class LockRecord:
 
     def freed(self, seq: int) -> LockRecord:
         """Return the tombstone: nobody's, with the fence, the queue and the value kept."""
-        return replace(self, owner=None, seq=seq)
+        return LockRecord(
+            None,
+            self.fence,
+            self.ttl_s,
+            seq,
+            self.who,
+            self.since,
+            self.queue,
+            self.value,
+            self.end,
+        )
 
     def position(self, nonce: str) -> int | None:
         """Return how many stand before this waiter; None if it does not stand in the queue."""

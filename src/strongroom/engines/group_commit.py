@@ -29,6 +29,7 @@ from strongroom.engines.base import (
     EngineError,
     Full,
     Partition,
+    Record,
     Ref,
     Step,
     Unavailable,
@@ -102,17 +103,14 @@ class Group:
     answers: list[tuple[asyncio.Future[Any], object, Exception | None]] = field(
         default_factory=list
     )
-    steps: list[Step] = field(default_factory=list)
+    # The records that it changes, as they will be.
+    changed: dict[Ref, Record | None] = field(default_factory=dict)
     adopted: list[int] = field(default_factory=list)
     live: list[tuple[int, int]] = field(default_factory=list)
     size_bytes: int = 0
     wrote: bool = False
     # Whether something in it puts without taking away: that may not use the ballast's space.
     grows: bool = False
-
-    def written(self) -> list[Ref]:
-        """The records that it changes."""
-        return [Ref(step.partition, write.key) for step in self.steps for write in step.writes]
 
 
 class Committer:
@@ -220,7 +218,9 @@ class Committer:
         return future
 
     def _schedule(self) -> None:
-        if not (self._scheduled or self._committing):
+        if not (self._queue or self._between):
+            self._wake_drain()
+        elif not (self._scheduled or self._committing):
             self._scheduled = True
             # Not at once: what is ready to run now can still join the group.
             self._loop.call_soon(self._start)
@@ -235,8 +235,6 @@ class Committer:
             self._thread.submit(work, lambda error: self._between_done(future, error))
         elif self._queue:
             self._run_group()
-        else:
-            self._wake_drain()
 
     def _between_done(self, future: asyncio.Future[None], error: BaseException | None) -> None:
         self._committing = False
@@ -284,7 +282,7 @@ class Committer:
         if (ceiling := self._time.rise(stamp)) is not None:
             self._raise_ceiling(ceiling)
             group.wrote = True
-        records = [self._writer.get(ref) for ref in item.reads]
+        records = self._read(item.reads, group)
         try:
             commit = decide(records, stamp)
             if commit.steps:
@@ -300,6 +298,27 @@ class Committer:
         if commit.steps:
             self._apply(commit.steps, stamp, group)
         group.answers.append((item.future, commit.result, None))
+
+    def _read(self, refs: Sequence[Ref], group: Group) -> list[Record | None]:
+        """Records as the open transaction sees them: as the group changed them, else as they were
+        committed."""
+        if not group.changed and (known := self._cache.get(refs)) is not None:
+            return known
+        found: list[Record | None] = []
+        read: dict[Ref, Record | None] = {}
+        for ref in refs:
+            if ref in group.changed:
+                found.append(group.changed[ref])
+            elif (known := self._cache.get((ref,))) is not None:
+                found += known
+            else:
+                read[ref] = record = self._writer.get(ref)
+                found.append(record)
+        # What is there may be asked for again, and what is absent beside it. Where nothing is yet,
+        # something is being created, which as a rule is not.
+        if any(read.values()):
+            self._cache.keep(list(read), list(read.values()))
+        return found
 
     def _check(self, steps: Sequence[Step], group: Group) -> None:
         """Everything that can refuse a commit, before the first of its writes."""
@@ -321,6 +340,9 @@ class Committer:
         writer = self._writer
         for step in steps:
             writer.apply(step, stamp)
+            for key, value in step.writes:
+                record = None if value is None else Record(value, stamp)
+                group.changed[Ref(step.partition, key)] = record
             for content_id in step.adopt:
                 location = self._bodies.location(content_id)
                 assert location is not None, "checked before"
@@ -334,7 +356,6 @@ class Committer:
                 dropped = writer.drop(content_id)
                 if dropped is not None:
                     group.live.append((dropped.segment, -dropped.length))
-        group.steps.extend(steps)
 
     def _raise_ceiling(self, ceiling: int | None) -> None:
         if ceiling is not None:
@@ -343,7 +364,7 @@ class Committer:
     def _end(self, group: Group) -> None:
         if group.wrote:
             self._committing = True
-            self._cache.bar(group.written())
+            self._cache.bar(group.changed)
             alone = len(group.items) == 1 and not self._queue
             done = functools.partial(self._ended, group)
             self._thread.commit(self._writer.commit, done, alone)
@@ -358,13 +379,13 @@ class Committer:
 
     def _ended(self, group: Group, error: BaseException | None) -> None:
         self._committing = False
-        self._cache.lift()
+        self._cache.lift(group.changed if error is None else {})
         if error is None:
             self._time.settle(durable=True)
             self._bodies.settle(group.adopted, group.live)
             self._answer(group)
-            if group.steps:
-                self._watchers.notify(group.written())
+            if group.changed:
+                self._watchers.notify(group.changed)
             self._on_committed()
             self._next(group)
         elif isinstance(error, apsw.FullError):

@@ -5,11 +5,15 @@ Lives here: what is kept, and when it may be told. Must not live here: reading o
 The rule that keeps it from ever telling of two moments: what a commit writes is let go of before
 that commit can be seen, and is not kept again until it is over. So every record here is as it is
 both before and after whatever commit may be under way, and any of them together are one snapshot.
+
+What is kept lies in two halves. When the younger is full the older is dropped, and they change
+places; what is asked for meanwhile moves to the younger. So nothing is ever looked for to be thrown
+away, and what is asked for stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
@@ -20,51 +24,86 @@ _OVERHEAD_BYTES: Final = 600
 # Larger values would push out many small ones, and save less than they cost.
 _VALUE_BYTES_MAX: Final = 16 * 1024
 
+_Half = dict[Ref, Record | None]
+
 
 class RecordCache:
-    """Records that were read, and that some are absent; when there are too many, those that were
-    kept first go first. On the event loop."""
+    """Records that were read, and that some are absent. On the event loop."""
 
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
-        self._size_bytes_max = size_bytes_max
-        self._size_bytes = 0
-        self._known: dict[Ref, Record | None] = {}
+        self._half_bytes = size_bytes_max // 2
+        self._left_bytes = self._half_bytes  # in the younger half
+        self._younger: _Half = {}
+        self._older: _Half = {}
         self._barred: frozenset[Ref] = frozenset()
+        self._missed: list[Ref] = []  # of these, what was known
 
     def get(self, refs: Sequence[Ref]) -> list[Record | None] | None:
         """The records from one snapshot, in the order asked; None unless all are here."""
-        known = self._known
+        younger = self._younger
         try:
-            return [known[ref] for ref in refs]
+            return [younger[ref] for ref in refs]
         except KeyError:
-            return None
+            return self._get_older(refs)
+
+    def _get_older(self, refs: Sequence[Ref]) -> list[Record | None] | None:
+        older = self._older
+        for ref in refs:
+            if ref in older:
+                self._put(ref, older.pop(ref))
+            elif ref not in self._younger:
+                return None
+        found = [self._younger[ref] for ref in refs]
+        self._turn_when_full()
+        return found
 
     def keep(self, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:
         """Remember what was just read, in one snapshot."""
         for ref, record in zip(refs, records, strict=True):
-            if ref in self._known or ref in self._barred:
-                continue
-            size_bytes = _size_bytes(ref, record)
-            if size_bytes <= _VALUE_BYTES_MAX:
-                self._known[ref] = record
-                self._size_bytes += size_bytes
-        while self._size_bytes > self._size_bytes_max:
-            self._forget(next(iter(self._known)))
+            if ref not in self._younger and ref not in self._barred:
+                self._put(ref, record)
+        self._turn_when_full()
 
     def bar(self, refs: Iterable[Ref]) -> None:
         """A commit that writes these is about to begin; there is one at a time."""
         self._barred = frozenset(refs)
-        for ref in self._barred & self._known.keys():
-            self._forget(ref)
+        self._missed = [ref for ref in self._barred if self._forget(ref)]
 
-    def lift(self) -> None:
-        """It is over, however it ended."""
+    def lift(self, committed: Mapping[Ref, Record | None]) -> None:
+        """It is over. What it wrote is kept where something was kept before.
+
+        Arguments:
+            committed: all that it wrote; nothing when it failed.
+        """
         self._barred = frozenset()
+        for ref in self._missed:
+            if ref in committed:
+                self._put(ref, committed[ref])
+        self._turn_when_full()
 
-    def _forget(self, ref: Ref) -> None:
-        self._size_bytes -= _size_bytes(ref, self._known.pop(ref))
+    def _forget(self, ref: Ref) -> bool:
+        """Whether it was known."""
+        if ref in self._younger:
+            self._left_bytes += _size_bytes(ref, self._younger.pop(ref))
+            self._older.pop(ref, None)
+            return True
+        if ref in self._older:
+            del self._older[ref]
+            return True
+        return False
+
+    def _put(self, ref: Ref, record: Record | None) -> None:
+        size_bytes = _size_bytes(ref, record)
+        if size_bytes <= _VALUE_BYTES_MAX:
+            self._younger[ref] = record
+            self._left_bytes -= size_bytes
+
+    def _turn_when_full(self) -> None:
+        if self._left_bytes < 0:
+            self._older, self._younger = self._younger, {}
+            self._left_bytes = self._half_bytes
 
 
 def _size_bytes(ref: Ref, record: Record | None) -> int:
-    value = b"" if record is None else record.value
-    return _OVERHEAD_BYTES + len(ref.partition.name) + len(ref.key.name) + len(value)
+    size_bytes = _OVERHEAD_BYTES + len(ref[0][1]) + len(ref[1][1])
+    return size_bytes if record is None else size_bytes + len(record[0])

@@ -28,7 +28,7 @@ from strongroom.services.rereading import Rereading, Stale
 from strongroom.services.runner import BlobState, BlobView, Services
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Received
-from strongroom.store.records import BlobRecord, Inline, Listed, ListedBlock, Stored
+from strongroom.store.records import BlobRecord, Inline, Listed, ListedBlock, Stored, Within
 from strongroom.values import ByteRange, ContentProperties, Metadata
 
 NO_PROPERTIES: Final = ContentProperties()
@@ -182,6 +182,8 @@ async def _open(
     partial = call.input.range is not None
     if body is None or length == 0:
         return Download(view, offset, length, partial, b"")
+    if isinstance(body, Within):
+        return Download(view, offset, length, partial, body.data[offset : offset + length])
     if isinstance(body, Inline):
         (found,) = view.extra
         if found is None:

@@ -13,10 +13,20 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom.engines.base import Key, Partition, Ref, Step, Write
-from strongroom.limits import UNCOMMITTED_LIFETIME_S
+from strongroom.limits import RECORD_BODY_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.store import keys, records
 from strongroom.store.bodies import Received
-from strongroom.store.records import BlobRecord, Body, Inline, Job, JobKind, Listed, Stored, Upload
+from strongroom.store.records import (
+    BlobRecord,
+    Body,
+    Inline,
+    Job,
+    JobKind,
+    Listed,
+    Stored,
+    Upload,
+    Within,
+)
 from strongroom.values import TICKS_PER_S
 
 UPLOAD_LIFETIME_TICKS: Final = UNCOMMITTED_LIFETIME_S * TICKS_PER_S
@@ -74,8 +84,11 @@ class BlobChange:
 
     def take_body(self, received: Received) -> Body:
         """Make a received body the head's: writes inline bytes, or adopts the content."""
-        if received.inline is not None:
-            self.put(keys.inline(0), received.inline)
+        inline = received.inline
+        if inline is not None and len(inline) <= RECORD_BODY_BYTES_MAX:
+            return Within(inline)
+        if inline is not None:
+            self.put(keys.inline(0), inline)
             return Inline()
         if received.content is not None:
             self.adopt(received.content)
@@ -102,7 +115,7 @@ class BlobChange:
             self._writes.setdefault(keys.inline(snapshot or 0), None)
         elif isinstance(body, Stored) and snapshot is None and blob.snapshots == 0:
             self._drop.append(body.content)
-        elif body is not None:
+        elif isinstance(body, (Stored, Listed)):
             self._retired[body] = None
             self.sweep()
 

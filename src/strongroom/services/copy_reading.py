@@ -21,7 +21,15 @@ from strongroom.services.rereading import Rereading
 from strongroom.services.runner import Services
 from strongroom.store import bodies, keys, records
 from strongroom.store.bodies import Reading
-from strongroom.store.records import BlobRecord, CopyOrder, Inline, Listed, ListedBlock, Stored
+from strongroom.store.records import (
+    BlobRecord,
+    CopyOrder,
+    Inline,
+    Listed,
+    ListedBlock,
+    Stored,
+    Within,
+)
 from strongroom.values import etag_text
 
 _NO_BLOCKS: Final[tuple[ListedBlock, ...]] = ()
@@ -112,13 +120,21 @@ async def _open(
         spans = bodies.spans(blocks, 0, blob.size_bytes)
         chunks = bodies.as_bytes(bodies.read_spans(services.store, spans))
     else:
-        if inline is None and isinstance(body, Inline):
-            raise ContentMissing("inline body")
-        chunks = _once(b"" if inline is None or body is None else inline.value)
+        chunks = _once(_small(body, inline))
     etag = etag_text(blob.etag)
     return OpenSource(
         blob.size_bytes, chunks, release, blob.properties, blob.metadata, etag, blocks
     )
+
+
+def _small(body: Within | Inline | None, inline: Record | None) -> bytes:
+    if isinstance(body, Within):
+        return body.data
+    if body is None:
+        return b""
+    if inline is None:
+        raise ContentMissing("inline body")
+    return inline.value
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -20,6 +20,7 @@ from strongroom.store.records import (
     ListedBlock,
     Stored,
     Upload,
+    Within,
 )
 
 ReadContent = Callable[[int], bytes]
@@ -116,7 +117,9 @@ class BlobCheck:
         which = "the head" if not ticks else f"the snapshot {ticks}"
         body: Body = blob.body
         size_bytes: int | None = 0
-        if isinstance(body, Inline):
+        if isinstance(body, Within):
+            size_bytes = len(body.data)
+        elif isinstance(body, Inline):
             size_bytes = self._inline.pop(ticks, None)
         elif isinstance(body, Stored):
             self.needed.add(body.content)

@@ -66,6 +66,13 @@ class Inline(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """Bytes in a hidden key beside the record (keys.inline): the head's, or a snapshot's."""
 
 
+class Within(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A few bytes in the record itself: one key to read or write instead of two. A snapshot's
+    record has its own copy."""
+
+    data: bytes
+
+
 class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """A body that is one content; the head and its snapshots may share it."""
 
@@ -82,7 +89,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, tag=3):
     list_content: int | None = None
 
 
-Body = Inline | Stored | Listed | None
+Body = Within | Inline | Stored | Listed | None
 """Where a blob's bytes are; None = no bytes."""
 
 

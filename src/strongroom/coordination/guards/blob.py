@@ -140,7 +140,7 @@ class BlobGuard:
         Raises: as `claim`.
         """
         headers = {f"{_META}{key}": text for key, text in (metadata or {}).items()}
-        return self._write(name, value, {**headers, "Content-Type": content_type})
+        return self._write(name, value, {**headers, "content-type": content_type})
 
     def give_back(self, name: str) -> None:
         """End the lease that `claim` took; of no effect if there is none any more."""

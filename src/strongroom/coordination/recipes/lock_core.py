@@ -179,11 +179,8 @@ class Acquisition:
     # Looking
 
     def _recalled(self) -> Look | None:
-        entry = self._context.recall(self._wanted.key)
-        if entry is None:
-            return None
-        record = decode_lock(self._wanted.key, entry.value)
-        return Look(entry, record, self._context.clock.monotonic_s())
+        recalled = self._context.recall(self._wanted.key)
+        return recalled and Look(*recalled, self._context.clock.monotonic_s())
 
     def _look(self, start_s: float) -> Steps[Look]:
         clock = self._context.clock

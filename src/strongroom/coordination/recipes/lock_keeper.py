@@ -161,7 +161,7 @@ class LockKeeper:
             self._key, self.version, value, self._timeout_s, self._terms(Act.GIVE)
         )
         if isinstance(outcome, Applied):
-            self._context.remember(self._key, Entry(value, outcome.version))
+            self._context.remember(self._key, Entry(value, outcome.version), tombstone)
             return Given.DONE
         entry = yield from get(self._key, self._timeout_s)
         if entry is None:

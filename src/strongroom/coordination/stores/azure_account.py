@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import re
 from collections.abc import Mapping
@@ -34,8 +33,6 @@ _SIGNED: Final = (
     "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
 )  # fmt: skip
 
-_UNSIGNED: Final = dict.fromkeys(_SIGNED, "")
-
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
@@ -52,6 +49,11 @@ class AzureAccount:
     key: bytes = field(repr=False)
     endpoint: str
     sas: str = field(default="", repr=False)
+    # Copies of it sign: what it does with the key is done once.
+    _signer: hmac.HMAC = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_signer", hmac.new(self.key, digestmod="sha256"))
 
     def authorization(
         self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]
@@ -62,22 +64,16 @@ class AzureAccount:
             method: GET, PUT, ...
             path: as it is sent, percent-encoded, with the account in it if the endpoint has one.
             query: not encoded.
-            headers: all that are sent, x-ms-date among them; Content-Length only if it is not 0.
+            headers: all that are sent, by lower-case name, x-ms-date among them; content-length
+                only if it is not 0.
         """
-        plain = dict(_UNSIGNED)
-        named: list[tuple[str, str]] = []
-        for name, value in headers.items():
-            name = name.lower()
-            if name in plain:
-                plain[name] = value
-            elif name.startswith("x-ms-"):
-                named.append((name, value))
-        named.sort()
-        lines = [method, *plain.values(), *(f"{name}:{value}" for name, value in named)]
+        lines = [method, *[headers.get(name, "") for name in _SIGNED]]
+        lines += [f"{name}:{headers[name]}" for name in sorted(headers) if name[:5] == "x-ms-"]
         lines.append(f"/{self.name}{path}")
         lines += [f"{name}:{query[name]}" for name in sorted(query)]
-        digest = hmac.digest(self.key, "\n".join(lines).encode(), hashlib.sha256)
-        return f"SharedKey {self.name}:{base64.b64encode(digest).decode()}"
+        signer = self._signer.copy()
+        signer.update("\n".join(lines).encode())
+        return f"SharedKey {self.name}:{base64.b64encode(signer.digest()).decode()}"
 
 
 @dataclass(frozen=True, slots=True)

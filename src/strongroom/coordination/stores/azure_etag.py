@@ -129,7 +129,7 @@ class AzureStore(StoreBase):
     def _waiting_read(
         self, key: str, version: str | None, wait_s: int, more: Mapping[str, str]
     ) -> Answer:
-        headers = {**more, "If-None-Match": version} if version is not None else dict(more)
+        headers = {**more, "if-none-match": version} if version is not None else dict(more)
         if wait_s >= 1:
             headers["x-strongroom-wait"] = str(wait_s)
         answer = self._read(key, headers, wait_s + _ANSWER_S, waits=wait_s >= 1)
@@ -198,14 +198,14 @@ class AzureStore(StoreBase):
         self, key: str, headers: Mapping[str, str], value: bytes, timeout_s: float
     ) -> CasOutcome:
         kind = "application/json" if value[:1] == b"{" else "text/plain; charset=utf-8"
-        sent = {"x-ms-blob-type": "BlockBlob", "Content-Type": kind, **headers}
+        sent = {"x-ms-blob-type": "BlockBlob", "content-type": kind, **headers}
         answer = self._change("PUT", self._path(key), {}, sent, timeout_s, value)
         if isinstance(answer, Answer):
             return Applied(answer.etag)
         return answer
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        answer = self._change("DELETE", self._path(key), {}, {"If-Match": expected}, timeout_s)
+        answer = self._change("DELETE", self._path(key), {}, {"if-match": expected}, timeout_s)
         return Applied(expected) if isinstance(answer, Answer) else answer
 
     def _change(
@@ -285,7 +285,7 @@ class _AioAzure(ThreadedStore):
 
 def condition(expected: str | None) -> dict[str, str]:
     """Return the header that makes a write conditional on a version; None: on absence."""
-    return {"If-None-Match": "*"} if expected is None else {"If-Match": expected}
+    return {"if-none-match": "*"} if expected is None else {"if-match": expected}
 
 
 def _trouble(where: str, answer: Answer) -> StoreRefused | StoreUnavailable:

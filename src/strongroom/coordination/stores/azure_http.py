@@ -59,7 +59,7 @@ class AzureHttp:
             method: GET, PUT, ...
             path: below the account, not encoded, like /container/blob.
             query: not encoded.
-            headers: besides date, version and authorization.
+            headers: besides date, version and authorization; their names in lower case.
             timeout_s: for connecting, sending and receiving together.
             body: what is sent.
             waits: see `HttpPool.send`.
@@ -67,14 +67,14 @@ class AzureHttp:
         target = self._base + _quoted(path)
         sent = {**headers, "x-ms-date": self._now(), "x-ms-version": _VERSION}
         if body:
-            sent["Content-Length"] = str(len(body))
+            sent["content-length"] = str(len(body))
         parts = [urlencode(query, quote_via=quote)] if query else []
         if self._account.sas:
             parts.append(self._account.sas)
         else:
             signature = self._account.authorization(method, target, query, sent)
-            sent["Authorization"] = signature
-        sent.pop("Content-Length", None)
+            sent["authorization"] = signature
+        sent.pop("content-length", None)
         whole = f"{target}?{'&'.join(parts)}" if parts else target
         return self.pool.send(method, whole, sent, body, timeout_s, waits)
 

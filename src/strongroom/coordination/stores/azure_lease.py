@@ -179,7 +179,7 @@ class AzureLeaseStore(AzureStore):
         wanted = {
             "x-ms-proposed-lease-id": mine,
             "x-ms-lease-duration": str(int(lease.ttl_s)),
-            "If-Match": version,
+            "if-match": version,
         }
         acquired = self._lease(write, "acquire", wanted)
         if isinstance(acquired, Unknown):
@@ -208,7 +208,7 @@ class AzureLeaseStore(AzureStore):
     def _release(self, write: _Write, mine: str, version: str) -> None:
         # Only on that version: a TAKE that has been repeated meanwhile, and written, stays.
         try:
-            self._lease(write, "release", {"x-ms-lease-id": mine, "If-Match": version})
+            self._lease(write, "release", {"x-ms-lease-id": mine, "if-match": version})
         except (StoreUnavailable, StoreRefused):
             pass  # it runs out by itself
 
@@ -253,7 +253,7 @@ class AzureLeaseStore(AzureStore):
         Raises:
             StoreUnavailable: the value was certainly not written.
         """
-        made = self._put(write.key, {"If-None-Match": "*", _MARK: "1"}, b"", self._left_s(write))
+        made = self._put(write.key, {"if-none-match": "*", _MARK: "1"}, b"", self._left_s(write))
         if isinstance(made, Applied):
             return made.version
         answer = self._read(write.key, {}, self._left_s(write))

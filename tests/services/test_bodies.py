@@ -1,0 +1,84 @@
+"""Wherever a body lies (in the record, beside it, in a content): what replaces it is read
+whole, snapshots keep what they were taken of, and nothing is left behind."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from strongroom.limits import INLINE_BODY_BYTES_MAX, RECORD_BODY_BYTES_MAX
+from strongroom.operations import blob
+from strongroom.semantics.snapshots import DeleteSnapshots
+from strongroom.services import blobs
+from strongroom.services.runner import Services
+from strongroom.store import keys, records
+from strongroom.store.records import Body, Inline, Stored, Within
+from strongroom.values import ByteRange
+from tests.services import blob_calls as do
+from tests.services.container_calls import run
+from tests.services.sweeps import fresh, swept
+
+# The lengths at which bodies begin to lie elsewhere.
+KINDS: dict[int, type[Body]] = {
+    0: type(None),
+    1: Within,
+    RECORD_BODY_BYTES_MAX: Within,
+    RECORD_BODY_BYTES_MAX + 1: Inline,
+    INLINE_BODY_BYTES_MAX: Inline,
+    INLINE_BODY_BYTES_MAX + 1: Stored,
+}
+
+
+def text(size_bytes: int, seed: int) -> bytes:
+    return bytes((seed + number) % 251 for number in range(size_bytes))
+
+
+async def body_of(on: Services) -> Body:
+    (found,) = [record for ref, record in do.left(on)[0] if ref.key == keys.HEAD_KEY]
+    return records.BLOB.decode(found.value).body
+
+
+@pytest.mark.parametrize(("size_bytes", "kind"), KINDS.items())
+def test_where_a_body_lies(size_bytes: int, kind: type[Body]) -> None:
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put(on, "b", text(size_bytes, 1))
+        assert isinstance(await body_of(on), kind)
+        assert await do.read(on, "b") == text(size_bytes, 1)
+
+    run(test)
+
+
+@pytest.mark.parametrize("size_bytes", [size for size in KINDS if size > 1])
+def test_a_range_of_a_body(size_bytes: int) -> None:
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put(on, "b", text(size_bytes, 1))
+        wanted = blobs.GetBlob(ByteRange(1, size_bytes - 2), range_md5=True)
+        found = await do.run(on, blob.GET_BLOB, "b", wanted)
+        assert found.pieces == text(size_bytes, 1)[1 : size_bytes - 1]
+
+    run(test)
+
+
+@pytest.mark.parametrize(("before", "after"), itertools.product(KINDS, KINDS))
+def test_a_body_that_replaces_another(before: int, after: int) -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        first, then = text(before, 1), text(after, 2)
+        await do.put(on, "b", first)
+        ticks = await do.snapshot(on, "b")
+        await do.put(on, "b", then)
+        await do.start_copy(on, "b", "copy")
+        await swept(on, sweeper)
+        assert await do.read(on, "b", ticks) == first
+        assert await do.read(on, "b") == then
+        assert await do.read(on, "copy") == then
+        await do.put(on, "b", first)
+        await do.delete(on, "copy")
+        await do.delete(on, "b", DeleteSnapshots.INCLUDE)
+        await swept(on, sweeper)
+        assert (len(do.left(on)[0]), do.left(on)[1]) == (1, []), "the container's record is left"
+
+    run(test)
