@@ -17,6 +17,11 @@ INVALID = "400 InvalidUri"
 LOCAL = "127.0.0.1:10000"
 HOSTED = "Acct.blob.localhost:10000"
 
+
+def parsed(raw: str, host: str | None, suffixes: tuple[str, ...] = path.BLOB_SUFFIXES) -> Target:
+    return path.parse(raw, path.account_of_host(host, suffixes))
+
+
 TARGETS: list[tuple[str, str | None, Target]] = [
     ("/acct", LOCAL, Target("acct")),
     ("/acct/", LOCAL, Target("acct")),
@@ -48,7 +53,7 @@ TARGETS: list[tuple[str, str | None, Target]] = [
 
 @pytest.mark.parametrize(("raw", "host", "expected"), TARGETS)
 def test_targets(raw: str, host: str | None, expected: Target) -> None:
-    assert path.parse(raw, host) == expected
+    assert parsed(raw, host) == expected
 
 
 BAD = ["", "acct/c", "/", "//c", "/acct//b", "/-secondary/c", "http://h/acct", "*"]
@@ -65,27 +70,27 @@ BAD += [
 
 @pytest.mark.parametrize("raw", BAD)
 def test_what_is_no_path(raw: str) -> None:
-    assert outcome(lambda: path.parse(raw, LOCAL)) == INVALID
+    assert outcome(lambda: parsed(raw, LOCAL)) == INVALID
 
 
 def test_other_suffixes() -> None:
     suffixes = ("blob.core.example", "blob.localhost")
-    assert path.parse("/c", "acct.blob.core.example:443", suffixes).account == "acct"
-    assert path.parse("/a/c", "acct.core.example", suffixes).account == "a"
+    assert parsed("/c", "acct.blob.core.example:443", suffixes).account == "acct"
+    assert parsed("/a/c", "acct.core.example", suffixes).account == "a"
 
 
 def test_blobs_of_the_root_container() -> None:
-    assert path.parse("/acct/b.txt", LOCAL).in_root() == Target("acct", "$root", "b.txt")
-    assert path.parse("/acct/c/b", LOCAL).in_root() == Target("acct", "c", "b")
-    assert path.parse("/acct", LOCAL).in_root() == Target("acct")
+    assert parsed("/acct/b.txt", LOCAL).in_root() == Target("acct", "$root", "b.txt")
+    assert parsed("/acct/c/b", LOCAL).in_root() == Target("acct", "c", "b")
+    assert parsed("/acct", LOCAL).in_root() == Target("acct")
 
 
 @given(st.binary().map(lambda raw: raw.decode("latin-1")), st.text() | st.none())
 def test_any_path_is_read_or_refused(raw: str, host: str | None) -> None:
     for text in (raw, f"/a/c/{raw}", f"/{raw}"):
-        assert outcome(partial(path.parse, text, host)) in ("ok", INVALID)
+        assert outcome(partial(parsed, text, host)) in ("ok", INVALID)
 
 
 @given(st.text(min_size=1).filter(lambda name: name.isprintable()))
 def test_encoded_names_come_back(name: str) -> None:
-    assert path.parse(f"/acct/c/{quote(name, safe='')}", LOCAL).blob == name
+    assert parsed(f"/acct/c/{quote(name, safe='')}", LOCAL).blob == name

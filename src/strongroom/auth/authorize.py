@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -44,8 +43,7 @@ _RESOURCE_TYPES: Final = {"s": "service", "c": "container", "o": "object"}
 _OVERRIDES_SINCE: Final = {Service.BLOB: "2013-08-15", Service.FILE: "2015-02-21"}
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(msgspec.Struct, frozen=True, cache_hash=True):
     """What an operation asks of its caller. The owner of an account key may do everything.
 
     Attributes:
@@ -165,8 +163,20 @@ def authorize(
     effective = resolve(claim.sas, policies)
     judge_times(claim.sas, effective, now_wall_ticks)
     _judge_origin(claim.sas, peer_ip, tls)
-    _judge_permission(claim, needs, target, effective.permission)
-    letters = effective.permission
+    if claim.kind is SasKind.ACCOUNT:
+        return _account_grant(claim.sas, needs, target.service, effective.permission)
+    return _sas_grant(claim, needs, target, effective.permission)
+
+
+@lru_cache(maxsize=256)
+def _account_grant(sas: Sas, needs: Permission, service: Service, letters: str) -> Grant:
+    """An account SAS grants the same whatever the resource is called."""
+    anything = Target(service, "")
+    return _sas_grant(SasClaim("", SasKind.ACCOUNT, sas, anything), needs, anything, letters)
+
+
+def _sas_grant(claim: SasClaim, needs: Permission, target: Target, letters: str) -> Grant:
+    _judge_permission(claim, needs, target, letters)
     return Grant(
         letters,
         may_overwrite="w" in letters,

@@ -8,6 +8,7 @@ permission must stand in one of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -21,9 +22,6 @@ from strongroom.values import TICKS_PER_S, AccessPolicy, iso7
 # Before this version a token without a stored policy was limited to one hour.
 _LONG_TOKENS_SINCE: Final = "2012-02-12"
 _ONE_HOUR_TICKS: Final = 3600 * TICKS_PER_S
-
-
-_NO_POLICY: Final = AccessPolicy("")
 
 
 class Effective(msgspec.Struct, frozen=True):
@@ -43,7 +41,15 @@ def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> Effective:
     Raises: StorageError: 403 AuthenticationFailed when the policy does not exist or permission or
         expiry stand nowhere; 400 InvalidQueryParameterValue when a field stands in both.
     """
-    policy = _policy(sas.si, policies) if sas.si else _NO_POLICY
+    return _resolve(sas, _policy(sas.si, policies)) if sas.si else _resolve_alone(sas)
+
+
+@lru_cache(maxsize=256)
+def _resolve_alone(sas: Sas) -> Effective:
+    return _resolve(sas, AccessPolicy(""))
+
+
+def _resolve(sas: Sas, policy: AccessPolicy) -> Effective:
     permission = _one("sp", sas.sp, policy.permission, policy.id)
     start = _one("st", sas.st, policy.start, policy.id)
     expiry = _one("se", sas.se, policy.expiry, policy.id)

@@ -8,7 +8,7 @@ here: parsing of HTTP or of resource names. Source: "Authorize with Shared Key",
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -23,6 +23,11 @@ class HeaderFields(Protocol):
 
     def lowered(self) -> Iterable[tuple[str, str]]:
         """(lower-case name, first value) of every field name."""
+        ...
+
+    @property
+    def repeats(self) -> Sequence[str]:
+        """The lower-case names of the fields that were sent more than once."""
         ...
 
     def repeated(self, name: str) -> bool:

@@ -59,7 +59,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _DEPTH: Final = re.compile(r"[0-9]{1,3}")
 
 
-class Sas(msgspec.Struct, frozen=True, kw_only=True):
+class Sas(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A token's parameters by their names in the URL, decoded; "" = absent.
 
     `sp` permission, `st` start, `se` expiry, `si` stored policy, `sip` addresses, `spr` protocol,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom.auth.accounts import Account
 from strongroom.auth.canonical import (
@@ -32,8 +33,7 @@ _AUTHORIZATION: Final = re.compile(r"([A-Za-z]+) +([!-~]+)")
 _SCHEMES: Final = {scheme.value.lower(): scheme for scheme in Scheme}
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(msgspec.Struct, frozen=True):
     """What an Authorization header says: who signed, how, and the signature's base64 text."""
 
     scheme: Scheme
@@ -115,17 +115,10 @@ def _is_signed(account: Account, messages: Iterable[bytes], given: bytes) -> boo
 
 
 def _refuse_repeated(headers: HeaderFields) -> None:
-    repeated = headers.repeated
-    for name in SIGNED_HEADERS:
-        if repeated(name):
-            raise _repeated_header(name, headers)
-    for name, _ in headers.lowered():
-        if repeated(name) and name.startswith("x-ms-"):
-            raise _repeated_header(name, headers)
-
-
-def _repeated_header(name: str, headers: HeaderFields) -> Exception:
-    return invalid_header(name, headers.get(name) or "", "A signed header is given more than once.")
+    for name in headers.repeats:
+        if name in SIGNED_HEADERS or name.startswith("x-ms-"):
+            given = headers.get(name) or ""
+            raise invalid_header(name, given, "A signed header is given more than once.")
 
 
 def _judge_date(headers: HeaderFields, wall_ticks: int) -> None:

@@ -58,7 +58,7 @@ def xml_refusal(
     return Refusal(errors_xml.error_body(error, request_id, now), "application/xml")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Endpoint:
     """One service.
 

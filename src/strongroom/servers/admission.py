@@ -39,6 +39,10 @@ from strongroom.wire.query import Query
 DEFAULT_VERSION: Final = "2021-12-02"
 OLDEST_VERSION: Final = "2009-09-19"
 
+# What a URL names is remembered for so many, if their paths are short.
+_REMEMBERED: Final = 2048
+_REMEMBERED_PATH_CHARS_MAX: Final = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -60,13 +64,22 @@ class Context:
         object.__setattr__(self, "request_ids", RequestIds(self.clock))
 
 
+class _Named(msgspec.Struct, frozen=True):
+    """What a URL names: for the services, and as a signature covers it."""
+
+    addressed: Addressed
+    signed: Signed
+
+
 class Asked(msgspec.Struct):
-    """A request whose URL has been read: what it names, and what is found out on the way."""
+    """A request whose URL has been read: what it names, and what is found out on the way. `sound`:
+    every name in it is one that there can be; else that is asked once the caller is authorized."""
 
     request: Request
     query: Query
     addressed: Addressed
     signed: Signed
+    sound: bool = False
     version: str | None = None
     operation: Operation | None = None
 
@@ -77,9 +90,20 @@ def read(context: Context, request: Request) -> Asked:
     Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
     asked = query.parse(request.query)
-    endpoint = context.endpoint
-    target = path.parse(request.path, request.headers.get("host"), context.suffixes)
-    addressed = endpoint.address(target, asked)
+    account = path.account_of_host(request.headers.get("host"), context.suffixes)
+    if asked.is_remembered and len(request.path) <= _REMEMBERED_PATH_CHARS_MAX:
+        try:
+            named = _sound(context.endpoint, asked, request.path, account)
+        except StorageError:
+            pass  # told in its turn
+        else:
+            return Asked(request, asked, named.addressed, named.signed, sound=True)
+    named = _named(context.endpoint, asked, request.path, account)
+    return Asked(request, asked, named.addressed, named.signed)
+
+
+def _named(endpoint: Endpoint, asked: Query, raw_path: str, account: str | None) -> _Named:
+    addressed = endpoint.address(path.parse(raw_path, account), asked)
     target = addressed.target
     signed = Signed(
         endpoint.service,
@@ -90,7 +114,15 @@ def read(context: Context, request: Request) -> Asked:
         asked.get("snapshot"),
         asked.get("versionid"),
     )
-    return Asked(request, asked, addressed, signed)
+    return _Named(addressed, signed)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _sound(endpoint: Endpoint, asked: Query, raw_path: str, account: str | None) -> _Named:
+    """As `_named`, of names that there can be, which are asked for again and again."""
+    named = _named(endpoint, asked, raw_path, account)
+    endpoint.check_names(named.addressed)
+    return named
 
 
 def identify(context: Context, asked: Asked) -> Claim:
@@ -123,7 +155,8 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     version = asked.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
     admitted = Admitted(endpoint.service, asked.addressed, place, grant, judge, version, owner)
-    endpoint.check_names(asked.addressed)
+    if not asked.sound:
+        endpoint.check_names(asked.addressed)
     return operation, await codec.decode(operation, request, asked.query, admitted)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from strongroom import errors, queue_errors, table_errors
@@ -18,6 +19,9 @@ from strongroom.errors import ErrorCode, StorageError
 from strongroom.semantics import names
 from strongroom.services.calls import Call, Place
 from strongroom.store import keys, records
+
+# Each request looks at one, which as a rule has not changed.
+_REMEMBERED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +41,19 @@ class PlaceKind:
     is_name: Callable[[str], bool]
 
 
+@lru_cache(_REMEMBERED)
 def _container(record: Record) -> Place:
     found = records.CONTAINER.decode(record.value)
     return Place(found.generation, record.version, found.policies, found.public_access)
 
 
+@lru_cache(_REMEMBERED)
 def _queue(record: Record) -> Place:
     found = records.QUEUE.decode(record.value)
     return Place(found.generation, record.version, found.policies, record=found)
 
 
+@lru_cache(_REMEMBERED)
 def _table(record: Record) -> Place:
     found = records.TABLE.decode(record.value)
     return Place(found.generation, record.version, found.policies)

@@ -7,8 +7,7 @@ Source: RFC 9110 sections 5 and 6.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -23,27 +22,29 @@ class Headers:
         fields: (name, value) pairs; values without surrounding white space, decoded as latin-1.
     """
 
-    __slots__ = ("_first", "_repeated", "fields", "get")
+    __slots__ = ("_first", "fields", "get", "repeats")
 
     get: Callable[[str], str | None]
     """get(name) -> the first value of the field called `name` (lower case), or None. The
     dictionary's own method: it is called thirty times in a request."""
+    repeats: Sequence[str]
+    """The names (lower case) of the fields that were sent more than once."""
 
     def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
         self.fields: tuple[tuple[str, str], ...] = tuple(fields)
         self._first: dict[str, str] = {}
         self.get = self._first.get
-        self._repeated: set[str] = set()
+        self.repeats = repeats = list[str]()
         for name, value in self.fields:
             lower = name.lower()
             if lower in self._first:
-                self._repeated.add(lower)
+                repeats.append(lower)
             else:
                 self._first[lower] = value
 
     def repeated(self, name: str) -> bool:
         """Whether the field called `name` (lower case) was sent more than once."""
-        return name in self._repeated
+        return name in self.repeats
 
     def __contains__(self, name: str) -> bool:
         return name in self._first
@@ -77,8 +78,7 @@ class BodyReader(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct):
     """One HTTP request.
 
     `target` is the request target exactly as sent (`/acct/c/b%2Fx?comp=list`), latin-1; `path` and
@@ -93,10 +93,10 @@ class Request:
     body: BodyReader
     peer: str = "127.0.0.1"
     tls: bool = False
-    path: str = field(init=False)
-    query: str | None = field(init=False)
-    gone: bool = field(init=False, default=False)
-    _on_gone: list[Callable[[], None]] | None = field(init=False, default=None, repr=False)
+    path: str = ""
+    query: str | None = None
+    gone: bool = False
+    _on_gone: list[Callable[[], None]] | None = None
 
     def __post_init__(self) -> None:
         path, mark, query = self.target.partition("?")

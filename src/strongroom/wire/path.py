@@ -43,19 +43,17 @@ class Target(msgspec.Struct, frozen=True):
         return Target(self.account, ROOT_CONTAINER, self.container, self.secondary, self.host_style)
 
 
-def parse(raw_path: str, host: str | None, suffixes: tuple[str, ...] = BLOB_SUFFIXES) -> Target:
+def parse(raw_path: str, account: str | None = None) -> Target:
     """Split a path into account, container and blob.
 
     Arguments:
         raw_path: the path exactly as sent, decoded as latin-1, without the query.
-        host: the Host header, with or without port.
-        suffixes: domains below which a single label is an account (`blob.localhost`).
+        account: the label that the host names (`account_of_host`); None: the path names it.
 
     Raises: InvalidUri for a bad escape, text that is not UTF-8, or a part that is empty.
     """
     if not raw_path.startswith("/"):
         raise _invalid(raw_path)
-    account = account_of_host(host, suffixes)
     rest = raw_path[1:]
     if account is None:
         raw_account, _, rest = rest.partition("/")
@@ -76,7 +74,12 @@ def parse(raw_path: str, host: str | None, suffixes: tuple[str, ...] = BLOB_SUFF
 
 
 def account_of_host(host: str | None, suffixes: tuple[str, ...]) -> str | None:
-    """The label in front of one of the suffixes, in lower case; None for any other host."""
+    """The label in front of one of the suffixes, in lower case; None for any other host.
+
+    Arguments:
+        host: the Host header, with or without port.
+        suffixes: domains below which a single label is an account (`blob.localhost`).
+    """
     if not host or len(host) > _HOST_CHARS_MAX:
         return None
     return _account_of_host(host, suffixes)

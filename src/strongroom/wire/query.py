@@ -22,12 +22,16 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class Query:
-    """The parameters of one request: names in lower case, values decoded."""
+    """The parameters of one request: names in lower case, values decoded.
 
-    __slots__ = ("_values",)
+    `is_remembered` tells that the next request with the same text gets this very object.
+    """
 
-    def __init__(self, values: dict[str, list[str]]) -> None:
+    __slots__ = ("_values", "is_remembered")
+
+    def __init__(self, values: dict[str, list[str]], is_remembered: bool = False) -> None:
         self._values = values
+        self.is_remembered = is_remembered
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -102,19 +106,23 @@ def parse(raw: str | None) -> Query:
 
     Raises: InvalidUri for a bad escape or text that is not UTF-8.
     """
-    return _parse_remembered(raw) if raw is None or is_remembered(raw) else _parse(raw)
+    if raw is None or is_remembered(raw):
+        return _parse_remembered(raw)
+    return Query(_values(raw))
 
 
-def _parse(raw: str | None) -> Query:
+@lru_cache(_REMEMBERED)
+def _parse_remembered(raw: str | None) -> Query:
+    return Query(_values(raw), is_remembered=True)
+
+
+def _values(raw: str | None) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for pair in raw.split("&") if raw else ():
         name, _, value = pair.partition("=")
         if pair:
             values.setdefault(decode(name).lower(), []).append(decode(value))
-    return Query(values)
-
-
-_parse_remembered: Final = lru_cache(_REMEMBERED)(_parse)
+    return values
 
 
 def decode(text: str) -> str:
