@@ -63,6 +63,7 @@ class HttpServer:
         self.observe = observe
         self.draining = False
         self.documents = Documents(self.settings.documents_bytes_max)
+        self.served_last: Connection | None = None
         self._tls = tls
         self._connections: set[Connection] = set()
         self._held: dict[Connection, int] = {}  # large answers, the oldest first
@@ -143,6 +144,8 @@ class HttpServer:
     def forget(self, connection: Connection) -> None:
         """A connection and its last handler are over."""
         self._connections.discard(connection)
+        if self.served_last is connection:
+            self.served_last = None
         if self._empty is not None and not self._connections and not self._empty.done():
             self._empty.set_result(None)
 

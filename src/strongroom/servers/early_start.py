@@ -1,0 +1,77 @@
+"""A coroutine that begins at once, in the name of a task that goes on with it.
+
+Lives here: its first step, and how the task takes over. Must not live here: what it does. The first
+step of a task's own waits for a turn of the loop, and so would every answer that needs no waiting.
+Source: the Python documentation, "Extending asyncio", section "Task lifetime support"; Python 3.12
+has eager tasks for the same reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+
+class Begun:
+    """What has begun, and waits for something. The task in whose name it began awaits this.
+
+    `error`: to be raised where it waits, since the task was cancelled before it took over.
+    """
+
+    __slots__ = ("_coroutine", "_waits_for", "error")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], waits_for: Any) -> None:
+        self._coroutine = coroutine
+        self._waits_for = waits_for
+        self.error: BaseException | None = None
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        rest = self._coroutine.__await__()
+        waits_for, error = self._waits_for, self.error
+        while error is not None or not _is_over(waits_for):
+            if error is None:
+                try:
+                    yield waits_for
+                except GeneratorExit:
+                    self._coroutine.close()
+                    raise
+                except BaseException as raised:  # what it waits for failed, or is cancelled
+                    error = raised
+                else:
+                    break
+            try:
+                waits_for = self._coroutine.throw(error)
+            except StopIteration:
+                return
+            error = None
+        yield from rest
+
+
+def _is_over(waits_for: Any) -> bool:
+    """Whether a turn of the loop would be waited for in vain. A bare `yield` asks for one."""
+    return waits_for is not None and waits_for.done()
+
+
+def begin(coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> Begun | None:
+    """Run `coroutine` until it waits for the first time; None when it has ended well.
+
+    Arguments:
+        task: waits itself, and is to go on with what has begun; until then what asks for the
+            current task gets this one. No other may be running. It also gets what is raised.
+    """
+    loop = task.get_loop()
+    asyncio.tasks._enter_task(loop, task)
+    try:
+        waits_for = coroutine.send(None)
+    except StopIteration:
+        return None
+    except Exception as error:
+        return Begun(_failed(error), None)
+    finally:
+        asyncio.tasks._leave_task(loop, task)
+    return Begun(coroutine, waits_for)
+
+
+async def _failed(error: Exception) -> None:
+    raise error

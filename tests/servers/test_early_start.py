@@ -1,0 +1,332 @@
+"""What begins before its task has its turn is, to itself and to the task, begun by the task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from strongroom.servers.early_start import Begun, begin
+from strongroom.wire.http import Request, Response
+from tests.servers.loopback import Client, get, no_more_than, put, run, serving
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Holder:
+    """A task that waits for what was begun in its name, and what became of it."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self.handed: asyncio.Future[Begun] = asyncio.get_running_loop().create_future()
+        self.task = asyncio.create_task(self._take_over())
+
+    async def _take_over(self) -> None:
+        await (await self.handed)
+
+    async def begin(self) -> Begun | None:
+        """Begin from a callback of the loop, as a protocol does."""
+        await asyncio.sleep(0)
+        done: asyncio.Future[Begun | None] = asyncio.get_running_loop().create_future()
+
+        def now() -> None:
+            done.set_result(begin(self._work(), self.task))
+
+        asyncio.get_running_loop().call_soon(now)
+        return await done
+
+
+async def finish(work: Work) -> None:
+    """Begin `work`, and let its task go on with it to the end."""
+    holder = Holder(work)
+    begun = await holder.begin()
+    assert begun is not None, "it waits for something"
+    holder.handed.set_result(begun)
+    await holder.task
+
+
+def test_what_never_waits_is_over_at_once() -> None:
+    async def scenario() -> None:
+        seen: list[object] = []
+
+        async def work() -> None:
+            seen.append(asyncio.current_task())
+
+        holder = Holder(work)
+        assert await holder.begin() is None
+        assert seen == [holder.task]
+        holder.task.cancel()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("turns", [1, 2, 5])
+def test_turns_of_the_loop_are_waited_for(turns: int) -> None:
+    async def scenario() -> None:
+        seen: list[int] = []
+
+        async def work() -> None:
+            for number in range(turns):
+                await asyncio.sleep(0)
+                seen.append(number)
+
+        await finish(work)
+        assert seen == list(range(turns))
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_result_or_an_error_arrives_before_or_after_the_task_takes_over(
+    before: bool, failing: bool
+) -> None:
+    async def scenario() -> None:
+        first: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        seen: list[str] = []
+
+        def come() -> None:
+            if failing:
+                first.set_exception(KeyError("first"))
+            else:
+                first.set_result("first")
+
+        async def work() -> None:
+            try:
+                seen.append(await first)
+            except KeyError as error:
+                seen.append(str(error.args[0]))
+            await asyncio.sleep(0)
+            seen.append("then")
+
+        holder = Holder(work)
+        begun = await holder.begin()
+        assert begun is not None
+        if before:
+            come()
+        holder.handed.set_result(begun)
+        if not before:
+            await asyncio.sleep(0.01)
+            come()
+        await holder.task
+        assert seen == ["first", "then"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_error_is_the_task_s(at_once: bool) -> None:
+    async def work() -> None:
+        if not at_once:
+            await asyncio.sleep(0.01)
+        raise KeyError("of the work")
+
+    async def scenario() -> None:
+        with pytest.raises(KeyError):
+            await finish(work)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("reached", ["begun", "taken over", "further on"])
+def test_a_cancellation_arrives_where_it_waits(reached: str) -> None:
+    async def scenario() -> None:
+        seen: list[str] = []
+        step = asyncio.Event()
+
+        async def work() -> None:
+            try:
+                if reached == "further on":
+                    await asyncio.sleep(0)
+                step.set()
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0)
+                seen.append("cleaned up")
+                raise
+
+        holder = Holder(work)
+        begun = await holder.begin()
+        assert begun is not None
+        if reached == "begun":
+            begun.error = asyncio.CancelledError()
+        holder.handed.set_result(begun)
+        if reached != "begun":
+            await step.wait()
+            await asyncio.sleep(0)
+            holder.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await holder.task
+        assert seen == ["cleaned up"]
+
+    run(scenario())
+
+
+def test_a_cancellation_that_is_caught_ends_well() -> None:
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return
+
+    async def scenario() -> None:
+        holder = Holder(work)
+        begun = await holder.begin()
+        assert begun is not None
+        begun.error = asyncio.CancelledError()
+        holder.handed.set_result(begun)
+        await holder.task
+
+    run(scenario())
+
+
+def test_a_time_limit_holds_from_the_first_step_on() -> None:
+    async def work() -> None:
+        async with asyncio.timeout(0.02):
+            await asyncio.sleep(60)
+
+    async def scenario() -> None:
+        with pytest.raises(TimeoutError):
+            await finish(work)
+
+    run(scenario())
+
+
+# On connections: the second request of the only client begins early.
+
+
+async def _twice(client: Client, data: bytes) -> list[int]:
+    return [(await client.ask(data)).status for _ in range(2)]
+
+
+@pytest.mark.parametrize("waits_s", [0.0, 0.02])
+def test_requests_of_the_only_client_begin_in_the_name_of_their_task(waits_s: float) -> None:
+    async def scenario() -> None:
+        tasks: list[object] = []
+        turns: list[bool] = []
+
+        async def handler(request: Request) -> Response:
+            tasks.append(asyncio.current_task())
+            (connection,) = served.server._connections
+            turns.append(connection._waiter is None)  # whether the task has had its turn
+            if waits_s:
+                async with asyncio.timeout(60):
+                    await asyncio.sleep(waits_s)
+            tasks.append(asyncio.current_task())
+            return Response(200, [], await request.body.read_all(100))
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            assert await _twice(client, get()) == [200, 200]
+            assert await _twice(client, put(b"body")) == [200, 200]
+            (connection,) = served.server._connections
+            assert tasks == [connection._task] * 8
+            assert turns == [True, False, False, False]
+            await client.close()
+
+    run(scenario())
+
+
+def test_where_several_come_each_waits_for_its_turn() -> None:
+    async def scenario() -> None:
+        turns: list[bool] = []
+
+        async def handler(request: Request) -> Response:
+            connection = next(c for c in served.server._connections if c._request is request)
+            turns.append(connection._waiter is None)
+            return Response(200, [], b"")
+
+        async with serving(handler) as served:
+            clients = [await served.connect() for _ in range(2)]
+            for _ in range(3):
+                for client in clients:
+                    assert (await client.ask(get())).status == 200
+            assert turns == [True] * 6
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("waits_s", [0.0, 0.02])
+def test_pipelined_requests_are_answered_in_order(waits_s: float) -> None:
+    async def scenario() -> None:
+        async def handler(request: Request) -> Response:
+            if waits_s:
+                await asyncio.sleep(waits_s)
+            return Response(200, [], request.target.encode())
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            await client.ask(get())
+            await client.send(b"".join(get(f"/{number}") for number in range(20)))
+            bodies = [(await client.answer()).body for _ in range(20)]
+            assert bodies == [b"/%d" % number for number in range(20)]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("waits_s", [0.0, 0.02])
+def test_a_defect_of_what_began_early_is_answered(waits_s: float) -> None:
+    async def scenario() -> None:
+        async def handler(request: Request) -> Response:
+            if waits_s:
+                await asyncio.sleep(waits_s)
+            raise KeyError("a defect")
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            assert await _twice(client, get()) == [500, 500]
+
+    run(scenario())
+
+
+def test_a_failure_to_answer_ends_the_connection_and_repeats_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        asked: list[str] = []
+
+        async def handler(request: Request) -> Response:
+            asked.append(request.target)
+            return Response(200, [], b"")
+
+        async def fail(*given: object, **more: object) -> None:
+            raise KeyError("a defect")
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            await client.ask(get("/1"))
+            (connection,) = served.server._connections
+            monkeypatch.setattr(type(connection._responder), "answer", fail)
+            await client.send(get("/2"))
+            assert await client.ended() == b""
+            await no_more_than(served, 0)
+        assert asked == ["/1", "/2"]
+
+    run(scenario())
+
+
+def test_who_is_broken_off_before_the_task_takes_over_is_told() -> None:
+    async def scenario() -> None:
+        seen: list[str] = []
+
+        async def handler(request: Request) -> Response:
+            if request.target == "/wait":
+                (connection,) = served.server._connections
+                asyncio.get_running_loop().call_soon(connection.abort)
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    seen.append("cancelled")
+                    raise
+            return Response(200, [], b"")
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            await client.ask(get())
+            await client.send(get("/wait"))
+            assert await client.ended() == b""
+            assert seen == ["cancelled"]
+
+    run(scenario())
