@@ -31,7 +31,9 @@ _numbers = itertools.count()
 def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A server whose data directory lies on a simulated disk."""
     with DiskVfs(disk, f"strongroom-app-{next(_numbers)}") as vfs:
-        options = options_on(disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact=False)
+        options = options_on(
+            disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact=False, log_ahead=False
+        )
 
         async def open_here(
             directory: Path, clock: Clock, *, test_clock: bool = False

@@ -33,6 +33,7 @@ def options_on(
     ballast_bytes: int,
     compact: bool = True,
     files: Callable[[Disk], Files] = DiskFiles,
+    log_ahead: bool = True,
 ) -> EmbeddedOptions:
     """A store on the disk, with small segments."""
     return EmbeddedOptions(
@@ -42,6 +43,7 @@ def options_on(
         large_body_bytes=large_body_bytes,
         ballast_bytes=ballast_bytes,
         compact=compact,
+        log_ahead=log_ahead,
     )
 
 
@@ -51,11 +53,14 @@ async def store_on(
     clock: Clock | None = None,
     compact: bool = False,
     commits_on_loop: bool = False,
+    log_ahead: bool = True,
 ) -> AsyncIterator[EmbeddedStore]:
     """A store in `data` on the disk, with small segments; no commit holds up the test's loop unless
     that is asked for."""
     with DiskVfs(disk, f"strongroom-test-{next(_vfs_numbers)}") as vfs:
-        options = options_on(disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact)
+        options = options_on(
+            disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact, log_ahead=log_ahead
+        )
         store = await open_store(
             Path(disk.root, "data"), clock or ManualClock(), test_clock=True, options=options
         )

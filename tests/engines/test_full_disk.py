@@ -39,7 +39,7 @@ def _ballast(disk: Disk) -> int:
 def test_deletions_go_on_and_a_restart_works(tmp_path: Path) -> None:
     async def prove() -> None:
         disk = Disk(tmp_path)
-        async with store_on(disk) as store:
+        async with store_on(disk, log_ahead=False) as store:
             for number in range(_COUNT):
                 await put(store, (hidden(b"%d" % number), bytes(5_000)))
             _fill(disk)
@@ -69,7 +69,7 @@ def test_deletions_go_on_and_a_restart_works(tmp_path: Path) -> None:
 def test_in_one_group_only_what_grows_is_refused(tmp_path: Path) -> None:
     async def prove() -> None:
         disk = Disk(tmp_path)
-        async with store_on(disk) as store:
+        async with store_on(disk, log_ahead=False) as store:
             for number in range(10):
                 await put(store, (hidden(b"%d" % number), bytes(5_000)))
             _fill(disk)

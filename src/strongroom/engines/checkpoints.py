@@ -16,6 +16,7 @@ from typing import Final
 import apsw
 
 from strongroom.engines.group_commit import Committer
+from strongroom.engines.log_space import LogSpace
 from strongroom.engines.records_sqlite import PAGE_BYTES, Writer, checkpoint, connect
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
@@ -41,11 +42,13 @@ class Checkpointer:
         path: str,
         vfs: str | None,
         writer: Writer,
+        space: LogSpace,
         on_broken: Callable[[Exception], None],
     ) -> None:
         self._path = path
         self._vfs = vfs
         self._writer = writer
+        self._space = space
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="strongroom-checkpoint")
@@ -65,7 +68,10 @@ class Checkpointer:
         self._seen_pages = pages
         if self._running:
             return
-        if pages >= self._truncate_at:
+        if not committer.is_low and self._space.is_short(pages):
+            self._running = True
+            committer.between_groups(self._space.lengthen).add_done_callback(self._between_done)
+        elif pages >= self._truncate_at:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
             committer.between_groups(self._truncate).add_done_callback(self._between_done)
@@ -104,6 +110,7 @@ class Checkpointer:
     def _truncate(self) -> None:
         if self._writer.truncate_log(_TRUNCATE_TIMEOUT_MS):
             self._log_pages = 0
+            self._space.emptied()
 
     def _between_done(self, done: asyncio.Future[None]) -> None:
         self._running = False

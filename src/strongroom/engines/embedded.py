@@ -36,12 +36,13 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bodies import BodyWriter
 from strongroom.engines.bounds import check_partition, check_reads
-from strongroom.engines.checkpoints import Checkpointer
+from strongroom.engines.checkpoints import PASSIVE_PAGES, Checkpointer
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
+from strongroom.engines.log_space import LogSpace
 from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Slices, Writer, unreadable
 from strongroom.engines.scans import Scans, at_once
@@ -66,7 +67,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedOptions:
-    """What tests make small. `vfs` names an apsw VFS; `files` changes everything else on disk."""
+    """What tests make small. `vfs` names an apsw VFS; `files` changes everything else on disk;
+    `log_ahead`: the log is made longer ahead of its use."""
 
     files: Files | None = None
     vfs: str | None = None
@@ -74,6 +76,7 @@ class EmbeddedOptions:
     large_body_bytes: int = LARGE_BODY_BYTES
     ballast_bytes: int = BALLAST_BYTES
     compact: bool = True
+    log_ahead: bool = True
 
 
 class EmbeddedStore:
@@ -103,7 +106,9 @@ class EmbeddedStore:
         self._io_threads = ThreadPoolExecutor(_IO_THREADS, "strongroom-io")
         self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
         self._cache = RecordCache()
-        self._checkpointer = Checkpointer(path, options.vfs, writer, self._break)
+        ahead_pages = PASSIVE_PAGES if options.log_ahead else 0
+        space = LogSpace(directory.files, f"{path}-wal", ahead_pages)
+        self._checkpointer = Checkpointer(path, options.vfs, writer, space, self._break)
         self._segments = SegmentStore(
             directory.layout,
             directory.files,

@@ -71,6 +71,7 @@ class EmbeddedSubject:
             vfs=self._vfs.name,
             segment_bytes=_SEGMENT_BYTES,
             ballast_bytes=_BALLAST_BYTES,
+            log_ahead=False,  # a disk that is full is so for the log too
         )
 
     async def start(self) -> None:
