@@ -62,6 +62,8 @@ def test_a_log_that_cannot_be_made_longer_goes_on(
         if not path.endswith("-wal"):
             return then(files, path)
         tried.append(path)
+        if len(tried) == 1:  # what an earlier life may have left is synced
+            return then(files, path)
         raise OSError(error, "not now")
 
     async def prove() -> None:
@@ -74,7 +76,7 @@ def test_a_log_that_cannot_be_made_longer_goes_on(
             assert _log(disk).stat().st_size < STEP_BYTES
 
     asyncio.run(prove())
-    assert len(tried) == 1, "once is enough"
+    assert len(tried) == 2, "once is enough"
 
 
 class _Files(OsFiles):
