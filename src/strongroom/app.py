@@ -254,12 +254,12 @@ def _server(
 ) -> HttpServer:
     """The HTTP server of one service; the server's own endpoints are on every port."""
 
-    async def handle(request: Request) -> Response:
+    def handle(request: Request) -> Awaitable[Response]:
         if request.path.startswith(PREFIX):
-            return await own.respond(request)
+            return own.respond(request)
         if faults is not None:
-            return await faults.respond(context, request)
-        return await pipeline.respond(context, request)
+            return faults.respond(context, request)
+        return pipeline.respond(context, request)
 
     def render(error: StorageError, request: Request | None) -> Response:
         return pipeline.refuse(context, error, request)

@@ -53,9 +53,13 @@ def rfc1123(ticks: int) -> str:
 @lru_cache(maxsize=1024)
 def _rfc1123_of_second(moment: int) -> str:
     day, second = divmod(moment, _DAY_S)
+    return f"{_rfc1123_of_day(day)} {_time_of_day(second)} GMT"
+
+
+def _time_of_day(second: int) -> str:
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
-    return f"{_rfc1123_of_day(day)} {hour:02d}:{minute:02d}:{second:02d} GMT"
+    return f"{hour:02d}:{minute:02d}:{second:02d}"
 
 
 @lru_cache(maxsize=1024)
@@ -67,8 +71,14 @@ def _rfc1123_of_day(day: int) -> str:
 
 def iso7(ticks: int) -> str:
     """`2011-03-09T01:42:34.9360000Z`: seven digits, the form of snapshots and error times."""
-    moment = datetime_of(ticks)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ticks % TICKS_PER_S:07d}Z"
+    moment, fraction = divmod(ticks, TICKS_PER_S)
+    return f"{_iso_of_second(moment)}.{fraction:07d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _iso_of_second(moment: int) -> str:
+    day, second = divmod(moment, _DAY_S)
+    return f"{_YEAR_ONE.date() + timedelta(days=day)}T{_time_of_day(second)}"
 
 
 def is_remembered(query: str) -> bool:

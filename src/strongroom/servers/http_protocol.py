@@ -30,7 +30,7 @@ from strongroom.servers.http_body import EmptyBody, IncomingBody
 from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
-from strongroom.wire.http import Request, Response
+from strongroom.wire.http import Request
 
 _logger = logging.getLogger("strongroom.http")
 _EMPTY: Final = EmptyBody()
@@ -293,36 +293,33 @@ class Connection(asyncio.Protocol):
 
     async def _run(self) -> None:
         while self._state < State.LINGER or self._request is not None:
-            begun, self._begun = self._begun, None
-            if begun is not None:
+            if (begun := self._take_over()) is not None:
                 await begun
             elif self._request is not None:
                 await self._serve(self._request)
             else:
-                await self._wait()
+                self._waiter = self._loop.create_future()
+                try:
+                    await self._waiter
+                except asyncio.CancelledError as error:
+                    if self._begun is None:
+                        raise
+                    self._begun.error = error
+                self._waiter = None
 
-    async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        except asyncio.CancelledError as error:
-            if self._begun is None:
-                raise
-            self._begun.error = error
-        finally:
-            self._waiter = None
+    def _take_over(self) -> Begun | None:
+        begun, self._begun = self._begun, None
+        return begun
 
     async def _serve(self, request: Request) -> None:
+        head = self._head
+        assert head is not None
         try:
             response = await self._owner.handler(request)
         except Exception as error:
             response = self._responder.render(error, request)
         finally:
             self._body.release()
-        await self._answer(request, response)
-
-    async def _answer(self, request: Request, response: Response) -> None:
-        assert self._head is not None
         size_bytes = len(response.body) if isinstance(response.body, bytes) else 0
         is_held = size_bytes > self._settings.answer_large_bytes
         if is_held:
@@ -330,7 +327,7 @@ class Connection(asyncio.Protocol):
         try:
             plan = await self._responder.answer(
                 request,
-                self._head,
+                head,
                 self._body,
                 response,
                 keep_alive=self._reusable(),
