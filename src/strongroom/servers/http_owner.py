@@ -5,16 +5,16 @@ Lives here: the shape. Must not live here: the server (http.py), the connection 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_settings import Handler, HttpSettings, Observer, RenderError
 
-if TYPE_CHECKING:
-    from strongroom.servers.http_protocol import Connection
+C = TypeVar("C")
+"""A connection."""
 
 
-class ConnectionOwner(Protocol):
+class ConnectionOwner(Protocol[C]):
     """What a connection needs of its server."""
 
     handler: Handler
@@ -23,20 +23,20 @@ class ConnectionOwner(Protocol):
     observe: Observer | None
     draining: bool
     documents: Documents
-    served_last: Connection | None
+    served_last: C | None
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: C) -> bool:
         """Count a new connection; False when there are too many."""
         ...
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: C) -> None:
         """The connection is over, and so is its last handler."""
         ...
 
-    def hold(self, connection: Connection, size_bytes: int) -> None:
+    def hold(self, connection: C, size_bytes: int) -> None:
         """A large answer begins to be sent from memory."""
         ...
 
-    def let_go(self, connection: Connection) -> None:
+    def let_go(self, connection: C) -> None:
         """It has been sent, or given up. Idempotent."""
         ...

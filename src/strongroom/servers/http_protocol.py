@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
     _responder: Responder
     _task: asyncio.Task[None]
 
-    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, owner: ConnectionOwner[Connection], loop: asyncio.AbstractEventLoop) -> None:
         self._owner = owner
         self._settings = owner.settings
         self._loop = loop
