@@ -36,7 +36,7 @@ def guard(server: InProcessServer, fence: int, name: str = "job") -> BlobGuard:
 def test_what_was_written_is_read_with_its_fence(server: InProcessServer) -> None:
     with guard(server, 3) as mine:
         assert mine.read("a/b c.csv") is None
-        etag = mine.write("a/b c.csv", b"1", metadata={"kind": "daily"})
+        etag = mine.write("a/b c.csv", b"1", metadata={"Kind": "daily"})
         assert mine.read("a/b c.csv") == (b"1", etag, 3)
         second = mine.write("a/b c.csv", b"2")
         assert second != etag

@@ -307,6 +307,29 @@ def test_a_failure_to_answer_ends_the_connection_and_repeats_nothing(
     run(scenario())
 
 
+def test_a_failure_behind_the_answer_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async def handler(request: Request) -> Response:
+            return Response(200, [], b"")
+
+        def fail(connection: object) -> None:
+            raise KeyError("a defect")
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            await client.ask(get("/1"))
+            (connection,) = served.server._connections
+            monkeypatch.setattr(type(connection), "_after_answer", fail)
+            assert (await client.ask(get("/2"))).status == 200
+            assert await client.ended() == b""
+            await no_more_than(served, 0)
+        assert "a connection failed" in caplog.text
+
+    run(scenario())
+
+
 def test_who_is_broken_off_before_the_task_takes_over_is_told() -> None:
     async def scenario() -> None:
         seen: list[str] = []

@@ -34,7 +34,7 @@ def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_t
     """
     authorization = parts.headers.get("authorization")
     if authorization is not None:
-        if parts.headers.repeated("authorization"):
+        if "authorization" in parts.headers.repeats:
             raise invalid_authentication_info("The Authorization header is given more than once.")
         credential = parse_authorization(authorization)
         account = _account(target, accounts)

@@ -22,21 +22,21 @@ from urllib.parse import unquote
 from strongroom import limits
 from strongroom.auth.request import HeaderFields, RequestParts, Service
 
-SIGNED_HEADERS: Final = frozenset(
-    {
-        "content-encoding",
-        "content-language",
-        "content-length",
-        "content-md5",
-        "content-type",
-        "date",
-        "if-modified-since",
-        "if-match",
-        "if-none-match",
-        "if-unmodified-since",
-        "range",
-    }
+_SIGNED_BEFORE_DATE: Final = (
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-md5",
+    "content-type",
 )
+_SIGNED_AFTER_DATE: Final = (
+    "if-modified-since",
+    "if-match",
+    "if-none-match",
+    "if-unmodified-since",
+    "range",
+)
+SIGNED_HEADERS: Final = (*_SIGNED_BEFORE_DATE, "date", *_SIGNED_AFTER_DATE)
 _EMPTY_LENGTH_SINCE: Final = "2015-02-21"
 _EMPTY_HEADERS_SINCE: Final = "2016-05-31"
 
@@ -176,16 +176,13 @@ class StringsToSign:
 
 def _full_head(parts: RequestParts, form: Form) -> str:
     get = parts.headers.get
-    length = get("content-length") or ""
+    encoding, language, length, md5, kind = [get(name) or "" for name in _SIGNED_BEFORE_DATE]
     if length == "0" and _version(parts, form) >= _EMPTY_LENGTH_SINCE:
         length = ""
-    # Written out, since most requests on a lock or a queue are signed this way.
+    conditions = "\n".join([get(name) or "" for name in _SIGNED_AFTER_DATE])
     return (
-        f"{parts.method}\n{get('content-encoding') or ''}\n{get('content-language') or ''}\n"
-        f"{length}\n{get('content-md5') or ''}\n{get('content-type') or ''}\n"
-        f"{_date_line(parts, form)}\n{get('if-modified-since') or ''}\n"
-        f"{get('if-match') or ''}\n{get('if-none-match') or ''}\n"
-        f"{get('if-unmodified-since') or ''}\n{get('range') or ''}"
+        f"{parts.method}\n{encoding}\n{language}\n{length}\n{md5}\n{kind}\n"
+        f"{_date_line(parts, form)}\n{conditions}"
     )
 
 

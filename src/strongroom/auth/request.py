@@ -30,10 +30,6 @@ class HeaderFields(Protocol):
         """The lower-case names of the fields that were sent more than once."""
         ...
 
-    def repeated(self, name: str) -> bool:
-        """Whether the field called `name` (lower case) was sent more than once."""
-        ...
-
 
 class RequestParts(Protocol):
     """The signed parts of a request. Nothing in them is decoded; text is latin-1."""

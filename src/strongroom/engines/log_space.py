@@ -63,8 +63,9 @@ class LogSpace:
         descriptor = files.reopen(self._path)
         try:
             end_bytes = os.fstat(descriptor).st_size
-            if end_bytes < self._most_bytes:
-                files.write_at(descriptor, bytes(STEP_BYTES), end_bytes)
+            if end_bytes >= self._most_bytes:
+                return end_bytes
+            files.write_at(descriptor, bytes(STEP_BYTES), end_bytes)
             return end_bytes + STEP_BYTES
         finally:
             files.close(descriptor)

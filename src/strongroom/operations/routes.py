@@ -27,7 +27,6 @@ class _Place(NamedTuple):
 
 
 _ANYWHERE: Final = _Place(Resource.ANY, None, None)
-_SELECTING: Final = frozenset({"restype", "comp"})
 
 
 class Ambiguous(Exception):
@@ -72,7 +71,13 @@ class Routes:
             InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
             InvalidHeaderValue for the header that would have told operations apart.
         """
-        rivals = self._rivals(method, resource, query)
+        if method == "OPTIONS":
+            place = _ANYWHERE
+        else:
+            place = _Place(resource, _lower(query.get("restype")), _lower(query.get("comp")))
+        rivals = self._index.get((method, place))
+        if rivals is None:
+            raise self._unmatched(method, place)
         for operation in rivals:
             for when in operation.when:
                 if not _holds(when, headers, query):
@@ -80,19 +85,6 @@ class Routes:
             else:
                 return operation
         raise _undecided(rivals, headers)
-
-    def _rivals(self, method: str, resource: Resource, query: Query) -> list[Operation]:
-        """The operations that have this URL."""
-        if method == "OPTIONS":
-            place = _ANYWHERE
-        elif query.has_none_of(_SELECTING):
-            place = _Place(resource, None, None)
-        else:
-            place = _Place(resource, _lower(query.get("restype")), _lower(query.get("comp")))
-        rivals = self._index.get((method, place))
-        if rivals is None:
-            raise self._unmatched(method, place)
-        return rivals
 
     def _unmatched(self, method: str, place: _Place) -> StorageError:
         if method not in _METHODS:

@@ -78,7 +78,7 @@ def _method(request: Request) -> str:
     meant = request.headers.get(_TUNNEL)
     if meant is None:
         return request.method
-    if request.headers.repeated(_TUNNEL):
+    if _TUNNEL in request.headers.repeats:
         raise StorageError(table_errors.XMETHOD_INCORRECT_COUNT)
     if request.method != "POST":
         raise StorageError(table_errors.XMETHOD_NOT_USING_POST)

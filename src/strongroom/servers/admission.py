@@ -144,13 +144,7 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
         method, asked.addressed.resource, asked.query, request.headers
     )
     asked.operation = operation
-    given = request.headers.get("x-ms-version")
-    if given is None:
-        asked.version = await _unsaid_version(context, asked, claim)
-    elif is_version(given):
-        asked.version = given
-    else:
-        raise errors.invalid_header("x-ms-version", given)
+    asked.version = await _version(context, asked, claim)
     place = await _place(context, operation, asked, claim)
 
     def judge(there: Place | None) -> Grant:
@@ -166,12 +160,16 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     return operation, await codec.decode(operation, request, asked.query, admitted)
 
 
-async def _unsaid_version(context: Context, asked: Asked, claim: Claim) -> str | None:
-    """Without x-ms-version: `api-version`, the SAS's own, or the service's default; None when an
-    anonymous request names none.
+async def _version(context: Context, asked: Asked, claim: Claim) -> str | None:
+    """x-ms-version, `api-version`, or the SAS's own; None when an anonymous request names none.
 
-    Raises: StorageError InvalidQueryParameterValue.
+    Raises: StorageError InvalidHeaderValue.
     """
+    given = asked.request.headers.get("x-ms-version")
+    if given is not None:
+        if not is_version(given):
+            raise errors.invalid_header("x-ms-version", given)
+        return given
     given = asked.query.get("api-version")
     if given is None and isinstance(claim, SasClaim):
         given = claim.sas.sv

@@ -202,7 +202,7 @@ class HeadParser:
         http_1_0 = self._version == "1.0"
         if not http_1_0 and self._version != "1.1":
             raise _malformed("Only HTTP/1.0 and HTTP/1.1 are spoken here.")
-        if headers.repeated("host") or not (http_1_0 or "host" in headers):
+        if "host" in headers.repeats or not (http_1_0 or "host" in headers):
             raise _malformed("A request needs exactly one Host header.")
         size_bytes = _body_size(headers, http_1_0)
         if size_bytes != 0 or method == "HEAD":
@@ -233,14 +233,14 @@ def _body_size(headers: Headers, http_1_0: bool) -> int | None:
     length = headers.get("content-length")
     coding = headers.get("transfer-encoding")
     if coding is not None:
-        if length is not None or http_1_0 or headers.repeated("transfer-encoding"):
+        if length is not None or http_1_0 or "transfer-encoding" in headers.repeats:
             raise _malformed("Transfer-Encoding cannot be combined with another framing.")
         if coding.lower() != "chunked":
             raise StorageError(NOT_IMPLEMENTED, "The only Transfer-Encoding is chunked.")
         return None
     if length is None:
         return 0
-    if headers.repeated("content-length") or not _LENGTH.fullmatch(length):
+    if "content-length" in headers.repeats or not _LENGTH.fullmatch(length):
         raise _malformed("Content-Length must be one decimal number.")
     return int(length)
 

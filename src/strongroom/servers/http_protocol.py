@@ -288,11 +288,11 @@ class Connection(asyncio.Protocol):
         self._owner.served_last = self
         if is_alone and asyncio.current_task(self._loop) is None:
             self._begun = begin(self._serve(request), self._task)
-        if self._request is not None:
+        if self._request is not None or self._begun is not None:
             self._wake()
 
     async def _run(self) -> None:
-        while self._state < State.LINGER or self._request is not None:
+        while self._state < State.LINGER or self._request is not None or self._begun is not None:
             if (begun := self._take_over()) is not None:
                 await begun
             elif self._request is not None:

@@ -59,10 +59,8 @@ async def respond(context: Context, request: Request) -> Response:
     version = _served_version(request, asked)
     _add_common_headers(response, request, request_id, version, context)
     if asked is not None:
-        origin = request.headers.get("origin")
-        if origin is not None and request.method != "OPTIONS":
-            # After all others: a rule may expose any header of the answer.
-            await _add_cors(context, asked, origin, response)
+        # After all others: a rule may expose any header of the answer.
+        await _add_cors(context, asked, response)
         response.operation = asked.operation.name if asked.operation is not None else ""
     return response
 
@@ -136,8 +134,11 @@ def _refusal(
     return Response(error.row.status, headers, refusal.body, len(refusal.body), reason)
 
 
-async def _add_cors(context: Context, asked: Asked, origin: str, response: Response) -> None:
+async def _add_cors(context: Context, asked: Asked, response: Response) -> None:
     """What an actual request of another origin is told; preflight has its own answer."""
+    origin = asked.request.headers.get("origin")
+    if origin is None or asked.request.method == "OPTIONS":
+        return
     names = [name for name, _ in response.headers]
     try:
         response.headers.extend(

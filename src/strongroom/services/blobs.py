@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import errors, limits
-from strongroom.engines.base import ContentMissing, Partition, Ref
+from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.services import intake
@@ -182,18 +182,28 @@ async def _open(
     partial = call.input.range is not None
     if body is None or length == 0:
         return Download(view, offset, length, partial, b"")
-    if isinstance(body, Within):
-        return Download(view, offset, length, partial, body.data[offset : offset + length])
-    if isinstance(body, Inline):
-        (found,) = view.extra
-        if found is None:
-            raise ContentMissing("inline body")
-        return Download(view, offset, length, partial, found.value[offset : offset + length])
+    if isinstance(body, Within | Inline):
+        data = small_body(body, view.extra[0])
+        return Download(view, offset, length, partial, data[offset : offset + length])
     if isinstance(body, Stored):
         opened = await services.store.open(body.content)
         pieces = opened.slices(offset, length)
         return Download(view, offset, length, partial, pieces, opened.close)
     return await _open_listed(services, call, view, body, offset, length)
+
+
+def small_body(body: Within | Inline | None, inline: Record | None) -> bytes:
+    """The bytes of a body that lies in the record, or in the one beside it (`inline`).
+
+    Raises: ContentMissing.
+    """
+    if body is None:
+        return b""
+    if isinstance(body, Within):
+        return body.data
+    if inline is None:
+        raise ContentMissing("inline body")
+    return inline.value
 
 
 async def _open_listed(

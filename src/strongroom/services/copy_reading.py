@@ -15,7 +15,7 @@ from strongroom import errors
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.semantics import conditions as conditional
 from strongroom.semantics.conditions import Conditions
-from strongroom.services.blobs import read_list
+from strongroom.services.blobs import read_list, small_body
 from strongroom.services.copy_sources import LocalSource, OpenSource, source_missing
 from strongroom.services.rereading import Rereading
 from strongroom.services.runner import Services
@@ -24,11 +24,9 @@ from strongroom.store.bodies import Reading
 from strongroom.store.records import (
     BlobRecord,
     CopyOrder,
-    Inline,
     Listed,
     ListedBlock,
     Stored,
-    Within,
 )
 from strongroom.values import etag_text
 
@@ -120,21 +118,11 @@ async def _open(
         spans = bodies.spans(blocks, 0, blob.size_bytes)
         chunks = bodies.as_bytes(bodies.read_spans(services.store, spans))
     else:
-        chunks = _once(_small(body, inline))
+        chunks = _once(small_body(body, inline))
     etag = etag_text(blob.etag)
     return OpenSource(
         blob.size_bytes, chunks, release, blob.properties, blob.metadata, etag, blocks
     )
-
-
-def _small(body: Within | Inline | None, inline: Record | None) -> bytes:
-    if isinstance(body, Within):
-        return body.data
-    if body is None:
-        return b""
-    if inline is None:
-        raise ContentMissing("inline body")
-    return inline.value
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -8,7 +8,7 @@ any one operation's behaviour, HTTP, SQL.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -117,9 +117,9 @@ class Services:
         except StorageError:
             return None
 
-    def view_blob(
+    async def view_blob(
         self, call: Call[Any], extra: Sequence[Key] = (), wait: bool = True
-    ) -> Awaitable[BlobView]:
+    ) -> BlobView:
         """The committed blob that the request names, guarded; waits when the request asks for it.
 
         Arguments:
@@ -129,9 +129,9 @@ class Services:
         Raises: StorageError as guard_blob does.
         """
         if not (wait and call.wait_s):
-            return self._view_blob_now(call, extra, None)
+            return await self._view_blob_now(call, extra, None)
         seen = [False]
-        return self.waiting.until_answered(
+        return await self.waiting.until_answered(
             call.wait_s, lambda: self._view_blob_now(call, extra, seen), call.asker
         )
 

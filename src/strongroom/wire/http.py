@@ -42,10 +42,6 @@ class Headers:
             else:
                 self._first[lower] = value
 
-    def repeated(self, name: str) -> bool:
-        """Whether the field called `name` (lower case) was sent more than once."""
-        return name in self.repeats
-
     def __contains__(self, name: str) -> bool:
         return name in self._first
 

@@ -64,11 +64,11 @@ class AzureAccount:
             method: GET, PUT, ...
             path: as it is sent, percent-encoded, with the account in it if the endpoint has one.
             query: not encoded.
-            headers: all that are sent, by lower-case name, x-ms-date among them; content-length
-                only if it is not 0.
+            headers: all that are sent, x-ms-date among them; Content-Length only if it is not 0.
         """
-        lines = [method, *[headers.get(name, "") for name in _SIGNED]]
-        lines += [f"{name}:{headers[name]}" for name in sorted(headers) if name[:5] == "x-ms-"]
+        sent = {name.lower(): value for name, value in headers.items()}
+        lines = [method, *[sent.get(name, "") for name in _SIGNED]]
+        lines += [f"{name}:{sent[name]}" for name in sorted(sent) if name.startswith("x-ms-")]
         lines.append(f"/{self.name}{path}")
         lines += [f"{name}:{query[name]}" for name in sorted(query)]
         signer = self._signer.copy()

@@ -59,7 +59,7 @@ class AzureHttp:
             method: GET, PUT, ...
             path: below the account, not encoded, like /container/blob.
             query: not encoded.
-            headers: besides date, version and authorization; their names in lower case.
+            headers: besides date, version and authorization.
             timeout_s: for connecting, sending and receiving together.
             body: what is sent.
             waits: see `HttpPool.send`.
