@@ -32,6 +32,7 @@ from benchmarks.servers import (
     strongroom_command,
 )
 from benchmarks.table_workloads import QUEUES, TABLES
+from benchmarks.turns import Turns
 from benchmarks.workloads import WORKLOADS
 
 PARTS: Final = (
@@ -46,23 +47,22 @@ class Scope:
 
     Arguments:
         name: for the results.
-        slice_s, turns: how long one server is measured at a time, and how often.
+        turns: how long one server is measured at a time, and how often.
         listed: blobs of the listing that is compared; Azurite takes long to get them.
         many: blobs of the big one of the two servers whose costs are compared.
         filled: blobs of the memory measure.
     """
 
     name: str
-    slice_s: float
-    turns: int
+    turns: Turns
     listed: int
     many: int
     filled: int
 
 
-QUICK: Final = Scope("quick", 1.0, 2, 3_000, 5_000, 10_000)
-DEFAULT: Final = Scope("default", 3.0, 3, 10_000, 50_000, 100_000)
-FULL: Final = Scope("full", 4.0, 5, 50_000, 50_000, 1_000_000)
+QUICK: Final = Scope("quick", Turns(0.5, 3, 0.5), 3_000, 5_000, 10_000)
+DEFAULT: Final = Scope("default", Turns(1.0, 7, 2.0), 10_000, 50_000, 100_000)
+FULL: Final = Scope("full", Turns(2.0, 11, 4.0), 50_000, 50_000, 1_000_000)
 
 
 def _arguments() -> argparse.Namespace:
@@ -114,8 +114,7 @@ class Run:
         """The toolkit, on a Strongroom of its own; etcd, not Azurite, is beside it."""
         if "coordination" in self.parts and STRONGROOM in self.names:
             server = self.server(STRONGROOM, "coordination")
-            scope = coordination.Scope(self.scope.slice_s, self.scope.turns)
-            yield from coordination.rows(server, self.folder, scope)
+            yield from coordination.rows(server, self.folder, self.scope.turns)
             server.discard()
 
     def _comparison(self) -> Iterator[Row]:
@@ -126,15 +125,13 @@ class Run:
         for server in servers:
             server.pause()
         if "throughput" in self.parts:
-            yield from throughput(
-                servers, WORKLOADS, self.folder, scope.slice_s, scope.turns, self.connections
-            )
+            yield from throughput(servers, WORKLOADS, self.folder, scope.turns, self.connections)
         blobs = scope.listed if "listing" in self.parts else 0
         for server in servers:
             with server.awake():
                 growth.fill(server, blobs)
         if "listing" in self.parts:
-            yield from growth.listing(servers, blobs, scope.slice_s, scope.turns)
+            yield from growth.listing(servers, blobs, scope.turns)
         if "restart" in self.parts:
             yield from growth.restarts(servers, blobs)
         for server in servers:
@@ -149,7 +146,7 @@ class Run:
                 for server in servers:
                     server.pause()
                 yield from throughput(
-                    servers, workloads, self.folder, scope.slice_s, scope.turns, self.connections
+                    servers, workloads, self.folder, scope.turns, self.connections
                 )
                 for server in servers:
                     server.discard()
@@ -161,9 +158,9 @@ class Run:
             few, many = self.server(name, "few"), self.server(name, "many")
             for server in (few, many):
                 server.pause()
-            yield from growth.scale(few, many, scope.many, scope.slice_s, scope.turns)
+            yield from growth.scale(few, many, scope.many, scope.turns)
             few.discard()
-            yield from growth.listing([many], scope.many, scope.slice_s, scope.turns)
+            yield from growth.listing([many], scope.many, scope.turns)
             yield from growth.restarts([many], scope.many)
             many.discard()
         if "memory" in self.parts:

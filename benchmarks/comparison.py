@@ -1,5 +1,6 @@
-"""Strongroom against Azurite, in turn: A B A B, each paused while the other is measured."""
+"""Strongroom against Azurite, in turn, each paused while the other is measured."""
 
+import itertools
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ import msgspec
 from benchmarks import disk
 from benchmarks.endpoint import Endpoint
 from benchmarks.engine import Load, Report
-from benchmarks.results import UPLOAD_SHARE_OF_DISK, Row, row
+from benchmarks.results import UPLOAD_SHARE_OF_DISK, Row, ratio_of, row
 from benchmarks.sampling import cpu_s
 from benchmarks.servers import AZURITE, STRONGROOM, Server
+from benchmarks.turns import Turns
 from benchmarks.workloads import Workload
 
 
@@ -48,39 +50,40 @@ def median(slices: Sequence[Slice], field: Callable[[Slice], float]) -> float | 
     return statistics.median(map(field, slices)) if slices else None
 
 
-def over(a: float | None, b: float | None) -> float | None:
-    """a / b, if both are there."""
-    return a / b if a is not None and b else None
-
-
 def throughput(
     servers: Sequence[Server],
     workloads: Sequence[Workload],
     folder: Path,
-    slice_s: float,
-    turns: int,
+    turns: Turns,
     connections: Sequence[int],
 ) -> Iterator[Row]:
     """The rows of workloads; the uploads are also compared with the disk itself."""
-    turn = 0
+    numbers = itertools.count(1)
     for workload in workloads:
         for server in servers:
             with server.awake():
                 workload.prepare(server.endpoint_of(workload.service))
         for count in connections:
+            for server in servers:
+                _turn(server, workload, next(numbers), count, turns.warm_up_s)
             raw: list[float] = []
-            found: dict[str, list[Slice]] = {}
-            for _ in range(turns):
-                turn += 1
+            found: dict[str, list[Slice]] = {server.name: [] for server in servers}
+            slice_s = turns.slice_s * workload.stretch
+            for server in turns.of(servers):
                 if workload.unit == "MB/s":
-                    raw.append(disk.append_and_sync_mb_s(folder, slice_s / 2))
-                for server in servers:
-                    with server.awake():
-                        endpoint = server.endpoint_of(workload.service)
-                        load = workload.load(endpoint, turn, count, slice_s)
-                        one = measure(server, endpoint, load, workload.rate)
-                    found.setdefault(server.name, []).append(one)
+                    raw.append(disk.append_and_sync_mb_s(folder, slice_s / 4))
+                one = _turn(server, workload, next(numbers), count, slice_s)
+                found[server.name].append(one)
             yield _throughput_row(workload, count, found, raw)
+
+
+def _turn(
+    server: Server, workload: Workload, number: int, connections: int, slice_s: float
+) -> Slice:
+    with server.awake():
+        endpoint = server.endpoint_of(workload.service)
+        load = workload.load(endpoint, number, connections, slice_s)
+        return measure(server, endpoint, load, workload.rate)
 
 
 def _throughput_row(
@@ -93,13 +96,14 @@ def _throughput_row(
     a, b = (median(slices, lambda one: one.rate) for slices in (ours, theirs))
     notes = [cost(name, slices) for name, slices in (("", ours), ("Azurite ", theirs)) if slices]
     is_upload = workload.name.endswith("up")
-    share = over(a, statistics.median(raw)) if raw and is_upload else None
+    share = a / statistics.median(raw) if a and raw and is_upload else None
     if raw and is_upload:
         notes.append(f"disk {statistics.median(raw):.0f} MB/s")
     if share is not None:
         notes.append(f"{share:.0%} of it")
     made = row(
-        workload.name, connections, workload.unit, a, b, ratio=over(a, b),
+        workload.name, connections, workload.unit, a, b,
+        ratio=ratio_of([one.rate for one in ours], [one.rate for one in theirs]),
         slices=(rates(ours), rates(theirs)), note=", ".join(notes),
     )  # fmt: skip
     if share is not None and share >= UPLOAD_SHARE_OF_DISK:

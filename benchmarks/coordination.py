@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from benchmarks.comparison import over
 from benchmarks.endpoint import ACCOUNT, HOST
 from benchmarks.etcd import ETCD, MISSING, EtcdServer, etcd_version
 from benchmarks.gate_clients import Waiting, waiters
 from benchmarks.lock_clients import Clients, Crowd, Cycles, crowd, quantile
-from benchmarks.results import Row, row
+from benchmarks.results import Row, ratio_of, row
 from benchmarks.sampling import cpu_s
 from benchmarks.servers import Server, ServerFailed
+from benchmarks.turns import Turns
 from strongroom import coordination
 from strongroom.coordination.hints import multicast
 
@@ -39,18 +39,11 @@ _RANGE: Final = 1_000_000
 _TAKEN: Final = 1000
 _IDLE_S: Final = 52.0  # about ten renewals of a lock with the default TTL
 _BATCH: Final = 200
-_CONTENDED_S: Final = 5.0
+# Of sixteen in a queue each needs some dozens of turns, or one more or less is a large share.
+_CONTENDED: Final = Turns(slice_s=5.0, count=3, warm_up_s=1.0)
 _WRITE: Final = "Put Blob"
 _READ: Final = "Get Blob"
 _METRIC: Final = "strongroom_requests_total"
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """How much is done: a server's time in one turn, and how many turns."""
-
-    slice_s: float
-    turns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +62,15 @@ class Turn:
     client_cpu_ms: float
 
 
-def rows(strongroom: Server, folder: Path, scope: Scope) -> Iterator[Row]:
+def rows(strongroom: Server, folder: Path, turns: Turns) -> Iterator[Row]:
     """Every row of this part, on a Strongroom that runs and holds nothing.
 
     Arguments:
         strongroom: is paused and woken; left awake.
         folder: for etcd's data.
-        scope: see `Scope`.
+        turns: of each measure; fewer and longer ones where clients stand in a queue.
     """
-    yield from _in_memory(scope)
+    yield from _in_memory(turns)
     with ExitStack() as stack:
         servers: dict[str, Server | EtcdServer] = {"strongroom": strongroom}
         if etcd_version() is None:
@@ -85,9 +78,9 @@ def rows(strongroom: Server, folder: Path, scope: Scope) -> Iterator[Row]:
         else:
             etcd = servers[ETCD] = EtcdServer(folder / "etcd")
             stack.callback(etcd.stop)
-        yield from _cycles(servers, 1, scope)
-        yield from _cycles(servers, _CONTENDERS, scope)
-    yield from _ids(strongroom, scope)
+        yield from _cycles(servers, 1, turns)
+        yield from _cycles(servers, _CONTENDERS, turns)
+    yield from _ids(strongroom, turns)
     yield from _gates(strongroom)
     yield _idle(strongroom)
 
@@ -102,9 +95,9 @@ def store_url(server: Server, **more: str) -> str:
 # Memory
 
 
-def _in_memory(scope: Scope) -> Iterator[Row]:
+def _in_memory(turns: Turns) -> Iterator[Row]:
     for name, measure in (("", _sync_cycles), (", asyncio", _aio_cycles)):
-        found = [measure(scope.slice_s) for _ in range(scope.turns)]
+        found = [measure(turns.slice_s) for _ in range(turns.count)]
         yield row(
             f"lock cycle in memory{name}", 1, "cycles/s",
             statistics.median(rate for rate, _ in found), None,
@@ -151,10 +144,11 @@ def _rate(some: Callable[[], object], seconds: float, each: int = _BATCH) -> tup
 # Locks over the network
 
 
-def _cycles(servers: dict[str, Server | EtcdServer], count: int, scope: Scope) -> Iterator[Row]:
+def _cycles(servers: dict[str, Server | EtcdServer], count: int, turns: Turns) -> Iterator[Row]:
     """Cycles of so many clients; more than one stand in the queue."""
-    # Of sixteen in a queue each needs some dozens of turns, or one more or less is a large share.
-    seconds = scope.slice_s if count == 1 else max(scope.slice_s, _CONTENDED_S)
+    if count > 1:
+        turns = _CONTENDED
+    names, seconds = tuple(servers), turns.slice_s
     with ExitStack() as stack:
         crowds: dict[str, Crowd] = {}
         for kind, server in servers.items():
@@ -165,10 +159,10 @@ def _cycles(servers: dict[str, Server | EtcdServer], count: int, scope: Scope) -
         for server in servers.values():
             server.pause()
         found: dict[str, list[Turn]] = {kind: [] for kind in servers}
-        for _ in range(scope.turns):
-            for kind, server in servers.items():
-                with server.awake():
-                    found[kind].append(_turn(server.pid, crowds[kind], seconds))
+        for kind in names:
+            _turn(servers[kind], crowds[kind], turns.warm_up_s)
+        for kind in turns.of(names):
+            found[kind].append(_turn(servers[kind], crowds[kind], seconds))
     ours, theirs = found["strongroom"], found.get(ETCD, [])
     yield _rate_row(count, seconds, ours, theirs)
     if count > 1:
@@ -182,9 +176,11 @@ def _cycles(servers: dict[str, Server | EtcdServer], count: int, scope: Scope) -
         medians = f"median {_wait_ms(ours, 0.5):.3g} ms"
         if theirs:
             medians += f", {ETCD} {_wait_ms(theirs, 0.5):.3g} ms"
+        each = ([_wait_ms([one], 0.99) or 0.0 for one in side] for side in (theirs, ours))
         yield row(
-            "fair lock, wait (p99)", count, "ms", a, b, ratio=over(b, a), other=ETCD, note=medians
-        )
+            "fair lock, wait (p99)", count, "ms", a, b, ratio=ratio_of(*each), other=ETCD,
+            note=medians,
+        )  # fmt: skip
 
 
 def _wake(servers: dict[str, Server | EtcdServer]) -> None:
@@ -193,14 +189,16 @@ def _wake(servers: dict[str, Server | EtcdServer]) -> None:
             os.kill(server.pid, signal.SIGCONT)
 
 
-def _turn(pid: int, members: Crowd, seconds: float) -> Turn:
-    before_s = cpu_s(pid)
-    found: list[Cycles] = members.run(seconds)
+def _turn(server: Server | EtcdServer, members: Crowd, seconds: float) -> Turn:
+    with server.awake():
+        before_s = cpu_s(server.pid)
+        found: list[Cycles] = members.run(seconds)
+        server_cpu_s = cpu_s(server.pid) - before_s
     all_count = max(1, sum(one.all_count for one in found))
     return Turn(
         counts=tuple(len(one.waits_s) for one in found),
         waits_s=list(itertools.chain.from_iterable(one.waits_s for one in found)),
-        server_cpu_ms=1000 * (cpu_s(pid) - before_s) / all_count,
+        server_cpu_ms=1000 * server_cpu_s / all_count,
         client_cpu_ms=1000 * sum(one.cpu_s for one in found) / all_count,
     )
 
@@ -218,7 +216,7 @@ def _rate_row(count: int, seconds: float, ours: list[Turn], theirs: list[Turn]) 
     slices = tuple(round(rate, 1) for rate in a), tuple(round(rate, 1) for rate in b)
     return row(
         "lock cycle" if count == 1 else "fair lock cycle", count, "cycles/s", middle, other,
-        ratio=over(middle, other), slices=slices, note="; ".join(notes), other=ETCD,
+        ratio=ratio_of(a, b), slices=slices, note="; ".join(notes), other=ETCD,
     )  # fmt: skip
 
 
@@ -245,7 +243,7 @@ def _wait_ms(turns: list[Turn], share: float) -> float | None:
 # Ids
 
 
-def _ids(server: Server, scope: Scope) -> Iterator[Row]:
+def _ids(server: Server, turns: Turns) -> Iterator[Row]:
     with coordination.connect(store_url(server)) as client:
         for name, each in (("take(1000)", _TAKEN), ("next_id()", 1)):
             ids = client.ids(f"bench-{each}", batch=_RANGE)
@@ -257,7 +255,7 @@ def _ids(server: Server, scope: Scope) -> Iterator[Row]:
                     ids.take(each) if each > 1 else ids.next_id()  # noqa: B023 - run at once
                 taken += _BATCH * each  # noqa: B023
 
-            found = [_rate(some, scope.slice_s, _BATCH * each) for _ in range(scope.turns)]
+            found = [_rate(some, turns.slice_s, _BATCH * each) for _ in range(turns.count)]
             writes, needed = round(_requests(server, _WRITE) - before), -(-taken // _RANGE)
             yield row(
                 f"ids, {name}", 1, "ids/s", statistics.median(rate for rate, _ in found), None,

@@ -3,15 +3,17 @@
 import re
 import statistics
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.comparison import Slice, measure, median, over
+from benchmarks.comparison import Slice, measure, median
 from benchmarks.endpoint import BLOCK_BLOB, Endpoint, UnexpectedAnswer
 from benchmarks.engine import CONNECTION, CYCLE, SCATTERED, Load, Step
-from benchmarks.results import Row, row
+from benchmarks.results import Row, ratio_of, row
 from benchmarks.sampling import PeakPss, peak_rss_mib, pss_mib
 from benchmarks.servers import AZURITE, STRONGROOM, Server
+from benchmarks.turns import Turns
 from benchmarks.workloads import KIB, make_container, put_blob, upload
 
 PAGE: Final = 5000
@@ -33,22 +35,20 @@ def fill(server: Server, count: int) -> None:
         server.endpoint.fill(step, size, connections=32)
 
 
-def listing(servers: Sequence[Server], blobs: int, slice_s: float, turns: int) -> Iterator[Row]:
+def listing(servers: Sequence[Server], blobs: int, turns: Turns) -> Iterator[Row]:
     """A page of 5,000 out of the `blobs` that the servers hold, in turn."""
-    found: dict[str, list[Slice]] = {}
-    for _ in range(turns):
-        for server in servers:
-            with server.awake():
-                one = measure(
-                    server, server.endpoint, _page(server.endpoint, slice_s), lambda report: 0.0
-                )
-            found.setdefault(server.name, []).append(one)
+    found: dict[str, list[Slice]] = {server.name: [] for server in servers}
+    for server in turns.of(servers):
+        with server.awake():
+            load = _page(server.endpoint, turns.slice_s)
+            found[server.name].append(measure(server, server.endpoint, load, lambda report: 0.0))
     ours, theirs = (found.get(name, []) for name in (STRONGROOM, AZURITE))
     a, b = (median(slices, lambda one: one.p50_ms) for slices in (ours, theirs))
     times = tuple(tuple(one.p50_ms for one in slices) for slices in (ours, theirs))
     notes = [_cpu(name, slices) for name, slices in (("", ours), ("Azurite ", theirs)) if slices]
     yield row(
-        "list a page of 5,000", 1, "ms", a, b, ratio=over(b, a), slices=(times[0], times[1]),
+        "list a page of 5,000", 1, "ms", a, b, ratio=ratio_of(times[1], times[0]),
+        slices=(times[0], times[1]),
         note=", ".join([f"of {blobs:,} blobs", *notes]),
     )  # fmt: skip
 
@@ -75,12 +75,12 @@ def restarts(servers: Sequence[Server], blobs: int) -> Iterator[Row]:
     ours, theirs = (times.get(name, ()) for name in (STRONGROOM, AZURITE))
     a, b = (statistics.median(found) if found else None for found in (ours, theirs))
     yield row(
-        "restart", 0, "s", a, b, ratio=over(b, a), slices=(ours, theirs),
+        "restart", 0, "s", a, b, ratio=ratio_of(theirs, ours), slices=(ours, theirs),
         note=f"{blobs:,} blobs, after SIGKILL",
     )  # fmt: skip
 
 
-def scale(few: Server, many: Server, blobs: int, slice_s: float, turns: int) -> Iterator[Row]:
+def scale(few: Server, many: Server, blobs: int, turns: Turns) -> Iterator[Row]:
     """GET and PUT with 1,000 blobs and with `blobs`, in two servers of one kind, in turn.
 
     The PUT overwrites, so that the numbers stay. Ratios are of CPU time a request, which noise
@@ -90,20 +90,33 @@ def scale(few: Server, many: Server, blobs: int, slice_s: float, turns: int) -> 
         with server.awake():
             fill(server, count)
     for name, make in (("GET", _get), ("PUT", _overwrite)):
-        found: tuple[list[Slice], list[Slice]] = ([], [])
-        for _ in range(turns):
-            for server, count, slices in ((few, FEW, found[0]), (many, blobs, found[1])):
-                steps = (make(server.endpoint),)
-                load = Load(steps, 1, slice_s, slice_s / 4, modulo=min(count, _BATCH))
-                with server.awake():
-                    slices.append(
-                        measure(server, server.endpoint, load, lambda report: report.steps[0].count)
-                    )
-        yield _scale_row(few.name, name, blobs, found)
+        sides = (_Side(few, FEW, []), _Side(many, blobs, []))
+        for side in sides:
+            side.turn(make, turns.warm_up_s)
+        for side in turns.of(sides):
+            side.slices.append(side.turn(make, turns.slice_s))
+        yield _scale_row(few.name, name, blobs, (sides[0].slices, sides[1].slices))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A server, how many blobs it holds, and what has been measured."""
+
+    server: Server
+    blobs: int
+    slices: list[Slice]
+
+    def turn(self, make: Callable[[Endpoint], Step], slice_s: float) -> Slice:
+        endpoint = self.server.endpoint
+        modulo = min(self.blobs, _BATCH)
+        load = Load((make(endpoint),), 1, slice_s, slice_s / 4, modulo=modulo)
+        with self.server.awake():
+            return measure(self.server, endpoint, load, lambda report: report.steps[0].count)
 
 
 def _scale_row(server: str, name: str, blobs: int, found: tuple[list[Slice], list[Slice]]) -> Row:
-    small, large = (median(slices, lambda one: one.cpu_ms) for slices in found)
+    costs = tuple(tuple(round(one.cpu_ms, 4) for one in slices) for slices in found)
+    small, large = (statistics.median(each) for each in costs)
     p50 = [median(slices, lambda one: one.p50_ms) for slices in reversed(found)]
     rate = [median(slices, lambda one: one.rate) for slices in reversed(found)]
     note = (
@@ -112,8 +125,9 @@ def _scale_row(server: str, name: str, blobs: int, found: tuple[list[Slice], lis
     )
     values = (large, None) if server == STRONGROOM else (None, large)
     return row(
-        f"{name}, many blobs : few", 1, "CPU ms/req", *values, ratio=over(large, small), note=note
-    )
+        f"{name}, many blobs : few", 1, "CPU ms/req", *values,
+        ratio=ratio_of(costs[1], costs[0]), slices=(costs[1], costs[0]), note=note,
+    )  # fmt: skip
 
 
 def _get(endpoint: Endpoint) -> Step:

@@ -1,5 +1,7 @@
 """What a run comes to: rows with their targets, printed as a table and written as JSON."""
 
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -65,6 +67,26 @@ TARGETS: Final = {
 UPLOAD_SHARE_OF_DISK: Final = 0.8  # of raw append and sync, in place of the ratio
 
 
+class Ratio(msgspec.Struct, frozen=True):
+    """How two series compare that were measured in turn: the median of the pairs, which what slows
+    the machine for some seconds leaves alone, and the quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+
+def ratio_of(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio | None:
+    """The ratio of two series of equal length, pair by pair; None if one of them is missing."""
+    if not numerators or not denominators:
+        return None
+    pairs = [a / b for a, b in zip(numerators, denominators, strict=True) if b]
+    if len(pairs) < 2:
+        return Ratio(pairs[0], pairs[0], pairs[0]) if pairs else None
+    low, middle, high = statistics.quantiles(pairs, n=4, method="inclusive")
+    return Ratio(middle, low, high)
+
+
 class Row(msgspec.Struct, frozen=True):
     """One measure.
 
@@ -73,7 +95,8 @@ class Row(msgspec.Struct, frozen=True):
         unit: of the two values.
         strongroom: the median over the turns; None if not measured.
         beside: the same of the server beside it.
-        ratio: how many times better Strongroom is; for "many : few" how many times dearer.
+        ratio: how many times better Strongroom is; for "many : few" how many times dearer. The
+            median over pairs of turns; `spread` are the quartiles.
         reached: whether the target is; None without one.
         slices: every single value, in order of the turns: Strongroom's, the other one's.
         note: what else to know.
@@ -86,6 +109,7 @@ class Row(msgspec.Struct, frozen=True):
     strongroom: float | None
     beside: float | None
     ratio: float | None
+    spread: tuple[float, float] | None
     target: str
     reached: bool | None
     slices: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
@@ -100,18 +124,21 @@ def row(
     strongroom: float | None,
     beside: float | None,
     *,
-    ratio: float | None = None,
+    ratio: Ratio | None = None,
     slices: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
     note: str = "",
     other: str = AZURITE,
 ) -> Row:
     """A row with its target from the table."""
     target = TARGETS.get((measure, connections))
-    reached = target.reached(strongroom, ratio) if target and strongroom is not None else None
+    middle = None if ratio is None else ratio.median
+    spread = None if ratio is None else (ratio.low, ratio.high)
+    reached = target.reached(strongroom, middle) if target and strongroom is not None else None
     text = str(target) if target else ""
     return Row(
-        measure, connections, unit, strongroom, beside, ratio, text, reached, slices, note, other
-    )
+        measure, connections, unit, strongroom, beside, middle, spread, text, reached, slices,
+        note, other,
+    )  # fmt: skip
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -163,6 +190,8 @@ def cells(one: Row) -> tuple[str, ...]:
     """A row as texts, in the order of the headings, without its note."""
     reached = {True: "yes", False: "NO", None: ""}[one.reached]
     ratio = "" if one.ratio is None else f"{one.ratio:.2f}x"
+    if one.spread is not None and one.spread[0] < one.spread[1]:
+        ratio += f" ({one.spread[0]:.2f}-{one.spread[1]:.2f})"
     connections = str(one.connections or "")
     beside = number(one.beside) if one.beside is None else f"{number(one.beside)} {one.other}"
     values = (number(one.strongroom), beside)

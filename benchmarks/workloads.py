@@ -19,6 +19,7 @@ KIB: Final = b"x" * 1024
 BLOCK_BYTES: Final = 4 << 20
 BLOCKS: Final = 16
 _READ_BLOBS: Final = 1000
+_BULK_STRETCH: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Workload:
         rate: the count that matters, of the measured time; it is divided by that time.
         prologue: how many of the steps each connection does once only.
         service: which of the server's services it is about.
+        stretch: its slices are so many times longer, since a cycle takes long.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Workload:
     rate: Callable[[Report], float]
     prologue: int = 0
     service: str = "blob"
+    stretch: float = 1.0
 
     def load(self, endpoint: Endpoint, turn: int, connections: int, slice_s: float) -> Load:
         """The load of one turn; a quarter of the slice comes before it to warm up."""
@@ -156,9 +159,11 @@ WORKLOADS: Final = (
     ),
     Workload("PUT 1 KiB", "req/s", make_container, _put, _requests),
     Workload(
-        "64 MiB down", "MB/s", _prepare_big, _download, lambda report: report.bytes_in / 1e6
+        "64 MiB down", "MB/s", _prepare_big, _download, lambda report: report.bytes_in / 1e6,
+        stretch=_BULK_STRETCH,
     ),
     Workload(
-        "64 MiB up", "MB/s", make_container, _upload, lambda report: report.bytes_out / 1e6
+        "64 MiB up", "MB/s", make_container, _upload, lambda report: report.bytes_out / 1e6,
+        stretch=_BULK_STRETCH,
     ),
 )  # fmt: skip
