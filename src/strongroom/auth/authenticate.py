@@ -41,9 +41,8 @@ def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_t
         verify(credential, parts, target.service, account, wall_ticks)
         return SharedKeyClaim(account.name)
     account = _account(target, accounts)
-    if parts.query and is_sas(parts.query):
-        return _shared_access(parts, target, account)
-    return Anonymous(account.name)
+    claim = _shared_access(parts.query, parts, target, account) if parts.query else None
+    return claim or Anonymous(account.name)
 
 
 def _account(target: Target, accounts: Accounts) -> Account:
@@ -55,30 +54,36 @@ def _account(target: Target, accounts: Accounts) -> Account:
 
 @lru_cache(maxsize=1024)
 def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
-    """The account SAS that is all of a query, with a genuine signature; None = another kind.
+    """The account SAS that is all of a query, with a genuine signature; None = another kind, or
+    no token at all.
 
     It is signed for the account as a whole, so a client sends the same text again and again. Only
     that this text has this signature under these keys is remembered; times, addresses, protocol and
     permissions are judged each time, and a refusal is not remembered.
     """
-    pairs = decode_query(query)
-    sas = parse_sas(pairs, service)
+    if not is_sas(query):
+        return None
+    sas = parse_sas(decode_query(query), service)
     if kind_of(sas) is not SasKind.ACCOUNT:
         return None
     return verify_signature(sas, account, Target(service, account.name)).sas
 
 
-def _shared_access(parts: RequestParts, target: Target, account: Account) -> SasClaim:
-    query = parts.query or ""
+def _shared_access(
+    query: str, parts: RequestParts, target: Target, account: Account
+) -> SasClaim | None:
+    """The claim of the token in a query; None when there is none."""
     if is_remembered(query) and "+" not in query:
         sas = _account_sas(query, target.service, account)
         if sas is not None:
             return SasClaim(account.name, SasKind.ACCOUNT, sas, target)
+    if not is_sas(query):
+        return None
     try:
         return _claim(parts, target, account, plus_is_space=False)
     except StorageError as refusal:
         # Form encoders write a space as `+`; most clients write %20. Both sign the space.
-        if "+" not in (parts.query or ""):
+        if "+" not in query:
             raise
         try:
             return _claim(parts, target, account, plus_is_space=True)

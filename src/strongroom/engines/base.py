@@ -60,6 +60,14 @@ class Ref(NamedTuple):
     key: Key
 
 
+# As the constructors, from a pair, but without a call of Python: each request makes several.
+partition_of = cast(
+    "Callable[[tuple[bytes, bytes]], Partition]", functools.partial(tuple.__new__, Partition)
+)
+key_of = cast("Callable[[tuple[bool, bytes]], Key]", functools.partial(tuple.__new__, Key))
+ref_of = cast("Callable[[tuple[Partition, Key]], Ref]", functools.partial(tuple.__new__, Ref))
+
+
 class Record(NamedTuple):
     """A committed value and the stamp of the commit that wrote it."""
 

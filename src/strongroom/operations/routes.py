@@ -7,7 +7,7 @@ operations apart. Must not live here: the declarations. Source: reference sectio
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from strongroom import errors
 from strongroom.errors import ErrorCode, StorageError, invalid_header, invalid_query, missing_header
@@ -20,13 +20,9 @@ _METHODS: Final = frozenset(
 )
 
 
-class _Place(NamedTuple):
-    resource: Resource
-    restype: str | None
-    comp: str | None
-
-
-_ANYWHERE: Final = _Place(Resource.ANY, None, None)
+# Resource, restype and comp. A plain tuple, since each request makes one.
+_Place = tuple[Resource, str | None, str | None]
+_ANYWHERE: Final[_Place] = (Resource.ANY, None, None)
 
 
 class Ambiguous(Exception):
@@ -53,7 +49,7 @@ class Routes:
         self._index: dict[tuple[str, _Place], list[Operation]] = {}
         self._allowed: dict[_Place, list[str]] = {}
         for operation in self.operations:
-            place = _Place(operation.resource, operation.restype, operation.comp)
+            place = (operation.resource, operation.restype, operation.comp)
             for method in operation.methods:
                 rivals = self._index.setdefault((method, place), [])
                 for rival in rivals:
@@ -74,7 +70,8 @@ class Routes:
         if method == "OPTIONS":
             place = _ANYWHERE
         else:
-            place = _Place(resource, _lower(query.get("restype")), _lower(query.get("comp")))
+            restype, comp = query.get("restype"), query.get("comp")
+            place = (resource, restype and restype.lower(), comp and comp.lower())
         rivals = self._index.get((method, place))
         if rivals is None:
             raise self._unmatched(method, place)
@@ -93,15 +90,11 @@ class Routes:
         if allowed is not None:
             headers = (("Allow", ", ".join(allowed)),)
             return StorageError(self._verb_refused, None, (), headers)
-        known = {other.restype for other in self._allowed if other.resource is place.resource}
-        if place.restype not in known or place.comp is None:
-            reason = "No operation on this resource has it."
-            return invalid_query("restype", place.restype or "", reason)
-        return invalid_query("comp", place.comp, "No operation on this resource has it.")
-
-
-def _lower(text: str | None) -> str | None:
-    return None if text is None else text.lower()
+        resource, restype, comp = place
+        reason = "No operation on this resource has it."
+        if comp is None or all(other[:2] != (resource, restype) for other in self._allowed):
+            return invalid_query("restype", restype or "", reason)
+        return invalid_query("comp", comp, reason)
 
 
 def _holds(when: When, headers: Headers, query: Query) -> bool:

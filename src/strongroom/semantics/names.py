@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from strongroom import errors, limits
@@ -17,6 +18,7 @@ from strongroom.values import Metadata
 ROOT: Final = "$root"
 SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs", "$blobchangefeed"))
 _CONTAINER_CHARS: Final = (3, 63)
+_NAMES_REMEMBERED: Final = 1024
 _CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Control characters, halves of surrogate pairs, and the private use area.
 _BLOB_ILLEGAL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ue000-\uf8ff]")
@@ -43,7 +45,13 @@ def check_container(name: str) -> None:
 def is_queue_name(name: str) -> bool:
     """Whether a queue can have the name at all."""
     least, most = _CONTAINER_CHARS
-    return least <= len(name) <= most and _CONTAINER.fullmatch(name) is not None
+    return least <= len(name) <= most and _has_form(name)
+
+
+@lru_cache(_NAMES_REMEMBERED)
+def _has_form(name: str) -> bool:
+    """Of a name that is no longer than it may be: nearly every request names one of a few."""
+    return _CONTAINER.fullmatch(name) is not None
 
 
 def check_queue(name: str) -> None:

@@ -144,8 +144,15 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
         method, asked.addressed.resource, asked.query, request.headers
     )
     asked.operation = operation
-    asked.version = await _version(context, asked, claim)
-    place = await _place(context, operation, asked, claim)
+    asked.version = _version(asked, claim)
+    if asked.version is None and not isinstance(claim, Anonymous):
+        asked.version = await _default_version(context, asked)
+    target, place = asked.addressed.target, None
+    if target.container is not None and operation.resource is not Resource.ANY:
+        service = endpoint.service
+        place = await context.services.place(service, target.account, target.container)
+        if place is None and operation.waits and operation.resource is Resource.CONTAINER:
+            place = await _awaited_place(context, operation, asked, claim, target.container)
 
     def judge(there: Place | None) -> Grant:
         return _judge(context, asked, claim, operation, there)
@@ -160,8 +167,8 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     return operation, await codec.decode(operation, request, asked.query, admitted)
 
 
-async def _version(context: Context, asked: Asked, claim: Claim) -> str | None:
-    """x-ms-version, `api-version`, or the SAS's own; None when an anonymous request names none.
+def _version(asked: Asked, claim: Claim) -> str | None:
+    """x-ms-version, `api-version`, or the SAS's own; None when the request names none.
 
     Raises: StorageError InvalidHeaderValue.
     """
@@ -173,12 +180,13 @@ async def _version(context: Context, asked: Asked, claim: Claim) -> str | None:
     given = asked.query.get("api-version")
     if given is None and isinstance(claim, SasClaim):
         given = claim.sas.sv
-    if given is not None:
-        if not is_version(given):
-            raise errors.invalid_query("api-version", given)
-        return given
-    if isinstance(claim, Anonymous):
-        return None
+    if given is not None and not is_version(given):
+        raise errors.invalid_query("api-version", given)
+    return given
+
+
+async def _default_version(context: Context, asked: Asked) -> str:
+    """What an account's requests mean that name no version."""
     service, name = context.endpoint.service, asked.addressed.target.account
     found = await account.properties(context.services, service, name)
     return found.default_service_version or DEFAULT_VERSION
@@ -195,22 +203,17 @@ def _is_date(text: str) -> bool:
     return text[4] == text[7] == "-" and len(digits) == 8 and digits.isascii() and digits.isdigit()
 
 
-async def _place(
-    context: Context, operation: Operation, asked: Asked, claim: Claim
+async def _awaited_place(
+    context: Context, operation: Operation, asked: Asked, claim: Claim, container: str
 ) -> Place | None:
-    target, service = asked.addressed.target, context.endpoint.service
-    if target.container is None or operation.resource is Resource.ANY:
+    """A container that does not exist, and may be created while the request waits."""
+    wait_s = fields.wait_s(asked.request, operation.waits)
+    if not wait_s:
         return None
-    place = await context.services.place(service, target.account, target.container)
-    if place is None and operation.waits and operation.resource is Resource.CONTAINER:
-        wait_s = fields.wait_s(asked.request, operation.waits)
-        if wait_s:
-            # Who may not look gets no hint, by waiting, that there is nothing.
-            _judge(context, asked, claim, operation, None)
-            return await context.services.await_place(
-                service, target.account, target.container, wait_s, asked.request
-            )
-    return place
+    # Who may not look gets no hint, by waiting, that there is nothing.
+    _judge(context, asked, claim, operation, None)
+    service, name = context.endpoint.service, asked.addressed.target.account
+    return await context.services.await_place(service, name, container, wait_s, asked.request)
 
 
 def _judge(

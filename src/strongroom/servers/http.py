@@ -13,6 +13,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Coroutine
+from time import monotonic
 from typing import Final
 
 from strongroom.servers.http_documents import Documents
@@ -190,7 +191,7 @@ class HttpServer:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """The only timer: connections keep a deadline, and are told when it has passed."""
-        now = loop.time()
+        now = monotonic()
         for connection in list(self._connections):
             if connection.deadline <= now:
                 connection.expire(now)

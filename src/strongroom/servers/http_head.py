@@ -174,13 +174,12 @@ class HeadParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header field."""
-        fields = self._fields
-        fields.append((name.decode("latin-1"), value.decode("latin-1").strip(" \t")))
-        if len(fields) > self._settings.headers_max:
-            self._refuse(StorageError(REQUEST_HEADER_FIELDS_TOO_LARGE))
+        self._fields.append((name.decode("latin-1"), value.decode("latin-1").strip(" \t")))
 
     def on_headers_complete(self) -> None:
         """The empty line: take what llhttp forgets afterwards."""
+        if len(self._fields) > self._settings.headers_max:
+            self._refuse(StorageError(REQUEST_HEADER_FIELDS_TOO_LARGE))
         parser = self._parser
         if parser is not None:
             self._method = parser.get_method()

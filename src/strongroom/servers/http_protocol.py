@@ -16,6 +16,7 @@ import asyncio
 import enum
 import logging
 import math
+from time import monotonic
 from typing import Final
 
 from strongroom.errors import (
@@ -102,10 +103,10 @@ class Connection(asyncio.Protocol):
             self._sender,
             self._owner.render_error,
             self._owner.observe,
-            self._loop.time,
+            monotonic,
             self._start_sending,
         )
-        self.deadline = self._loop.time() + self._settings.head_timeout_s
+        self.deadline = monotonic() + self._settings.head_timeout_s
         admitted = self._owner.admit(self)
         self._task = self._loop.create_task(self._run())
         self._task.add_done_callback(self._ended)
@@ -127,7 +128,7 @@ class Connection(asyncio.Protocol):
             self._receive_ahead(data, start)
         elif state is State.LINGER:
             self._lingered_bytes += len(data)
-            idle_end = self._loop.time() + self._settings.linger_idle_timeout_s
+            idle_end = monotonic() + self._settings.linger_idle_timeout_s
             self.deadline = min(self._linger_end, idle_end)
             if self._lingered_bytes > self._settings.linger_bytes_max:
                 self._transport.abort()
@@ -179,7 +180,7 @@ class Connection(asyncio.Protocol):
             return
         if position < 0:
             if parser.started and not had_started:
-                self.deadline = self._loop.time() + self._settings.head_timeout_s
+                self.deadline = monotonic() + self._settings.head_timeout_s
             return
         head = parser.head
         assert head is not None
@@ -190,7 +191,7 @@ class Connection(asyncio.Protocol):
     def _begin(self, head: Head) -> None:
         """A request is here: let it be handled."""
         self.deadline = math.inf
-        self._started = self._loop.time()
+        self._started = monotonic()
         self._sender.started = False
         self._head = head
         if head.size_bytes == 0:
@@ -265,7 +266,7 @@ class Connection(asyncio.Protocol):
             if not self._sender.started:
                 self._transport.write(CONTINUE)
         if self.deadline == math.inf:
-            self._start_body_period(self._loop.time())
+            self._start_body_period(monotonic())
 
     def _start_body_period(self, now: float) -> None:
         self._mark = self._body.received_bytes
@@ -280,7 +281,8 @@ class Connection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Hand a request that has just come to the task, if that is idle. For who is served alone
         it begins at once, and the task goes on with what is left: that saves turns of the loop.
-        Where many come, all are read before they are handled: larger groups are cheaper for all."""
+        Where many come, all are read before they are handled: larger groups are cheaper for all,
+        and so is doing one thing many times (reads that begin at once cost a twentieth more)."""
         waiter, request = self._waiter, self._request
         if waiter is None or waiter.done() or request is None:
             return
@@ -362,7 +364,7 @@ class Connection(asyncio.Protocol):
     def _start_sending(self) -> None:
         self._sending = True
         self._mark = self._sender.flushed_bytes()
-        self.deadline = self._loop.time() + self._settings.write_stall_timeout_s
+        self.deadline = monotonic() + self._settings.write_stall_timeout_s
 
     def _after_answer(self) -> None:
         """Go on with the next request, after what is left of this one's body."""
@@ -374,7 +376,7 @@ class Connection(asyncio.Protocol):
             self._close()
             return
         self._discarding = True
-        self.deadline = self._loop.time() + self._settings.discard_timeout_s
+        self.deadline = monotonic() + self._settings.discard_timeout_s
         self._body.discard()
 
     def _next(self) -> None:
@@ -384,7 +386,7 @@ class Connection(asyncio.Protocol):
         self._state = State.HEAD
         self._body = _EMPTY
         self._discarding = False
-        self.deadline = self._loop.time() + self._settings.idle_timeout_s
+        self.deadline = monotonic() + self._settings.idle_timeout_s
         self._resume()
         if self._ahead:
             data, self._ahead = self._ahead, b""
@@ -411,7 +413,7 @@ class Connection(asyncio.Protocol):
         if self._state >= State.LINGER:
             return
         unread = unread or self._state is State.BODY or bool(self._ahead)
-        now = self._loop.time()
+        now = monotonic()
         self._linger_end = now + self._settings.linger_timeout_s
         self._ahead = b""
         if isinstance(self._body, IncomingBody):

@@ -8,6 +8,7 @@ sent, or when a connection ends (http_protocol.py). Source: RFC 9110 sections 6.
 from __future__ import annotations
 
 import asyncio
+import operator
 import os
 from collections.abc import AsyncIterable
 from http import HTTPStatus
@@ -40,8 +41,11 @@ _OWN_FIELDS: Final = frozenset(
     }
 )
 _status_lines: dict[int, str] = {
-    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus
 }
+# Of a pair; without a call of Python for each header.
+_NAME: Final = operator.itemgetter(0)
+_LINE: Final = ": ".join
 
 
 class BodyMismatch(Exception):
@@ -73,7 +77,7 @@ def plan_response(response: Response, *, method: str, http_1_0: bool, keep_alive
     body = response.body
     with_body = method != "HEAD"
     chunked = False
-    framing = ""
+    framing: list[str] = []
     if status in (204, 304) or status < 200:
         with_body = False
     else:
@@ -81,27 +85,30 @@ def plan_response(response: Response, *, method: str, http_1_0: bool, keep_alive
         if isinstance(body, bytes) and (with_body or size_bytes is None):
             size_bytes = len(body)
         if size_bytes is not None:
-            framing = f"Content-Length: {size_bytes}\r\n"
+            framing.append(f"Content-Length: {size_bytes}")
         elif http_1_0:
             keep_alive = False  # the end of the connection is the end of the body
         else:
-            framing = "Transfer-Encoding: chunked\r\n"
+            framing.append("Transfer-Encoding: chunked")
             chunked = True
     if not keep_alive:
-        framing += "Connection: close\r\n"
+        framing.append("Connection: close")
     elif http_1_0:
-        framing += "Connection: keep-alive\r\n"
+        framing.append("Connection: keep-alive")
     return Plan(_head(response, framing), with_body, chunked, keep_alive)
 
 
-def _head(response: Response, framing: str) -> bytes:
-    lines = [f"{name}: {value}\r\n" for name, value in response.headers if name not in _OWN_FIELDS]
-    fields = "".join(lines)
+def _head(response: Response, framing: list[str]) -> bytes:
+    headers = response.headers
+    if not _OWN_FIELDS.isdisjoint(map(_NAME, headers)):
+        headers = [field for field in headers if field[0] not in _OWN_FIELDS]
+    lines = [_status_line(response), *map(_LINE, headers), *framing, "", ""]
+    text = "\r\n".join(lines)
     # The net below every handler: a value that came from a client must not add a header or a
     # response.
-    if fields.count("\r") != len(lines) or fields.count("\n") != len(lines) or "\0" in fields:
+    ends = len(lines) - 1
+    if text.count("\r") != ends or text.count("\n") != ends or "\0" in text:
         raise ValueError("a response header holds a line end or NUL")
-    text = f"{_status_line(response)}{fields}{framing}\r\n"
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
@@ -113,9 +120,9 @@ def _status_line(response: Response) -> str:
         reason = response.reason
         if not reason.isprintable():
             reason = "".join(c if c.isprintable() else " " for c in reason)
-        return f"HTTP/1.1 {response.status} {reason}\r\n"
+        return f"HTTP/1.1 {response.status} {reason}"
     line = _status_lines.get(response.status)
-    return f"HTTP/1.1 {response.status} Unknown\r\n" if line is None else line
+    return f"HTTP/1.1 {response.status} Unknown" if line is None else line
 
 
 class Sender:

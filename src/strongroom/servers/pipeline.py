@@ -59,8 +59,11 @@ async def respond(context: Context, request: Request) -> Response:
     version = _served_version(request, asked)
     _add_common_headers(response, request, request_id, version, context)
     if asked is not None:
-        # After all others: a rule may expose any header of the answer.
-        await _add_cors(context, asked, response)
+        origin = request.headers.get("origin")
+        # A preflight request has its own answer.
+        if origin is not None and request.method != "OPTIONS":
+            # After all others: a rule may expose any header of the answer.
+            await _add_cors(context, asked, response, origin)
         response.operation = asked.operation.name if asked.operation is not None else ""
     return response
 
@@ -134,11 +137,8 @@ def _refusal(
     return Response(error.row.status, headers, refusal.body, len(refusal.body), reason)
 
 
-async def _add_cors(context: Context, asked: Asked, response: Response) -> None:
-    """What an actual request of another origin is told; preflight has its own answer."""
-    origin = asked.request.headers.get("origin")
-    if origin is None or asked.request.method == "OPTIONS":
-        return
+async def _add_cors(context: Context, asked: Asked, response: Response, origin: str) -> None:
+    """What an actual request of another origin is told."""
     names = [name for name, _ in response.headers]
     try:
         response.headers.extend(
@@ -173,11 +173,13 @@ def _add_common_headers(
     response: Response, request: Request | None, request_id: str, version: str, context: Context
 ) -> None:
     headers = response.headers
-    headers.append(("Server", _SERVER[context.endpoint.service]))
-    headers.extend(context.endpoint.always)
-    headers.append(("x-ms-request-id", request_id))
-    headers.append(("x-ms-version", version))
-    headers.append(("Date", rfc1123(context.clock.wall_ticks())))
+    headers += (
+        ("Server", _SERVER[context.endpoint.service]),
+        *context.endpoint.always,
+        ("x-ms-request-id", request_id),
+        ("x-ms-version", version),
+        ("Date", rfc1123(context.clock.wall_ticks())),
+    )
     client_id = None if request is None else request.headers.get("x-ms-client-request-id")
     most = limits.CLIENT_REQUEST_ID_CHARS_MAX
     if client_id and len(client_id) <= most and _is_visible(client_id):

@@ -132,15 +132,16 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
         and what guard_blob raises.
     """
     _check_digest_request(call.input)
-    looks = rereading(services, call)
+    looks: Rereading | None = None
     while True:
         view = await services.view_blob(call, (keys.inline(call.snapshot or 0),))
-        looks.saw(view.blob.body)
         offset, length = _wanted(call.input, view.blob)
         try:
             download = await _open(services, call, view, offset, length)
         except (Stale, ContentMissing) as reason:
             # Replaced between the look at the head and the pin: the new head decides.
+            looks = looks or rereading(services, call)
+            looks.saw(view.blob.body)
             await looks.again(reason)
             continue
         if call.input.range_md5 or call.input.range_crc64:

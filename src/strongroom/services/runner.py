@@ -8,7 +8,7 @@ any one operation's behaviour, HTTP, SQL.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from strongroom import errors, limits
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
-from strongroom.engines.base import Commit, Key, Record, Ref, Step, Store, Write
+from strongroom.engines.base import Commit, Key, Record, Ref, Step, Store, Write, ref_of
 from strongroom.errors import StorageError
 from strongroom.semantics import lease as leases
 from strongroom.services.calls import Asker, Call, Place
@@ -117,9 +117,9 @@ class Services:
         except StorageError:
             return None
 
-    async def view_blob(
+    def view_blob(
         self, call: Call[Any], extra: Sequence[Key] = (), wait: bool = True
-    ) -> BlobView:
+    ) -> Awaitable[BlobView]:
         """The committed blob that the request names, guarded; waits when the request asks for it.
 
         Arguments:
@@ -129,9 +129,9 @@ class Services:
         Raises: StorageError as guard_blob does.
         """
         if not (wait and call.wait_s):
-            return await self._view_blob_now(call, extra, None)
+            return self._view_blob_now(call, extra, None)
         seen = [False]
-        return await self.waiting.until_answered(
+        return self.waiting.until_answered(
             call.wait_s, lambda: self._view_blob_now(call, extra, seen), call.asker
         )
 
@@ -140,7 +140,7 @@ class Services:
     ) -> BlobView:
         place_ref, named_ref = self._blob_refs(call)
         partition = named_ref.partition
-        refs = [named_ref, *(Ref(partition, key) for key in extra)]
+        refs = [named_ref, *[ref_of((partition, key)) for key in extra]]
         place_record: Record | None = None
         if seen is None:
             # The container was looked at a moment ago, within this same request.
@@ -193,7 +193,7 @@ class Services:
     def _blob_refs(self, call: Call[Any]) -> tuple[Ref, Ref]:
         partition = keys.blob(generation_of(call), call.blob)
         key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
-        return keys.container(call.account, call.container), Ref(partition, key)
+        return keys.container(call.account, call.container), ref_of((partition, key))
 
     async def change_blob(
         self, call: Call[Any], decide: BlobDecision[T], extra: Sequence[Key] = ()
@@ -208,9 +208,8 @@ class Services:
         """
         place_ref, named_ref = self._blob_refs(call)
         partition = named_ref.partition
-        head_ref = Ref(partition, keys.HEAD_KEY)
-        refs = [place_ref, head_ref, Ref(partition, keys.UPLOAD_KEY)]
-        refs += [Ref(partition, key) for key in extra]
+        refs = [place_ref, ref_of((partition, keys.HEAD_KEY)), ref_of((partition, keys.UPLOAD_KEY))]
+        refs += [ref_of((partition, key)) for key in extra]
         if call.snapshot is not None:
             refs.append(named_ref)
 

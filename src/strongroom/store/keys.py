@@ -40,7 +40,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from strongroom.engines.base import Key, Partition, Ref
+from strongroom.engines.base import Key, Partition, Ref, key_of, partition_of, ref_of
 
 CONTAINER_KEY: Final = Key(False, b"c")
 QUEUE_KEY: Final = Key(False, b"q")
@@ -63,6 +63,7 @@ MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
 # Nearly every request names one of a few; a name that a place may have is short.
 _PLACES_REMEMBERED: Final = 1024
+_GENERATIONS_REMEMBERED: Final = 64
 
 
 def number(value: int) -> bytes:
@@ -103,6 +104,7 @@ def table(account: str, name: str) -> Ref:
     return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)
 
 
+@lru_cache(_GENERATIONS_REMEMBERED)
 def entities(generation: int) -> bytes:
     """The keyspace of a table's entities."""
     return b"e" + number(generation)
@@ -110,8 +112,8 @@ def entities(generation: int) -> bytes:
 
 def entity(generation: int, partition_key: str, row_key: str) -> Ref:
     """One entity, or the beginning of a large one."""
-    partition = Partition(entities(generation), partition_key.encode())
-    return Ref(partition, Key(False, row_key.encode()))
+    partition = partition_of((entities(generation), partition_key.encode()))
+    return ref_of((partition, key_of((False, row_key.encode()))))
 
 
 def entity_chunk(row_key: bytes, index: int) -> Key:
@@ -135,6 +137,7 @@ def service_properties(account: str, service: str) -> Ref:
     return Ref(Partition(SERVICES, f"{account}/{service}".encode()), PROPERTIES_KEY)
 
 
+@lru_cache(_GENERATIONS_REMEMBERED)
 def blobs(generation: int) -> bytes:
     """The keyspace of a container's blobs."""
     return b"b" + number(generation)
@@ -142,7 +145,7 @@ def blobs(generation: int) -> bytes:
 
 def blob(generation: int, name: str) -> Partition:
     """The partition of one blob."""
-    return Partition(blobs(generation), name.encode())
+    return partition_of((blobs(generation), name.encode()))
 
 
 def snapshot(ticks: int) -> Key:
@@ -160,6 +163,7 @@ def snapshot_ticks(key: bytes) -> int | None:
     return int.from_bytes(key[1:], "big") if key[:1] == _SNAPSHOT else None
 
 
+@lru_cache(_GENERATIONS_REMEMBERED)
 def inline(ticks: int) -> Key:
     """The inline bytes of a snapshot, or of the head (0): in a fixed place, so that one read of the
     partition returns a head together with its small body."""

@@ -7,6 +7,7 @@ Source: RFC 9110 sections 5 and 6.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -32,15 +33,13 @@ class Headers:
 
     def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
         self.fields: tuple[tuple[str, str], ...] = tuple(fields)
-        self._first: dict[str, str] = {}
+        self._first = {name.lower(): value for name, value in self.fields}
+        self.repeats: Sequence[str] = ()
+        if len(self._first) < len(self.fields):
+            self._first = {name.lower(): value for name, value in reversed(self.fields)}
+            counts = Counter(name.lower() for name, _ in self.fields)
+            self.repeats = [name for name, count in counts.items() if count > 1]
         self.get = self._first.get
-        self.repeats = repeats = list[str]()
-        for name, value in self.fields:
-            lower = name.lower()
-            if lower in self._first:
-                repeats.append(lower)
-            else:
-                self._first[lower] = value
 
     def __contains__(self, name: str) -> bool:
         return name in self._first
