@@ -75,6 +75,9 @@ class Record(NamedTuple):
     version: int
 
 
+record_of = cast("Callable[[Sequence[Any]], Record]", functools.partial(tuple.__new__, Record))
+
+
 class Write(NamedTuple):
     """Put `value` under `key`, or delete the key when `value` is None."""
 

@@ -36,19 +36,21 @@ class Weight(msgspec.Struct, frozen=True):
 
 def check_partition(partition: Partition) -> None:
     """Raise ValueError for a keyspace or partition name that is too long."""
-    if len(partition.keyspace) > KEYSPACE_BYTES_MAX:
+    keyspace, name = partition
+    if len(keyspace) > KEYSPACE_BYTES_MAX:
         raise ValueError(f"a keyspace is at most {KEYSPACE_BYTES_MAX} bytes long")
-    if len(partition.name) > PARTITION_BYTES_MAX:
+    if len(name) > PARTITION_BYTES_MAX:
         raise ValueError(f"a partition name is at most {PARTITION_BYTES_MAX} bytes long")
 
 
-def check_reads(partition: Partition, reads: Iterable[Ref]) -> None:
+def check_reads(reads: Iterable[Ref]) -> None:
     """Raise ValueError for an address that is too long."""
-    check_partition(partition)
-    for ref in reads:
-        if ref.partition is not partition:
-            check_partition(ref.partition)
-        if len(ref.key.name) > KEY_BYTES_MAX:
+    checked: Partition | None = None
+    for partition, (_, name) in reads:
+        if partition is not checked:
+            check_partition(partition)
+            checked = partition
+        if len(name) > KEY_BYTES_MAX:
             raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
 
 

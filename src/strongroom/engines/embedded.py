@@ -127,6 +127,7 @@ class EmbeddedStore:
             time,
             self.watchers,
             self._cache,
+            self._reader,
             self._segments,
             directory,
             on_committed=lambda: self._checkpointer.look(self._committer),
@@ -145,7 +146,8 @@ class EmbeddedStore:
 
     async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
         """See Engine.update. Decides at the serial point, so nothing is ever decided in vain."""
-        check_reads(partition, reads)
+        check_partition(partition)
+        check_reads(reads)
         self._check_serving()
         return await self._committer.decide(partition, reads, decide)
 
@@ -155,9 +157,9 @@ class EmbeddedStore:
         known = self._cache.get(reads)
         if known is not None:
             return known
-        for ref in reads:
-            check_reads(ref.partition, (ref,))
+        check_reads(reads)
         try:
+            self._committer.hold_reader()
             found = self._reader.get_all(reads)
         except apsw.Error as error:
             raise unreadable(error) from error
@@ -205,7 +207,7 @@ class EmbeddedStore:
 
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
         """See Engine.wait."""
-        check_reads(ref.partition, (ref,))
+        check_reads((ref,))
         future = self.watchers.register(ref)
         try:
             (record,) = await self.read((ref,))

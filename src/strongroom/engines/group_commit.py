@@ -37,7 +37,7 @@ from strongroom.engines.base import (
 from strongroom.engines.bounds import check_steps
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.record_cache import RecordCache
-from strongroom.engines.records_sqlite import Location, Writer
+from strongroom.engines.records_sqlite import Location, Reader, Writer
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
 
@@ -118,6 +118,7 @@ class Committer:
 
     Arguments:
         writer: the writing connection, lent to `thread` during COMMIT.
+        reader: the connection of small reads, which keeps its snapshot while nothing is under way.
         on_committed: told after every durable commit that wrote (checkpoints hang on it).
         on_broken: told once, when an I/O error has stopped the engine.
     """
@@ -129,6 +130,7 @@ class Committer:
         time: DurableTime,
         watchers: Watchers,
         cache: RecordCache,
+        reader: Reader,
         bodies: Bodies,
         ballast: Ballast,
         on_committed: Callable[[], None],
@@ -139,6 +141,7 @@ class Committer:
         self._time = time
         self._watchers = watchers
         self._cache = cache
+        self._reader = reader
         self._bodies = bodies
         self._ballast = ballast
         self._on_committed = on_committed
@@ -173,6 +176,12 @@ class Committer:
         self._between.append((work, future))
         self._schedule()
         return future
+
+    def hold_reader(self) -> None:
+        """Have the reader keep its snapshot until something is under way, if nothing is: until then
+        nothing changes."""
+        if not self._committing:
+            self._reader.hold()
 
     async def drain(self) -> None:
         """Return when everything that was queued is answered."""
@@ -229,6 +238,9 @@ class Committer:
         self._scheduled = False
         if self._committing or self.broken is not None:
             return
+        # Before any of it: a snapshot that is held on to keeps the log from beginning again, and
+        # does not show what is about to be committed.
+        self._reader.let_go()
         if self._between:
             work, future = self._between.popleft()
             self._committing = True

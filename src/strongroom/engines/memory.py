@@ -77,7 +77,8 @@ class MemoryStore:
 
     async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
         """See Engine.update. Decides on what it sees now, and again when that is out of date."""
-        check_reads(partition, reads)
+        check_partition(partition)
+        check_reads(reads)
         self._check_serving()
         self._running += 1
         try:
@@ -173,8 +174,7 @@ class MemoryStore:
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""
         self._check_serving()
-        for ref in reads:
-            check_reads(ref.partition, (ref,))
+        check_reads(reads)
         return [self._get(ref) for ref in reads]
 
     async def read_range(
@@ -237,7 +237,7 @@ class MemoryStore:
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
         """See Engine.wait."""
         self._check_serving()
-        check_reads(ref.partition, (ref,))
+        check_reads((ref,))
         future = self.watchers.register(ref)
         record = self._get(ref)
         if (record.version if record else None) != version:

@@ -48,13 +48,11 @@ class RecordCache:
 
     def get(self, refs: Sequence[Ref]) -> list[Record | None] | None:
         """The records from one snapshot, in the order asked; None unless all are here."""
-        younger = self._younger
-        try:
-            return [younger[ref] for ref in refs]
-        except KeyError:
-            return self._get_older(refs)
+        found = list(map(self._younger.get, refs))
+        return self._get_older(refs) if None in found else found
 
     def _get_older(self, refs: Sequence[Ref]) -> list[Record | None] | None:
+        """As `get`, where one of them is absent, or not in the younger half."""
         older = self._older
         for ref in refs:
             if ref in older:

@@ -25,6 +25,7 @@ from strongroom.engines.base import (
     Ref,
     Step,
     Unavailable,
+    record_of,
 )
 
 PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
@@ -323,12 +324,26 @@ class Reader:
         self._connection = connect(path, vfs, _SCANNER_CACHE_KIB if scanning else _READER_CACHE_KIB)
         self._connection.pragma("query_only", True)
         self._execute = self._connection.cursor().execute
+        self._is_held = False
+
+    def hold(self) -> None:
+        """Read from one snapshot until `let_go`: to enter and to leave one takes the system longer
+        than to find a record in it."""
+        if not self._is_held:
+            self._execute("BEGIN")
+            self._is_held = True
+
+    def let_go(self) -> None:
+        """Read what is committed from now on."""
+        if self._is_held:
+            self._is_held = False
+            self.release()
 
     def get(self, ref: Ref) -> Record | None:
         """One record."""
         (keyspace, partition), (hidden, name) = ref
         row = self._execute(_GET[hidden], (keyspace, partition, name)).get
-        return None if row is None else Record._make(row)
+        return None if row is None else record_of(row)
 
     def get_all(self, refs: Sequence[Ref]) -> list[Record | None]:
         """Records from one snapshot, in the order asked."""
@@ -336,6 +351,8 @@ class Reader:
             return [self.get(refs[0])]
         if len(refs) == 2:
             return self._get_both(*refs)
+        if self._is_held:
+            return [self.get(ref) for ref in refs]
         self._execute("BEGIN")
         try:
             return [self.get(ref) for ref in refs]
@@ -343,11 +360,15 @@ class Reader:
             self._execute("COMMIT")
 
     def _get_both(self, one: Ref, other: Ref) -> list[Record | None]:
-        statement = _GET_BOTH[one.key.hidden][other.key.hidden]
-        names = (*one.partition, one.key.name, *other.partition, other.key.name)
+        (first, (is_first_hidden, first_name)), (second, (is_second_hidden, second_name)) = (
+            one,
+            other,
+        )
+        statement = _GET_BOTH[is_first_hidden][is_second_hidden]
+        names = (*first, first_name, *second, second_name)
         found: list[Record | None] = [None, None]
-        for at, value, version in self._execute(statement, names):
-            found[at] = Record(value, version)
+        for at, *record in self._execute(statement, names):
+            found[at] = record_of(record)
         return found
 
     def range(self, ref: Ref, until: bytes | None, max_records: int) -> Slices[list[Item]]:
