@@ -64,15 +64,17 @@ def check_steps(steps: Sequence[Step]) -> Weight:
         contents += len(step.adopt) + len(step.drop)
         adopts = adopts or bool(step.adopt)
         removes = removes or bool(step.drop)
-        for key, value in step.writes:
-            if len(key.name) > KEY_BYTES_MAX:
+        for (_, name), value in step.writes:
+            key_bytes = len(name)
+            if key_bytes > KEY_BYTES_MAX:
                 raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
-            size_bytes += len(key.name)
+            size_bytes += key_bytes
             if value is None:
                 removes = True
             else:
-                size_bytes += len(value)
-                if len(value) > RECORD_BYTES_MAX:
+                value_bytes = len(value)
+                size_bytes += value_bytes
+                if value_bytes > RECORD_BYTES_MAX:
                     raise ValueError(f"a record is at most {RECORD_BYTES_MAX} bytes long")
     if writes > COMMIT_WRITES_MAX or contents > COMMIT_WRITES_MAX:
         raise ValueError(f"a commit has at most {COMMIT_WRITES_MAX} writes, and as many contents")

@@ -33,6 +33,8 @@ from strongroom.engines.base import (
     Ref,
     Step,
     Unavailable,
+    record_of,
+    ref_of,
 )
 from strongroom.engines.bounds import check_steps
 from strongroom.engines.commit_thread import CommitThread
@@ -353,8 +355,8 @@ class Committer:
         for step in steps:
             writer.apply(step, stamp)
             for key, value in step.writes:
-                record = None if value is None else Record(value, stamp)
-                group.changed[Ref(step.partition, key)] = record
+                record = None if value is None else record_of((value, stamp))
+                group.changed[ref_of((step.partition, key))] = record
             for content_id in step.adopt:
                 location = self._bodies.location(content_id)
                 assert location is not None, "checked before"

@@ -120,5 +120,6 @@ class RecordCache:
 
 
 def _size_bytes(ref: Ref, record: Record | None) -> int:
-    size_bytes = _OVERHEAD_BYTES + len(ref[0][1]) + len(ref[1][1])
+    (_, partition), (_, name) = ref
+    size_bytes = _OVERHEAD_BYTES + len(partition) + len(name)
     return size_bytes if record is None else size_bytes + len(record[0])

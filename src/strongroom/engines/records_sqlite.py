@@ -29,7 +29,7 @@ from strongroom.engines.base import (
 )
 
 PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
-_WRITER_CACHE_KIB: Final = 16 * 1024
+_WRITER_CACHE_KIB: Final = 12 * 1024
 # Of a million records, enough for all pages above the leaves; records are kept one by one
 # (record_cache.py).
 _READER_CACHE_KIB: Final = 4 * 1024

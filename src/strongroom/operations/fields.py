@@ -69,8 +69,9 @@ def one_of(*allowed: str) -> Parse:
 
 
 def _metadata(request: Request, query: Query) -> Metadata:
-    found = wire.metadata(request.headers.fields)
-    return names.check_metadata(found) if found else ()
+    if not request.headers.any_name_holds(wire.METADATA_PREFIX):
+        return ()
+    return names.check_metadata(wire.metadata(request.headers.fields))
 
 
 METADATA: Final = Field("metadata", _metadata, headers=("x-ms-meta",))
@@ -87,23 +88,18 @@ _MD5: Final = "x-ms-blob-content-md5"
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 
 
-def _text_of(request: Request, *names_here: str) -> str | None:
-    """The first of these headers that says something. Raises InvalidHeaderValue when too long."""
-    for name in names_here:
-        value = request.headers.get(name)
-        if value:
-            if len(value) > limits.PROPERTY_CHARS_MAX:
-                raise invalid_header(name, value, "The value is longer than 4,096 characters.")
-            return value
-    return None
-
-
 def _properties(request: Request, standard: bool) -> ContentProperties:
-    md5 = request.headers.get(_MD5)
-    texts = (
-        _text_of(request, *((own, other) if standard else (own,)))
-        for _, own, other in _PROPERTY_HEADERS
-    )
+    """Of each property, the first header that says something. Raises InvalidHeaderValue when it is
+    too long."""
+    get = request.headers.get
+    md5 = get(_MD5)
+    texts: list[str | None] = []
+    for _, own, other in _PROPERTY_HEADERS:
+        value = get(own) or (get(other) if standard else None) or None
+        if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
+            name = own if get(own) else other
+            raise invalid_header(name, value, "The value is longer than 4,096 characters.")
+        texts.append(value)
     content_type, encoding, language, cache_control, disposition = texts
     return ContentProperties(
         content_type or DEFAULT_CONTENT_TYPE,

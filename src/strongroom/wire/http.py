@@ -48,6 +48,10 @@ class Headers:
         """Whether no field of these names (lower case) was sent."""
         return names.isdisjoint(self._first)
 
+    def any_name_holds(self, text: str) -> bool:
+        """Whether `text` (lower case, one line) is a part of some field's name."""
+        return text in "\n".join(self._first)
+
     def lowered(self) -> Iterator[tuple[str, str]]:
         """(lower-case name, first value) of every field name."""
         return iter(self._first.items())
