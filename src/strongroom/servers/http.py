@@ -13,7 +13,6 @@ import logging
 import socket
 import ssl
 from collections.abc import Coroutine
-from time import monotonic
 from typing import Final
 
 from strongroom.servers.http_documents import Documents
@@ -191,7 +190,7 @@ class HttpServer:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """The only timer: connections keep a deadline, and are told when it has passed."""
-        now = monotonic()
+        now = loop.time()
         for connection in list(self._connections):
             if connection.deadline <= now:
                 connection.expire(now)

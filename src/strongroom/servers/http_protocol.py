@@ -16,7 +16,6 @@ import asyncio
 import enum
 import logging
 import math
-from time import monotonic
 from typing import Final
 
 from strongroom.errors import (
@@ -103,10 +102,10 @@ class Connection(asyncio.Protocol):
             self._sender,
             self._owner.render_error,
             self._owner.observe,
-            monotonic,
+            self._loop.time,
             self._start_sending,
         )
-        self.deadline = monotonic() + self._settings.head_timeout_s
+        self.deadline = self._loop.time() + self._settings.head_timeout_s
         admitted = self._owner.admit(self)
         self._task = self._loop.create_task(self._run())
         self._task.add_done_callback(self._ended)
@@ -128,7 +127,7 @@ class Connection(asyncio.Protocol):
             self._receive_ahead(data, start)
         elif state is State.LINGER:
             self._lingered_bytes += len(data)
-            idle_end = monotonic() + self._settings.linger_idle_timeout_s
+            idle_end = self._loop.time() + self._settings.linger_idle_timeout_s
             self.deadline = min(self._linger_end, idle_end)
             if self._lingered_bytes > self._settings.linger_bytes_max:
                 self._transport.abort()
@@ -180,7 +179,7 @@ class Connection(asyncio.Protocol):
             return
         if position < 0:
             if parser.started and not had_started:
-                self.deadline = monotonic() + self._settings.head_timeout_s
+                self.deadline = self._loop.time() + self._settings.head_timeout_s
             return
         head = parser.head
         assert head is not None
@@ -191,7 +190,7 @@ class Connection(asyncio.Protocol):
     def _begin(self, head: Head) -> None:
         """A request is here: let it be handled."""
         self.deadline = math.inf
-        self._started = monotonic()
+        self._started = self._loop.time()
         self._sender.started = False
         self._head = head
         if head.size_bytes == 0:
@@ -266,7 +265,7 @@ class Connection(asyncio.Protocol):
             if not self._sender.started:
                 self._transport.write(CONTINUE)
         if self.deadline == math.inf:
-            self._start_body_period(monotonic())
+            self._start_body_period(self._loop.time())
 
     def _start_body_period(self, now: float) -> None:
         self._mark = self._body.received_bytes
@@ -364,7 +363,7 @@ class Connection(asyncio.Protocol):
     def _start_sending(self) -> None:
         self._sending = True
         self._mark = self._sender.flushed_bytes()
-        self.deadline = monotonic() + self._settings.write_stall_timeout_s
+        self.deadline = self._loop.time() + self._settings.write_stall_timeout_s
 
     def _after_answer(self) -> None:
         """Go on with the next request, after what is left of this one's body."""
@@ -376,7 +375,7 @@ class Connection(asyncio.Protocol):
             self._close()
             return
         self._discarding = True
-        self.deadline = monotonic() + self._settings.discard_timeout_s
+        self.deadline = self._loop.time() + self._settings.discard_timeout_s
         self._body.discard()
 
     def _next(self) -> None:
@@ -386,7 +385,7 @@ class Connection(asyncio.Protocol):
         self._state = State.HEAD
         self._body = _EMPTY
         self._discarding = False
-        self.deadline = monotonic() + self._settings.idle_timeout_s
+        self.deadline = self._loop.time() + self._settings.idle_timeout_s
         self._resume()
         if self._ahead:
             data, self._ahead = self._ahead, b""
@@ -413,7 +412,7 @@ class Connection(asyncio.Protocol):
         if self._state >= State.LINGER:
             return
         unread = unread or self._state is State.BODY or bool(self._ahead)
-        now = monotonic()
+        now = self._loop.time()
         self._linger_end = now + self._settings.linger_timeout_s
         self._ahead = b""
         if isinstance(self._body, IncomingBody):
