@@ -63,7 +63,8 @@ MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
 # Nearly every request names one of a few; a name that a place may have is short.
 _PLACES_REMEMBERED: Final = 1024
-_GENERATIONS_REMEMBERED: Final = 64
+# Of generations, and of the times of snapshots (0, the head, nearly always).
+_FEW_REMEMBERED: Final = 64
 
 
 def number(value: int) -> bytes:
@@ -104,7 +105,7 @@ def table(account: str, name: str) -> Ref:
     return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)
 
 
-@lru_cache(_GENERATIONS_REMEMBERED)
+@lru_cache(_FEW_REMEMBERED)
 def entities(generation: int) -> bytes:
     """The keyspace of a table's entities."""
     return b"e" + number(generation)
@@ -137,7 +138,7 @@ def service_properties(account: str, service: str) -> Ref:
     return Ref(Partition(SERVICES, f"{account}/{service}".encode()), PROPERTIES_KEY)
 
 
-@lru_cache(_GENERATIONS_REMEMBERED)
+@lru_cache(_FEW_REMEMBERED)
 def blobs(generation: int) -> bytes:
     """The keyspace of a container's blobs."""
     return b"b" + number(generation)
@@ -163,7 +164,7 @@ def snapshot_ticks(key: bytes) -> int | None:
     return int.from_bytes(key[1:], "big") if key[:1] == _SNAPSHOT else None
 
 
-@lru_cache(_GENERATIONS_REMEMBERED)
+@lru_cache(_FEW_REMEMBERED)
 def inline(ticks: int) -> Key:
     """The inline bytes of a snapshot, or of the head (0): in a fixed place, so that one read of the
     partition returns a head together with its small body."""
