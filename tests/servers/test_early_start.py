@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from strongroom.servers.early_start import Begun, begin
-from strongroom.wire.http import Request, Response
-from tests.servers.loopback import Client, get, no_more_than, put, run, serving
+from strongroom.servers.http_body import EmptyBody
+from strongroom.servers.http_protocol import Connection
+from strongroom.wire.http import Headers, Request, Response
+from tests.servers.loopback import Client, echo, get, no_more_than, put, run, serving
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -223,27 +225,71 @@ def test_requests_of_the_only_client_begin_in_the_name_of_their_task(waits_s: fl
             assert await _twice(client, put(b"body")) == [200, 200]
             (connection,) = served.server._connections
             assert tasks == [connection._task] * 8
-            assert turns == [True, False, False, False]
+            assert turns == [False] * 4
             await client.close()
 
     run(scenario())
 
 
-def test_where_several_come_each_waits_for_its_turn() -> None:
+class Waits:
+    """A connection with a request, of which is noted how it is told to begin."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def start(self) -> None:
+        self.told.append("start")
+
+    def wake(self) -> None:
+        self.told.append("wake")
+
+
+@pytest.mark.parametrize(
+    ("method", "at_once", "later"),
+    [("GET", [], ["start"]), ("HEAD", [], ["start"]), ("PUT", ["wake"], ["wake"])],
+)
+def test_where_several_come_all_are_read_before_any_is_handled(
+    method: str, at_once: list[str], later: list[str]
+) -> None:
     async def scenario() -> None:
-        turns: list[bool] = []
+        async with serving(echo) as served:
+            several = [Waits() for _ in range(3)]
+            request = Request(method, "/a", Headers(()), EmptyBody())
+            for waits in several:
+                served.server.take_up(cast("Connection", waits), request)
+            assert [waits.told for waits in several] == [at_once] * 3
+            await asyncio.sleep(0)
+            assert [waits.told for waits in several] == [later] * 3
+            # The last of them is alone, unless the question comes from within a task.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(served.server.take_up, cast("Connection", several[-1]), request)
+            await asyncio.sleep(0)
+            assert several[-1].told == [*later, "start"]
+            served.server.take_up(cast("Connection", several[-1]), request)
+            assert several[-1].told == [*later, "start", *at_once]
+
+    run(scenario())
+
+
+def test_a_connection_that_is_gone_before_its_turn_does_not_begin() -> None:
+    async def scenario() -> None:
+        begun: list[str] = []
 
         async def handler(request: Request) -> Response:
-            connection = next(c for c in served.server._connections if c._request is request)
-            turns.append(connection._waiter is None)
+            begun.append(request.target)
             return Response(200, [], b"")
 
         async with serving(handler) as served:
-            clients = [await served.connect() for _ in range(2)]
-            for _ in range(3):
-                for client in clients:
-                    assert (await client.ask(get())).status == 200
-            assert turns == [True] * 6
+            client, other = await served.connect(), await served.connect()
+            assert (await other.ask(get("/other"))).status == 200
+            connection = next(
+                one for one in served.server._connections if one is not served.server._served_last
+            )
+            connection.data_received(get("/first"))
+            connection.abort()
+            await asyncio.sleep(0.01)
+            assert begun == ["/other"]
+            await client.close()
 
     run(scenario())
 

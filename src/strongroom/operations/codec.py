@@ -8,7 +8,7 @@ one operation. Source: reference section 1 of limits-and-errors (headers of ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +27,12 @@ from strongroom.services.calls import Call, ConditionUse, Place
 from strongroom.services.guard import CONTAINER_CONDITIONS
 from strongroom.wire.http import Request, Response
 from strongroom.wire.query import Query
+
+# What `decode` reads from any request.
+_COMMON_HEADERS: Final = frozenset(
+    (*fields.CONDITION_HEADERS, "x-ms-lease-id", "x-strongroom-wait")
+)
+_COMMON_PARAMETERS: Final = frozenset({"snapshot", "timeout"})
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -49,19 +55,24 @@ async def decode(
     Raises: StorageError for every header, parameter or document that is not as it must be.
     """
     target = admitted.addressed.target
-    _check_length(operation, request)
-    wait_s = fields.wait_s(request, operation.waits)
-    snapshot = _snapshot(operation, query)
-    conditions = _conditions(operation, request, admitted.version, wait_s)
-    _check_timeout(query)
-    values = {field.name: field.read(request, query) for field in operation.accepts}
-    values.pop("", None)
-    body = operation.body
-    if body is not None and body.parse is not None:
-        data = await request.body.read_all(body.max_bytes)
-        values[body.name] = body.parse(data)
-        if body.receipt:
-            values["received"] = intake.document(data)
+    if operation.body is STREAM:
+        _check_length(request)
+    # Of nearly all requests these two questions answer several others.
+    headers_plain = request.headers.has_none_of(_COMMON_HEADERS)
+    query_plain = query.has_none_of(_COMMON_PARAMETERS)
+    wait_s = 0 if headers_plain else fields.wait_s(request, operation.waits)
+    snapshot = None if query_plain else _snapshot(operation, query)
+    conditions = NONE
+    if not headers_plain:
+        conditions = _conditions(operation, request, admitted.version, wait_s)
+    if not query_plain:
+        _check_timeout(query)
+    unsaid = operation.unsaid
+    if unsaid is not None and unsaid.holds(request, query):
+        given = unsaid.input
+    else:
+        given = await _input(operation, request, query)
+    lease_id = None if headers_plain else fields.lease_id(request)
     grant = admitted.grant
     # By position, in the order of the fields: beyond fifteen names Python makes a dictionary of
     # them, for eight times the price.
@@ -74,12 +85,12 @@ async def decode(
         admitted.place,
         admitted.authorize,
         grant.may_overwrite,
-        fields.lease_id(request),
+        lease_id,
         conditions,
         wait_s,
         admitted.version,
         request.body,
-        operation.input(**values),
+        given,
         admitted.service,
         admitted.addressed.entity,
         grant.key_range,
@@ -93,9 +104,21 @@ async def decode(
     )
 
 
-def _check_length(operation: Operation, request: Request) -> None:
-    sent = "content-length" in request.headers or "transfer-encoding" in request.headers
-    if operation.body is STREAM and not sent:
+async def _input(operation: Operation, request: Request, query: Query) -> Any:
+    """What the operation's own fields and document say."""
+    values = {field.name: field.read(request, query) for field in operation.accepts}
+    values.pop("", None)
+    body = operation.body
+    if body is not None and body.parse is not None:
+        data = await request.body.read_all(body.max_bytes)
+        values[body.name] = body.parse(data)
+        if body.receipt:
+            values["received"] = intake.document(data)
+    return operation.input(**values)
+
+
+def _check_length(request: Request) -> None:
+    if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
         raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
 
 

@@ -43,7 +43,7 @@ def header(
             return default
         return parse(name, value)
 
-    return Field(field, read, headers=(name,), required=required)
+    return Field(field, read, (name,), (), required, optional=not required, default=default)
 
 
 def parameter(
@@ -55,7 +55,7 @@ def parameter(
         value = query.require(name) if required else query.get(name)
         return default if value is None else parse(name, value)
 
-    return Field(field, read, query=(name,), required=required)
+    return Field(field, read, (), (name,), required, optional=not required, default=default)
 
 
 def integer(minimum: int, maximum: int) -> Parse:
@@ -150,16 +150,17 @@ RANGE: Final = Field(
         request.headers.get("range"), request.headers.get("x-ms-range")
     ),
     headers=("range", "x-ms-range"),
+    optional=True,
 )
 
-_CONDITION_HEADERS: Final = (
+CONDITION_HEADERS: Final = (
     "if-match",
     "if-none-match",
     "if-modified-since",
     "if-unmodified-since",
     "x-ms-if-tags",
 )
-_NO_CONDITIONS: Final = [None] * len(_CONDITION_HEADERS)
+_NO_CONDITIONS: Final = [None] * len(CONDITION_HEADERS)
 
 
 def conditions(request: Request, prefix: str = "") -> Conditions:
@@ -184,8 +185,8 @@ def conditions(request: Request, prefix: str = "") -> Conditions:
 
 def _names(prefix: str) -> tuple[str, ...]:
     if not prefix:
-        return _CONDITION_HEADERS
-    return (*(prefix + name for name in _CONDITION_HEADERS[:4]), prefix + "if-tags")
+        return CONDITION_HEADERS
+    return (*(prefix + name for name in CONDITION_HEADERS[:4]), prefix + "if-tags")
 
 
 COPY_SOURCE: Final = header("source", "x-ms-copy-source", required=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from strongroom.semantics.lease import LeaseUse
 from strongroom.services.calls import Call, ConditionUse, Existence, Rule
 from strongroom.services.runner import Services
 from strongroom.wire.http import Headers, Request
+from strongroom.wire.path import SECONDARY, Target
 from strongroom.wire.query import Query
 
 
@@ -57,13 +58,29 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an operation's input, and the headers and query parameters it is read from."""
+    """One field of an operation's input, and the headers and query parameters it is read from.
+    `optional` says that it is `default` where none of these was sent."""
 
     name: str
     read: Callable[[Request, Query], Any]
     headers: tuple[str, ...] = ()
     query: tuple[str, ...] = ()
     required: bool = False
+    optional: bool = False
+    default: Any = None
+
+
+class Unsaid(msgspec.Struct, frozen=True):
+    """The input of a request that sends none of the headers and parameters that an operation's
+    fields are read from. Nearly all reads send none, so it is made once."""
+
+    headers: frozenset[str]
+    query: frozenset[str]
+    input: Any
+
+    def holds(self, request: Request, query: Query) -> bool:
+        """Whether a request says nothing."""
+        return request.headers.has_none_of(self.headers) and query.has_none_of(self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +107,29 @@ class Returned:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What an answer says of its request: the endpoint's URL, the query and headers as asked."""
+    """What an answer says of its request: the query and headers as asked, and where that was.
 
-    endpoint: str
+    Arguments:
+        host: the Host header.
+        tls: whether the request came encrypted.
+        target: what its URL names; of a batch, the batch's own.
+    """
+
     query: Query
     headers: Headers
+    host: str
+    tls: bool
+    target: Target
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint's URL as the client knows it, with a slash at its end. Few answers tell
+        it."""
+        scheme = "https" if self.tls else "http"
+        target = self.target
+        secondary = SECONDARY if target.secondary else ""
+        prefix = "" if target.host_style else f"{target.account}{secondary}/"
+        return f"{scheme}://{self.host or 'localhost'}/{prefix}"
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -126,6 +161,7 @@ class Operation:
         content: the answer's body, from (result, call, origin).
         fails: the errors that only this operation answers; common ones follow from the rest.
         run: the service function; None = not served yet (501).
+        unsaid: what a request asks for that says nothing; None where that cannot be.
     """
 
     name: str
@@ -149,6 +185,12 @@ class Operation:
     content: Callable[[Any, Call[Any], Origin], Content] | None = None
     fails: tuple[ErrorCode, ...] = ()
     run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None
+    unsaid: Unsaid | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        has_document = self.body is not None and self.body.parse is not None
+        if not has_document and all(one.optional for one in self.accepts):
+            object.__setattr__(self, "unsaid", _unsaid(self))
 
     def writes(self) -> bool:
         """Whether it is refused on the secondary endpoint."""
@@ -157,6 +199,15 @@ class Operation:
     def may_fail_with(self, row: ErrorCode) -> bool:
         """Whether the declaration allows this error to leave the operation."""
         return row in self.fails or row in _common(self)
+
+
+def _unsaid(operation: Operation) -> Unsaid:
+    values = {one.name: one.default for one in operation.accepts}
+    return Unsaid(
+        frozenset(name for one in operation.accepts for name in one.headers),
+        frozenset(name for one in operation.accepts for name in one.query),
+        operation.input(**values),
+    )
 
 
 _ALWAYS: Final = frozenset(
@@ -277,7 +328,7 @@ def _common(operation: Operation) -> frozenset[ErrorCode]:
         found.add(errors.NOT_MODIFIED)
     if operation.body is not None:
         found |= _DOCUMENT if operation.body.parse else set()
-    for field in operation.accepts:
-        found |= _METADATA if "x-ms-meta" in field.headers else set()
-        found |= _DIGESTS if "content-md5" in field.headers else set()
+    for one in operation.accepts:
+        found |= _METADATA if "x-ms-meta" in one.headers else set()
+        found |= _DIGESTS if "content-md5" in one.headers else set()
     return frozenset(found)

@@ -10,7 +10,7 @@ of checks).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -153,10 +153,7 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
         place = await context.services.place(service, target.account, target.container)
         if place is None and operation.waits and operation.resource is Resource.CONTAINER:
             place = await _awaited_place(context, operation, asked, claim, target.container)
-
-    def judge(there: Place | None) -> Grant:
-        return _judge(context, asked, claim, operation, there)
-
+    judge = partial(_judge, context, asked, claim, operation)
     grant = judge(place)
     _refuse_unserved(context, operation, asked)
     version = asked.version or DEFAULT_VERSION

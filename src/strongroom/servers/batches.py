@@ -151,7 +151,8 @@ async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
         operation, call = await admit(whole.context, asked, whole.claim)
     except StorageError as error:
         raise PartFailed(index, error) from None
-    origin = Origin(whole.origin.endpoint, asked.query, asked.request.headers)
+    place = whole.origin
+    origin = Origin(asked.query, asked.request.headers, place.host, place.tls, place.target)
     return _Part(request, operation, call, origin)
 
 

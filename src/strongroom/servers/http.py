@@ -24,6 +24,7 @@ from strongroom.servers.http_settings import (
     Observer,
     RenderError,
 )
+from strongroom.wire.http import Request
 
 __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
 
@@ -32,6 +33,7 @@ _TLS_HANDSHAKE: Final = b"\x16"
 _ACCEPT_PAUSE_S: Final = 0.5
 # Connections beyond the limit that are told so at the same time; more are closed without a word.
 _REFUSALS_MAX: Final = 64
+_READS: Final = frozenset({"GET", "HEAD"})
 
 
 class HttpServer:
@@ -63,7 +65,8 @@ class HttpServer:
         self.observe = observe
         self.draining = False
         self.documents = Documents(self.settings.documents_bytes_max)
-        self.served_last: Connection | None = None
+        self._served_last: Connection | None = None
+        self._starting: list[Connection] = []
         self._tls = tls
         self._connections: set[Connection] = set()
         self._held: dict[Connection, int] = {}  # large answers, the oldest first
@@ -144,10 +147,34 @@ class HttpServer:
     def forget(self, connection: Connection) -> None:
         """A connection and its last handler are over."""
         self._connections.discard(connection)
-        if self.served_last is connection:
-            self.served_last = None
+        if self._served_last is connection:
+            self._served_last = None
         if self._empty is not None and not self._connections and not self._empty.done():
             self._empty.set_result(None)
+
+    def take_up(self, connection: Connection, request: Request) -> None:
+        """A request is here: decide when its connection begins with it.
+
+        At once for who is served alone: that saves turns of the loop. Where many come, all are read
+        before any is handled: larger groups are cheaper for all, and so is doing one thing many
+        times. What will wait, for a sync as a rule, is then left to its task.
+        """
+        is_alone = self._served_last is connection
+        self._served_last = connection
+        loop = asyncio.get_running_loop()
+        if is_alone and asyncio.current_task(loop) is None:
+            connection.start()
+        elif request.method in _READS:
+            if not self._starting:
+                loop.call_soon(self._start_all)
+            self._starting.append(connection)
+        else:
+            connection.wake()
+
+    def _start_all(self) -> None:
+        starting, self._starting = self._starting, []
+        for connection in starting:
+            connection.start()
 
     def hold(self, connection: Connection, size_bytes: int) -> None:
         """A large answer begins to be sent from memory; too many of them end the oldest."""

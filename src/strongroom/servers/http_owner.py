@@ -9,12 +9,13 @@ from typing import Protocol, TypeVar
 
 from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_settings import Handler, HttpSettings, Observer, RenderError
+from strongroom.wire.http import Request
 
-C = TypeVar("C")
+C_contra = TypeVar("C_contra", contravariant=True)
 """A connection."""
 
 
-class ConnectionOwner(Protocol[C]):
+class ConnectionOwner(Protocol[C_contra]):
     """What a connection needs of its server."""
 
     handler: Handler
@@ -23,20 +24,23 @@ class ConnectionOwner(Protocol[C]):
     observe: Observer | None
     draining: bool
     documents: Documents
-    served_last: C | None
 
-    def admit(self, connection: C) -> bool:
+    def admit(self, connection: C_contra) -> bool:
         """Count a new connection; False when there are too many."""
         ...
 
-    def forget(self, connection: C) -> None:
+    def forget(self, connection: C_contra) -> None:
         """The connection is over, and so is its last handler."""
         ...
 
-    def hold(self, connection: C, size_bytes: int) -> None:
+    def take_up(self, connection: C_contra, request: Request) -> None:
+        """A request is here, and its connection ready to begin with it."""
+        ...
+
+    def hold(self, connection: C_contra, size_bytes: int) -> None:
         """A large answer begins to be sent from memory."""
         ...
 
-    def let_go(self, connection: C) -> None:
+    def let_go(self, connection: C_contra) -> None:
         """It has been sent, or given up. Idempotent."""
         ...

@@ -115,7 +115,9 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of the client, given to whoever waits for them in this state."""
         self._receive(data, 0)
-        self._go_on()
+        request = self._waiting()
+        if request is not None:
+            self._owner.take_up(self, request)
 
     def _receive(self, data: bytes, start: int) -> None:
         state = self._state
@@ -155,7 +157,7 @@ class Connection(asyncio.Protocol):
         if isinstance(self._body, IncomingBody):
             self._body.fail(StorageError(INCOMPLETE_BODY))
         self._tell_gone()
-        self._wake()
+        self.wake()
         if self._task.done():
             self._owner.forget(self)
 
@@ -273,24 +275,24 @@ class Connection(asyncio.Protocol):
 
     # Requests to the handler, responses out.
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have the task look what there is to do."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _go_on(self) -> None:
-        """Hand a request that has just come to the task, if that is idle. For who is served alone
-        it begins at once, and the task goes on with what is left: that saves turns of the loop.
-        Where many come, all are read before they are handled: larger groups are cheaper for all,
-        and so is doing one thing many times (reads that begin at once cost a twentieth more)."""
-        waiter, request = self._waiter, self._request
-        if waiter is None or waiter.done() or request is None:
-            return
-        is_alone = self._owner.served_last is self
-        self._owner.served_last = self
-        if is_alone and asyncio.current_task(self._loop) is None:
+    def _waiting(self) -> Request | None:
+        """The request that is here, if the task waits for one."""
+        waiter = self._waiter
+        return None if waiter is None or waiter.done() else self._request
+
+    def start(self) -> None:
+        """Begin with the request that is here, in the name of the task, which goes on with what is
+        left. Not within another task."""
+        request = self._waiting()
+        if request is not None:
             self._begun = begin(self._serve(request), self._task)
-        if self._request is not None or self._begun is not None:
-            self._wake()
+            if self._request is not None or self._begun is not None:
+                self.wake()
 
     async def _run(self) -> None:
         while self._state < State.LINGER or self._request is not None or self._begun is not None:
@@ -427,7 +429,7 @@ class Connection(asyncio.Protocol):
             self._state = State.CLOSING
             self.deadline = self._linger_end
             self._transport.close()
-        self._wake()
+        self.wake()
 
     def _abort(self) -> None:
         if self._state is not State.CLOSED:

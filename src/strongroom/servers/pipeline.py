@@ -33,7 +33,6 @@ from strongroom.services import account
 from strongroom.services.calls import Call
 from strongroom.services.outcomes import BROKEN, refusal_of
 from strongroom.values import rfc1123
-from strongroom.wire import path
 from strongroom.wire.http import Request, Response
 from strongroom.wire.query import Query
 
@@ -96,12 +95,9 @@ async def _run(context: Context, operation: Operation, call: Call[Any], asked: Q
 
 
 def _origin(asked: Asked) -> Origin:
-    scheme = "https" if asked.request.tls else "http"
-    host = asked.request.headers.get("host") or "localhost"
-    target = asked.addressed.target
-    secondary = path.SECONDARY if target.secondary else ""
-    prefix = "" if target.host_style else f"{target.account}{secondary}/"
-    return Origin(f"{scheme}://{host}/{prefix}", asked.query, asked.request.headers)
+    request = asked.request
+    host = request.headers.get("host") or ""
+    return Origin(asked.query, request.headers, host, request.tls, asked.addressed.target)
 
 
 def refuse(context: Context, error: StorageError, request: Request | None) -> Response:

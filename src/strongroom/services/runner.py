@@ -138,7 +138,7 @@ class Services:
     async def _view_blob_now(
         self, call: Call[Any], extra: Sequence[Key], seen: list[bool] | None
     ) -> BlobView:
-        place_ref, named_ref = self._blob_refs(call)
+        named_ref = self._named_ref(call)
         partition = named_ref.partition
         refs = [named_ref, *[ref_of((partition, key)) for key in extra]]
         place_record: Record | None = None
@@ -146,7 +146,7 @@ class Services:
             # The container was looked at a moment ago, within this same request.
             (named, *rest), blob, now = await self._look(records.BLOB, refs)
         else:
-            found, blob, now = await self._look(records.BLOB, [place_ref, *refs], 1)
+            found, blob, now = await self._look(records.BLOB, [place_ref(call), *refs], 1)
             place_record, named, *rest = found
             check_place(call, place_record)
         try:
@@ -156,7 +156,7 @@ class Services:
             if seen is None or gone or error.row not in _WAITABLE:
                 raise
             seen[0] = blob is not None
-            watched = [(place_ref, place_record and place_record.version)]
+            watched = [(place_ref(call), place_record and place_record.version)]
             watched.append((named_ref, named and named.version))
             until = None if blob is None else leases.next_change(blob.lease, now)
             raise NotYet(error, watched, now, until) from None
@@ -167,8 +167,8 @@ class Services:
     async def check_blob(self, call: Call[Any]) -> None:
         """Refuse early, on committed state, what the serial point would refuse too: before a large
         body is read. Raises: as guard_blob."""
-        place_ref, named_ref = self._blob_refs(call)
-        found, blob, now = await self._look(records.BLOB, [place_ref, named_ref], 1)
+        refs = [place_ref(call), self._named_ref(call)]
+        found, blob, now = await self._look(records.BLOB, refs, 1)
         check_place(call, found[0])
         guard_blob(call, blob, now)
 
@@ -190,10 +190,11 @@ class Services:
         again = found[at]
         return found, table.of(again), now if again is None else max(now, again.version)
 
-    def _blob_refs(self, call: Call[Any]) -> tuple[Ref, Ref]:
+    def _named_ref(self, call: Call[Any]) -> Ref:
+        """The blob, or the snapshot, that the request names."""
         partition = keys.blob(generation_of(call), call.blob)
         key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
-        return keys.container(call.account, call.container), ref_of((partition, key))
+        return ref_of((partition, key))
 
     async def change_blob(
         self, call: Call[Any], decide: BlobDecision[T], extra: Sequence[Key] = ()
@@ -206,10 +207,10 @@ class Services:
 
         Raises: StorageError as guard_blob and the decision do; the engine's errors.
         """
-        place_ref, named_ref = self._blob_refs(call)
+        named_ref = self._named_ref(call)
         partition = named_ref.partition
-        refs = [place_ref, ref_of((partition, keys.HEAD_KEY)), ref_of((partition, keys.UPLOAD_KEY))]
-        refs += [ref_of((partition, key)) for key in extra]
+        refs = [place_ref(call), ref_of((partition, keys.HEAD_KEY))]
+        refs += [ref_of((partition, key)) for key in (keys.UPLOAD_KEY, *extra)]
         if call.snapshot is not None:
             refs.append(named_ref)
 

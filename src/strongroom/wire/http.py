@@ -23,11 +23,13 @@ class Headers:
         fields: (name, value) pairs; values without surrounding white space, decoded as latin-1.
     """
 
-    __slots__ = ("_first", "fields", "get", "repeats")
+    __slots__ = ("_first", "fields", "get", "has_none_of", "repeats")
 
     get: Callable[[str], str | None]
     """get(name) -> the first value of the field called `name` (lower case), or None. The
     dictionary's own method: it is called thirty times in a request."""
+    has_none_of: Callable[[frozenset[str]], bool]
+    """has_none_of(names) -> whether no field of these names (lower case) was sent. As `get`."""
     repeats: Sequence[str]
     """The names (lower case) of the fields that were sent more than once."""
 
@@ -40,13 +42,10 @@ class Headers:
             counts = Counter(name.lower() for name, _ in self.fields)
             self.repeats = [name for name, count in counts.items() if count > 1]
         self.get = self._first.get
+        self.has_none_of = self._first.keys().isdisjoint
 
     def __contains__(self, name: str) -> bool:
         return name in self._first
-
-    def has_none_of(self, names: frozenset[str]) -> bool:
-        """Whether no field of these names (lower case) was sent."""
-        return names.isdisjoint(self._first)
 
     def any_name_holds(self, text: str) -> bool:
         """Whether `text` (lower case, one line) is a part of some field's name."""

@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -27,11 +27,22 @@ class Query:
     `is_remembered` tells that the next request with the same text gets this very object.
     """
 
-    __slots__ = ("_values", "is_remembered")
+    __slots__ = ("_values", "get", "has_none_of", "is_remembered")
+
+    get: Callable[[str], str | None]
+    """get(name) -> the value of the parameter called `name` (lower case), None when it was not
+    sent. The dictionary's own method unless something was sent twice: it is called ten times in a
+    request. Raises: InvalidQueryParameterValue when it was sent more than once."""
+
+    has_none_of: Callable[[frozenset[str]], bool]
+    """has_none_of(names) -> whether no parameter of these names (lower case) was sent."""
 
     def __init__(self, values: dict[str, list[str]], is_remembered: bool = False) -> None:
         self._values = values
         self.is_remembered = is_remembered
+        self.has_none_of = values.keys().isdisjoint
+        is_plain = all(len(found) == 1 for found in values.values())
+        self.get = {name: one for name, (one,) in values.items()}.get if is_plain else self._only
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -39,15 +50,8 @@ class Query:
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
-    def has_none_of(self, names: frozenset[str]) -> bool:
-        """Whether no parameter of these names (lower case) was sent."""
-        return names.isdisjoint(self._values)
-
-    def get(self, name: str) -> str | None:
-        """The value of the parameter called `name` (lower case), None when it was not sent.
-
-        Raises: InvalidQueryParameterValue when it was sent more than once.
-        """
+    def _only(self, name: str) -> str | None:
+        """`get` where a parameter was sent more than once."""
         values = self._values.get(name)
         if values is None:
             return None
