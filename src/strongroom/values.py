@@ -104,6 +104,16 @@ def crc64_text(checksum: int) -> str:
     return b2a_base64(checksum.to_bytes(8, "little"), newline=False).decode("ascii")
 
 
+class Entity(msgspec.Struct, frozen=True):
+    """A table's entity as it is told: its keys, its Timestamp in ticks, its other properties as the
+    inside of a JSON object (semantics/edm.py)."""
+
+    partition_key: str
+    row_key: str
+    timestamp: int
+    fragment: bytes
+
+
 class PublicAccess(enum.Enum):
     """Anonymous access to a container (Set Container ACL)."""
 

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from strongroom import errors
 from strongroom.semantics import edm
 from strongroom.semantics.edm import EdmType, Typed
+from strongroom.values import Entity
 from strongroom.wire import odata, odata_documents, odata_entities
 from strongroom.wire.odata import Metadata
-from strongroom.wire.odata_documents import EntityItem, Place
+from strongroom.wire.odata_documents import Place
 from strongroom.wire.odata_entities import RawProperty
 from tests.fuzz.effort import examples
 from tests.fuzz.requests import HOSTILE
@@ -125,7 +126,7 @@ def test_a_tag_says_its_moment(timestamp: int) -> None:
 @examples(500)
 @given(properties=entities)
 def test_what_is_answered_is_what_can_be_sent(properties: dict[str, Typed]) -> None:
-    item = EntityItem("p", "r", MOMENT, fragment(properties))
+    item = Entity("p", "r", MOMENT, fragment(properties))
     body = odata_documents.entity(item, Metadata.MINIMAL, PLACE)
     sent = [
         one
@@ -155,7 +156,7 @@ def test_every_page_is_json_with_each_entity(
     level: Metadata,
     select: tuple[str, ...] | None,
 ) -> None:
-    items = [EntityItem(pk, rk, MOMENT, fragment(properties)) for pk, rk, properties in rows]
+    items = [Entity(pk, rk, MOMENT, fragment(properties)) for pk, rk, properties in rows]
     body = odata_documents.entities(items, level, PLACE, select)
     shown = json.loads(body, object_pairs_hook=distinct)["value"]
     assert len(shown) == len(items)

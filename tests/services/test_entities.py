@@ -63,7 +63,7 @@ async def written(
 
 async def read(on: Services, row: str = "r") -> str:
     found = await entities.get_entity(on, await placed(on, entity=("p", row)))
-    return found.stored.fragment.decode()
+    return found.fragment.decode()
 
 
 UNMET = "UpdateConditionNotSatisfied"

@@ -132,7 +132,7 @@ def test_all_pages_together_are_what_matches(
         assert keys_in(pages) == [(one.partition_key, one.row_key) for one in matches]
         assert all(len(page.rows) <= top for page in pages)
         for row, one in zip((r for page in pages for r in page.rows), matches, strict=True):
-            assert (row.stored.timestamp, row.stored.fragment) == (
+            assert (row.timestamp, row.fragment) == (
                 one.timestamp,
                 one.fragment,
             )
@@ -284,7 +284,7 @@ def test_a_transaction_is_seen_as_a_whole(text: str) -> None:
         await write()
         for _ in range(5):
             page = await query(on, QueryEntities(parse(text)))
-            seen = {row.stored.timestamp for row in page.rows
+            seen = {row.timestamp for row in page.rows
                     if row.row_key in ("00007", "00009")}  # fmt: skip
             assert len(seen) == 1
 
@@ -305,7 +305,7 @@ def test_an_entity_that_grows_while_it_is_read_comes_whole() -> None:
         store.between = grow
         page = await query(on, QueryEntities(parse("PartitionKey eq 'p' and RowKey eq 'r'")))
         (row,) = page.rows
-        assert len(row.stored.fragment) > 180_000 or row.stored.timestamp == 1
+        assert len(row.fragment) > 180_000 or row.timestamp == 1
 
     run(test)
 

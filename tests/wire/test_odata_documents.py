@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from strongroom.values import iso7
+from strongroom.values import Entity, iso7
 from strongroom.wire import odata_documents as documents
 from strongroom.wire.odata import Metadata, etag_text
-from strongroom.wire.odata_documents import EntityItem, Place
+from strongroom.wire.odata_documents import Place
 
 MOMENT = 635_000_000_000_000_007
 PLACE = Place("http://host/account/", "account", "abc")
 FRAGMENT = b'"A":1,"L@odata.type":"Edm.Int64","L":"7","S":"x\\u0001"'
-ITEM = EntityItem("it's", "a b", MOMENT, FRAGMENT)
-BARE = EntityItem("", "", MOMENT, b"")
+ITEM = Entity("it's", "a b", MOMENT, FRAGMENT)
+BARE = Entity("", "", MOMENT, b"")
 NONE, MINIMAL, FULL = Metadata.NONE, Metadata.MINIMAL, Metadata.FULL
 OWN = {"PartitionKey": "it's", "RowKey": "a b", "Timestamp": iso7(MOMENT)}
 TYPED = {"A": 1, "L@odata.type": "Edm.Int64", "L": "7", "S": "x\u0001"}

@@ -131,10 +131,11 @@ class Face(NamedTuple):
 _face: Final = cast("Callable[[Any], Face]", functools.partial(tuple.__new__, Face))
 
 
-class Page(NamedTuple):
+class Page(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """Face records in byte order of (partition, key); `resume` None = nothing is left.
 
-    By column: whoever looks at a thousand records for the sake of ten makes no object of each.
+    By column: whoever looks at a thousand records for the sake of ten makes no object of each. An
+    engine may answer twice with the same page, so what follows from it can be remembered with it.
     """
 
     partitions: Sequence[bytes]

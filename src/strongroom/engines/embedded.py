@@ -43,6 +43,7 @@ from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
 from strongroom.engines.log_space import LogSpace
+from strongroom.engines.page_cache import Asked
 from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Slices, Writer, unreadable
 from strongroom.engines.scans import Scans, at_once
@@ -195,8 +196,13 @@ class EmbeddedStore:
         self._check_serving()
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
+        asked = Asked(keyspace, first, until, max_records, max_bytes)
+        pages = self._cache.pages
+        known = pages.get(asked)
+        if known is not None:
+            return known
         return await self._query(
-            lambda reader: reader.scan(keyspace, first, until, max_records, max_bytes),
+            lambda reader: pages.reading(asked, reader.scan(*asked)),
             inline=max_records <= _INLINE_RECORDS,
         )
 

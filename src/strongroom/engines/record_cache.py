@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
+from strongroom.engines.page_cache import PageCache
 
 SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
 # A reference, a record, their parts, and their place in the dictionary.
@@ -35,7 +36,11 @@ _Half = dict[Ref, Record | None]
 
 
 class RecordCache:
-    """Records that were read again, and that some are absent. On the event loop."""
+    """Records that were read again, and that some are absent. On the event loop.
+
+    Attributes:
+        pages: of scans; a commit is announced to both.
+    """
 
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._half_bytes = size_bytes_max // 2
@@ -43,6 +48,7 @@ class RecordCache:
         self._read_once = array("q", bytes(8 * _READ_ONCE_PLACES))
         self._younger: _Half = {}
         self._older: _Half = {}
+        self.pages = PageCache()
         self._barred: frozenset[Ref] = frozenset()
         self._missed: list[Ref] = []  # of these, what was known
 
@@ -82,6 +88,7 @@ class RecordCache:
     def bar(self, refs: Iterable[Ref]) -> None:
         """A commit that writes these is about to begin; there is one at a time."""
         self._barred = frozenset(refs)
+        self.pages.bar(self._barred)
         self._missed = [ref for ref in self._barred if self._forget(ref)]
 
     def lift(self, committed: Mapping[Ref, Record | None]) -> None:
@@ -91,6 +98,7 @@ class RecordCache:
             committed: all that it wrote; nothing when it failed.
         """
         self._barred = frozenset()
+        self.pages.lift()
         for ref in self._missed:
             if ref in committed:
                 self._put(ref, committed[ref])

@@ -46,7 +46,7 @@ def next_page(page: EntityPage) -> give.Headers:
 def document(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
     """The document of a page, with the properties that `$select` names."""
     body = odata_documents.entities(
-        map(give.item_of, page.rows),
+        page.rows,
         give.metadata_of(origin),
         Place(origin.endpoint, call.account, call.container),
         selected(origin.query),

@@ -12,11 +12,12 @@ from typing import Any, Final
 from strongroom.operations.entity_fields import selected
 from strongroom.operations.spec import Content, Origin, Returned
 from strongroom.services.calls import Call
-from strongroom.services.entities import EntityRow, EntityWritten
+from strongroom.services.entities import EntityWritten
 from strongroom.services.tables import TableNamed, TablePage
+from strongroom.values import Entity
 from strongroom.wire import continuation, odata, odata_documents, table_path
 from strongroom.wire.odata import Metadata
-from strongroom.wire.odata_documents import EntityItem, Place
+from strongroom.wire.odata_documents import Place
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -33,7 +34,7 @@ def _etag(written: EntityWritten) -> str | None:
 
 
 ETAG: Final = Returned("ETag", _etag)
-ROW_ETAG: Final = Returned("ETag", lambda row: odata.etag_text(row.stored.timestamp))
+ROW_ETAG: Final = Returned("ETag", lambda row: odata.etag_text(row.timestamp))
 
 
 def metadata_of(origin: Origin) -> Metadata:
@@ -83,24 +84,20 @@ def next_table(page: TablePage) -> Headers:
     return (("x-ms-continuation-NextTableName", token),)
 
 
-def entity(row: EntityRow, call: Call[Any], origin: Origin) -> Content:
+def entity(row: Entity, call: Call[Any], origin: Origin) -> Content:
     """The document of one entity."""
     select = selected(origin.query)
-    item, place = item_of(row), _place(origin, call, call.container)
-    return _document(odata_documents.entity(item, metadata_of(origin), place, select))
+    place = _place(origin, call, call.container)
+    return _document(odata_documents.entity(row, metadata_of(origin), place, select))
 
 
 def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
     """The document of a new entity; nothing where the client did not want it back."""
     if not result.echo or result.stored is None:
         return _document(b"")
-    return entity(EntityRow(result.partition_key, result.row_key, result.stored), call, origin)
-
-
-def item_of(row: EntityRow) -> EntityItem:
-    """The entity as documents have it."""
-    stored = row.stored
-    return EntityItem(row.partition_key, row.row_key, stored.timestamp, stored.fragment)
+    stored = result.stored
+    row = Entity(result.partition_key, result.row_key, stored.timestamp, stored.fragment)
+    return entity(row, call, origin)
 
 
 def table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:

@@ -44,14 +44,41 @@ ROW_KEY: Final = "RowKey"
 TIMESTAMP: Final = "Timestamp"
 
 
-class Candidates(NamedTuple):
-    """Entities as they are stored, by column: their keys as UTF-8, their Timestamps in ticks, their
-    other properties as the inside of a JSON object."""
+class Candidates:
+    """Entities as they are stored, by column. What is decoded of them is remembered with them, so
+    that whoever asks again of the same entities only compares.
 
-    partition_keys: Sequence[bytes]
-    row_keys: Sequence[bytes]
-    timestamps: Sequence[int]
-    fragments: Sequence[bytes]
+    Arguments:
+        partition_keys, row_keys: as UTF-8.
+        timestamps: in ticks.
+        fragments: their other properties as the inside of a JSON object.
+
+    Attributes:
+        is_one_partition: all of them have the same partition key.
+    """
+
+    __slots__ = (
+        "_columns",
+        "fragments",
+        "is_one_partition",
+        "partition_keys",
+        "row_keys",
+        "timestamps",
+    )
+
+    def __init__(
+        self,
+        partition_keys: Sequence[bytes],
+        row_keys: Sequence[bytes],
+        timestamps: Sequence[int],
+        fragments: Sequence[bytes],
+    ) -> None:
+        self.partition_keys = partition_keys
+        self.row_keys = row_keys
+        self.timestamps = timestamps
+        self.fragments = fragments
+        self.is_one_partition = len(set(partition_keys)) == 1
+        self._columns: dict[str, _Column] = {}
 
     @classmethod
     def of(cls, entities: Sequence[tuple[bytes, bytes, int, bytes]]) -> Candidates:
@@ -61,22 +88,52 @@ class Candidates(NamedTuple):
         partition_keys, row_keys, timestamps, fragments = zip(*entities, strict=True)
         return cls(partition_keys, row_keys, timestamps, fragments)
 
-    def part(self, first: int, until: int) -> Candidates:
-        """Those of them from number `first` to before number `until`."""
-        here = slice(first, until)
+    def parts(self, count: int) -> list[Candidates]:
+        """They in groups of at most `count`."""
+        return [self._part(slice(at, at + count)) for at in range(0, len(self.fragments), count)]
+
+    def _part(self, here: slice) -> Candidates:
         names = self.partition_keys[here], self.row_keys[here]
         return Candidates(*names, self.timestamps[here], self.fragments[here])
 
+    def columns(self, names: tuple[str, ...]) -> list[_Column]:
+        """What each of them has as these properties; all that is missing is decoded in one go."""
+        missing = tuple(name for name in names if name not in self._columns)
+        if missing:
+            if len(self._columns) + len(missing) > _COLUMNS_REMEMBERED:
+                self._columns.clear()
+                missing = names
+            document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
+            named = _decoder(missing).decode(document)
+            self._columns.update((name, _Column(named, at)) for at, name in enumerate(missing))
+        return [self._columns[name] for name in names]
+
+
+class _Column:
+    """One property of each entity: its JSON value and its annotation, both None where there is
+    none, and which types there are."""
+
+    __slots__ = ("kinds", "kinds_there", "types", "values")
+
+    def __init__(self, named: list[Any], at: int) -> None:
+        self.values = list(map(operator.attrgetter(f"v{at}"), named))
+        self.kinds = list(map(operator.attrgetter(f"t{at}"), named))
+        self.types = set(map(type, self.values))
+        self.kinds_there = set(self.kinds)
+
 
 class _Page(NamedTuple):
-    """Entities, and the properties of each that the filter names."""
+    """Entities, and the properties of them that the filter names."""
 
     candidates: Candidates
-    named: Sequence[Any]
+    columns: Sequence[_Column]
 
 
-Test = Callable[[_Page], list[bool]]
-"""test(entities) -> of each, whether it holds. A comparison runs over its column at a time, so that
+Found = bool | list[bool]
+"""Whether something holds: of all entities, or of each."""
+
+Test = Callable[[_Page], Found]
+"""test(entities) -> whether it holds of them. A comparison runs over its column at a time, so that
 no call of Python is made for a single entity where all of them have the type that is asked for."""
 
 _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
@@ -89,8 +146,16 @@ _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
 }
 _SYSTEM: Final = frozenset({PARTITION_KEY, ROW_KEY, TIMESTAMP})
 _PLAIN_NUMBERS: Final[frozenset[type]] = frozenset({int, float})
+# Of one group of entities; what is asked for beyond begins anew.
+_COLUMNS_REMEMBERED: Final = 16
 _INT64: Final = EdmType.INT64.value
 _DOUBLE: Final = EdmType.DOUBLE.value
+
+
+@lru_cache(maxsize=256)
+def predicate(expression: Expression) -> Predicate:
+    """The predicate of an expression; those that are asked for again are remembered."""
+    return Predicate(expression)
 
 
 class Predicate:
@@ -107,11 +172,8 @@ class Predicate:
 
     def select(self, candidates: Candidates) -> list[bool]:
         """Which of the entities match, in their order."""
-        if not self._names or not candidates.fragments:
-            return self._test(_Page(candidates, ()))
-        document = b"},{".join(candidates.fragments)
-        decoded = _decoder(self._names).decode(b"[{" + document + b"}]")
-        return self._test(_Page(candidates, decoded))
+        found = self._test(_Page(candidates, candidates.columns(self._names)))
+        return [found] * len(candidates.fragments) if isinstance(found, bool) else found
 
 
 @lru_cache(maxsize=256)
@@ -128,8 +190,7 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
 
 def _compiled(expression: Expression, places: dict[str, int]) -> Test:
     if isinstance(expression, Not):
-        part = _compiled(expression.part, places)
-        return lambda page: list(map(operator.not_, part(page)))
+        return _opposite(_compiled(expression.part, places))
     if isinstance(expression, Both | Either):
         return _joined(expression, [_compiled(part, places) for part in expression.parts])
     if isinstance(expression, Flag):
@@ -139,20 +200,37 @@ def _compiled(expression: Expression, places: dict[str, int]) -> Test:
     return _property_test(expression, places[expression.name])
 
 
-def _joined(expression: Both | Either, parts: list[Test]) -> Test:
-    join = operator.and_ if isinstance(expression, Both) else operator.or_
+def _opposite(part: Test) -> Test:
+    def test(page: _Page) -> Found:
+        found = part(page)
+        return not found if isinstance(found, bool) else list(map(operator.not_, found))
 
-    def test(page: _Page) -> list[bool]:
-        found = parts[0](page)
-        for part in parts[1:]:
-            found = list(map(join, found, part(page)))
+    return test
+
+
+def _joined(expression: Both | Either, parts: list[Test]) -> Test:
+    """Both: false as soon as one part is false of all; either: true as soon as one is true of
+    all."""
+    decides = isinstance(expression, Either)
+    join = operator.or_ if decides else operator.and_
+
+    def test(page: _Page) -> Found:
+        found: Found = not decides
+        for part in parts:
+            other = part(page)
+            if other is decides:
+                return decides
+            if isinstance(found, bool):
+                found = other
+            elif not isinstance(other, bool):
+                found = list(map(join, found, other))
         return found
 
     return test
 
 
-def _never(page: _Page) -> list[bool]:
-    return [False] * len(page.candidates.fragments)
+def _never(page: _Page) -> Found:
+    return False
 
 
 _COLUMNS: Final[dict[str, Callable[[Candidates], Sequence[Any]]]] = {
@@ -172,26 +250,30 @@ def _system_test(comparison: Comparison) -> Test:
     if family is Family.STRING:
         value = value.encode("utf-8", "surrogatepass")
     column = _COLUMNS[comparison.name]
-    return lambda page: list(map(compare, column(page.candidates), repeat(value)))
+
+    def test(page: _Page) -> Found:
+        if comparison.name == PARTITION_KEY and page.candidates.is_one_partition:
+            return compare(page.candidates.partition_keys[0], value)
+        return list(map(compare, column(page.candidates), repeat(value)))
+
+    return test
 
 
 def _property_test(comparison: Comparison, at: int) -> Test:
     compare, literal = _OPERATIONS[comparison.operator], comparison.literal
-    value_of, type_of = operator.attrgetter(f"v{at}"), operator.attrgetter(f"t{at}")
     if literal.family is Family.NUMBER:
-        return _number_test(compare, literal.value, value_of, type_of)
+        return _number_test(compare, literal.value, at)
     if literal.family is Family.BINARY:
-        return _binary_test(compare, literal.value, value_of, type_of)
+        return _binary_test(compare, literal.value, at)
     wanted, kind, value = _STORED[literal.family](literal.value)
 
-    def test(page: _Page) -> list[bool]:
-        found = list(map(value_of, page.named))
-        kinds = list(map(type_of, page.named))
-        if set(map(type, found)) == {kind} and set(kinds) == {wanted}:
-            return list(map(compare, found, repeat(value)))
+    def test(page: _Page) -> Found:
+        column = page.columns[at]
+        if column.types == {kind} and column.kinds_there == {wanted}:
+            return list(map(compare, column.values, repeat(value)))
         return [
             type(one) is kind and annotated == wanted and compare(one, value)
-            for one, annotated in zip(found, kinds, strict=True)
+            for one, annotated in zip(column.values, column.kinds, strict=True)
         ]
 
     return test
@@ -206,11 +288,10 @@ _STORED: Final[dict[Family, Callable[[Any], tuple[str | None, type, Any]]]] = {
     Family.GUID: lambda value: (EdmType.GUID.value, str, value),
 }
 
-_Get = Callable[[Any], Any]
 _Compare = Callable[[Any, Any], bool]
 
 
-def _number_test(compare: _Compare, value: Any, value_of: _Get, type_of: _Get) -> Test:
+def _number_test(compare: _Compare, value: Any, at: int) -> Test:
     def holds(found: Any, annotated: str | None) -> bool:
         kind = type(found)
         if kind is int or kind is float:
@@ -221,19 +302,19 @@ def _number_test(compare: _Compare, value: Any, value_of: _Get, type_of: _Get) -
             return compare(int(found), value)
         return annotated == _DOUBLE and compare(float(found), value)
 
-    def test(page: _Page) -> list[bool]:
-        found = list(map(value_of, page.named))
-        if set(map(type, found)) <= _PLAIN_NUMBERS:
-            return list(map(compare, found, repeat(value)))
-        return list(map(holds, found, map(type_of, page.named)))
+    def test(page: _Page) -> Found:
+        column = page.columns[at]
+        if column.types <= _PLAIN_NUMBERS:
+            return list(map(compare, column.values, repeat(value)))
+        return list(map(holds, column.values, column.kinds))
 
     return test
 
 
-def _binary_test(compare: _Compare, value: Any, value_of: _Get, type_of: _Get) -> Test:
+def _binary_test(compare: _Compare, value: Any, at: int) -> Test:
     def holds(found: Any, annotated: str | None) -> bool:
         if type(found) is not str or annotated != EdmType.BINARY.value:
             return False
         return compare(base64.b64decode(found), value)
 
-    return lambda page: list(map(holds, map(value_of, page.named), map(type_of, page.named)))
+    return lambda page: list(map(holds, page.columns[at].values, page.columns[at].kinds))

@@ -30,6 +30,7 @@ from strongroom.services.calls import Call
 from strongroom.services.places import check_place, generation_of, place_ref
 from strongroom.services.runner import Services
 from strongroom.store import entity_records, keys
+from strongroom.values import Entity
 
 # What a commit holds beside the entities' own bytes: their keys, and a margin.
 _COMMIT_RESERVE_BYTES: Final = 1024 * 1024
@@ -55,14 +56,6 @@ class WriteEntity(msgspec.Struct, frozen=True):
     document: EntityDocument = NO_DOCUMENT
     match: int | None = None
     echo: bool = True
-
-
-class EntityRow(msgspec.Struct, frozen=True):
-    """An entity as answers have it."""
-
-    partition_key: str
-    row_key: str
-    stored: Stored
 
 
 class EntityWritten(msgspec.Struct, frozen=True):
@@ -259,7 +252,7 @@ def _chunk_refs(head: Ref, count: int) -> list[Ref]:
     return [Ref(head.partition, chunk(head.key.name, index)) for index in range(count)]
 
 
-async def get_entity(services: Services, call: Call[Any]) -> EntityRow:
+async def get_entity(services: Services, call: Call[Any]) -> Entity:
     """Query Entities by both keys: the entity as one commit left it.
 
     Raises: StorageError TableNotFound, ResourceNotFound, and what check_reach raises.
@@ -270,7 +263,7 @@ async def get_entity(services: Services, call: Call[Any]) -> EntityRow:
     stored = await read_entity(services, ref)
     if stored is None:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
-    return EntityRow(*call.entity, stored)
+    return Entity(*call.entity, stored.timestamp, stored.fragment)
 
 
 async def read_entity(services: Services, ref: Ref) -> Stored | None:

@@ -12,32 +12,31 @@ only a few matches, by their keys, these entities are read and nothing else.
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Key, Page, Partition, Position, Ref
+from strongroom.engines.base import Key, Partition, Position, Ref
 from strongroom.semantics import table_intervals
 from strongroom.semantics.entities import Stored
 from strongroom.semantics.table_filter import Expression
 from strongroom.semantics.table_intervals import Interval
-from strongroom.semantics.table_predicate import Candidates, Predicate
+from strongroom.semantics.table_predicate import Candidates, predicate
 from strongroom.services.calls import Call
-from strongroom.services.entities import EntityRow
 from strongroom.services.places import generation_of
 from strongroom.services.runner import Services
+from strongroom.services.scanned_entities import Entities, scanned
 from strongroom.store import entity_records, keys
 from strongroom.store.entity_records import EntityHead
 from strongroom.store.records import CorruptRecord
+from strongroom.values import Entity
 
 _READ_MOST: Final = 5000
 _READ_LEAST: Final = 500
 # Of what a filter looks at, this much is read for each entity that is wanted.
 _READ_FOR_ONE: Final = 5
-_JUDGED_AT_ONCE: Final = 1000
 
 
 class QueryEntities(msgspec.Struct, frozen=True):
@@ -52,7 +51,7 @@ class EntityPage(msgspec.Struct, frozen=True):
     """Result: entities in the order of their keys, and where the next page begins (None = nothing
     is left). It may be short, or empty, and have a next one."""
 
-    rows: list[EntityRow]
+    rows: list[Entity]
     next: table_intervals.Position | None
 
 
@@ -95,9 +94,9 @@ class _Query:
         self._store = services.store
         self._keyspace = keyspace
         self._top = given.top
-        self._predicate = None if given.filter is None else Predicate(given.filter)
+        self._predicate = None if given.filter is None else predicate(given.filter)
         self._size_bytes = self._scanned = self._scanned_bytes = 0
-        self.rows: list[EntityRow] = []
+        self.rows: list[Entity] = []
         self.next: table_intervals.Position | None = None
 
     async def read(self, reach: Sequence[Interval]) -> None:
@@ -117,11 +116,11 @@ class _Query:
         wanted = [point.first for point in points]
         found = await self._read_whole(wanted)
         self._scanned += len(found)
-        self._take(Candidates.of([
+        self._take(Entities(Candidates.of([
             (*position, one.timestamp, one.fragment)
             for position, one in zip(wanted, found, strict=False)
             if one is not None
-        ]))  # fmt: skip
+        ])))  # fmt: skip
         if self.next is None and len(found) < len(wanted):
             self.next = wanted[len(found)]
 
@@ -151,19 +150,19 @@ class _Query:
         want = self._want()
         while True:
             page = await self._store.scan(self._keyspace, first, bound, want)
-            candidates, resume = _whole_entities(page)
-            self._scanned += len(page.values)
-            self._scanned_bytes += sum(map(len, page.values))
-            taken = await self._take_all(candidates)
+            found = scanned(page)
+            self._scanned += found.records
+            self._scanned_bytes += found.size_bytes
+            taken = await self._take_all(found.parts)
+            resume = found.resume
             if self.next is not None or resume is None:
                 return
-            partitions = candidates.partition_keys
-            inside = not partitions or partitions[-1] == resume.partition
+            inside = found.last_partition in (None, resume.partition)
             if inside and not taken and want < _READ_MOST:
                 # The same again, and more of it: what is told of a partition is from one read.
                 want = _READ_MOST
             elif inside or self._is_enough():
-                if not partitions:
+                if found.last_partition is None:
                     raise CorruptRecord("an entity is larger than what is read at once")
                 self.next = resume
                 return
@@ -186,37 +185,40 @@ class _Query:
             or self._scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX
         )
 
-    async def _take_all(self, candidates: Candidates) -> bool:
-        """As `_take`, with turns for others in between: a filter may be a hundred comparisons."""
+    async def _take_all(self, parts: Sequence[Entities]) -> bool:
+        """As `_take`, with turns for others in between."""
         any_taken = False
-        for at in range(0, len(candidates.fragments), _JUDGED_AT_ONCE):
+        for at, part in enumerate(parts):
             if at:
                 await asyncio.sleep(0)
-            any_taken |= self._take(candidates.part(at, at + _JUDGED_AT_ONCE))
+            any_taken |= self._take(part)
             if self.next is not None:
                 break
         return any_taken
 
-    def _take(self, candidates: Candidates) -> bool:
+    def _take(self, entities: Entities) -> bool:
         """Add those that match, until the page is full. Returns: whether there were any."""
-        any_taken = False
-        for partition, row, timestamp, fragment in self._matches(candidates):
-            size_bytes = self._size_bytes + len(fragment)
+        # One more than there is room for tells where the next page begins.
+        found = entities.matching(self._predicate, self._top - len(self.rows) + 1)
+        sizes = [len(row.fragment) for row in found]
+        size_bytes = self._size_bytes + sum(sizes)
+        if len(self.rows) + len(found) <= self._top and size_bytes <= limits.TABLE_PAGE_BYTES_MAX:
+            self.rows += found
+            self._size_bytes = size_bytes
+        else:
+            self._take_some(found, sizes)
+        return bool(found)
+
+    def _take_some(self, found: Sequence[Entity], sizes: Sequence[int]) -> None:
+        """Add as many as there is room for, but always a first one."""
+        for row, size_bytes in zip(found, sizes, strict=True):
+            size_bytes += self._size_bytes
             full = len(self.rows) >= self._top or size_bytes > limits.TABLE_PAGE_BYTES_MAX
             if full and self.rows:
-                self.next = (partition, row)
+                self.next = (row.partition_key.encode(), row.row_key.encode())
                 break
             self._size_bytes = size_bytes
-            stored = Stored(timestamp, fragment)
-            self.rows.append(EntityRow(partition.decode(), row.decode(), stored))
-            any_taken = True
-        return any_taken
-
-    def _matches(self, candidates: Candidates) -> Iterator[tuple[bytes, bytes, int, bytes]]:
-        entities = zip(*candidates, strict=True)
-        if self._predicate is None:
-            return entities
-        return itertools.compress(entities, self._predicate.select(candidates))
+            self.rows.append(row)
 
 
 def _fitting(chunks: list[int]) -> list[int]:
@@ -231,29 +233,3 @@ def _fitting(chunks: list[int]) -> list[int]:
 
 def _joined(head: EntityHead, chunks: Iterator[bytes]) -> Stored:
     return entity_records.whole(head, [next(chunks) for _ in range(head.chunks)])
-
-
-def _whole_entities(page: Page) -> tuple[Candidates, Position | None]:
-    """The entities of a page with all their chunks, and where to go on: at an entity of which only
-    the beginning was in the page."""
-    if not page.values:
-        return Candidates.of(()), page.resume
-    if not keys.any_entity_chunk(page.keys):
-        columns = entity_records.small(page.values)
-        if columns is not None:
-            return Candidates(page.partitions, page.keys, *columns), page.resume
-    found: list[tuple[bytes, bytes, int, bytes]] = []
-    faces = page.faces()
-    for at, (partition, key, value, _) in enumerate(faces):
-        # A reader who begins inside of an entity does not see it.
-        if keys.is_entity_chunk(key):
-            continue
-        head = entity_records.head(value)
-        timestamp, chunks, fragment = head
-        if chunks:
-            rest = [face.value for face in faces[at + 1 : at + 1 + chunks]]
-            if len(rest) < chunks and page.resume is not None:
-                return Candidates.of(found), Position(partition, key)
-            fragment = entity_records.whole(head, rest).fragment
-        found.append((partition, key, timestamp, fragment))
-    return Candidates.of(found), page.resume

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from strongroom.values import iso7
+from strongroom.values import Entity, iso7
 from strongroom.wire.odata import Metadata, etag_text
 from strongroom.wire.table_path import quoted
 
@@ -23,16 +23,9 @@ _ANNOTATION: Final = "@odata.type"
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
+# Of an entity, so that what is remembered of a few thousand is little.
+_REMEMBERED_BYTES_MAX: Final = 512
 Names = tuple[str, ...] | None
-
-
-class EntityItem(msgspec.Struct, frozen=True):
-    """An entity to be shown: its keys, its Timestamp in ticks, its other properties as fragment."""
-
-    partition_key: str
-    row_key: str
-    timestamp: int
-    fragment: bytes
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,19 +37,20 @@ class Place(msgspec.Struct, frozen=True):
     name: str
 
 
-def entity(item: EntityItem, level: Metadata, place: Place, select: Names = None) -> bytes:
+def entity(item: Entity, level: Metadata, place: Place, select: Names = None) -> bytes:
     """One entity."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}/@Element")
     return b"{" + _joined(context, _members(item, level, place, select)) + b"}"
 
 
-def entities(
-    items: Iterable[EntityItem], level: Metadata, place: Place, select: Names = None
-) -> bytes:
+def entities(items: Iterable[Entity], level: Metadata, place: Place, select: Names = None) -> bytes:
     """A page of entities."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
     if level is Metadata.MINIMAL and select is None:
-        rows = [_minimal(item) for item in items]
+        rows = [
+            _remembered(item) if len(item.fragment) <= _REMEMBERED_BYTES_MAX else _minimal(item)
+            for item in items
+        ]
     else:
         rows = [_members(item, level, place, select) for item in items]
     # Asked of the list: a row without members is a row too.
@@ -101,7 +95,8 @@ def _links(kind: str, endpoint: str, link: str) -> bytes:
     )
 
 
-def _minimal(item: EntityItem) -> bytes:
+def _minimal(item: Entity) -> bytes:
+    """An entity's members at minimal metadata."""
     moment = _moment(item.timestamp)
     head = (
         b'"odata.etag":"W/\\"datetime\'%b\'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"%b"'
@@ -115,6 +110,10 @@ def _minimal(item: EntityItem) -> bytes:
     return head + b"," + item.fragment if item.fragment else head
 
 
+# Queries are repeated, and most of what they find is what they found before.
+_remembered: Final = lru_cache(maxsize=2048)(_minimal)
+
+
 def _moment(timestamp: int) -> bytes:
     second, fraction = divmod(timestamp, 10_000_000)
     return _second_text(second) + b"%07dZ" % fraction
@@ -125,7 +124,7 @@ def _second_text(second: int) -> bytes:
     return iso7(second * 10_000_000)[:20].encode()
 
 
-def _members(item: EntityItem, level: Metadata, place: Place, select: Names) -> bytes:
+def _members(item: Entity, level: Metadata, place: Place, select: Names) -> bytes:
     if level is Metadata.MINIMAL and select is None:
         return _minimal(item)
     parts: list[bytes] = []
@@ -140,7 +139,7 @@ def _members(item: EntityItem, level: Metadata, place: Place, select: Names) -> 
     return _joined(*parts, *_selected(shown, level, select))
 
 
-def _own(item: EntityItem, level: Metadata) -> dict[str, bytes]:
+def _own(item: Entity, level: Metadata) -> dict[str, bytes]:
     """Keys and Timestamp as members; Timestamp's type is told at full metadata only."""
     found = {
         "PartitionKey": _encode(item.partition_key),
