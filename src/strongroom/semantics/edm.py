@@ -17,6 +17,7 @@ import binascii
 import enum
 import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -99,10 +100,10 @@ def typed(raw: object, type_name: str | None) -> Typed:
 
 
 def _natural(raw: object) -> Typed:
-    if isinstance(raw, bool):
-        return Typed(EdmType.BOOLEAN, raw)
     if isinstance(raw, str):
         return Typed(EdmType.STRING, raw)
+    if isinstance(raw, bool):
+        return Typed(EdmType.BOOLEAN, raw)
     if isinstance(raw, int):
         return Typed(EdmType.INT32, _integer(raw, INT32, EdmType.INT32))
     if isinstance(raw, float):
@@ -222,13 +223,25 @@ def parse_moment(text: str) -> int:
     return ticks
 
 
+def fragment(properties: Iterable[tuple[str, Typed]]) -> bytes:
+    """Properties of different names as they are stored: the inside of a JSON object, in which those
+    whose JSON value does not tell their type have an annotation in front."""
+    members: dict[str, object] = {}
+    for name, typed in properties:
+        kind = typed.type
+        if kind is EdmType.STRING or kind is EdmType.INT32 or kind is EdmType.BOOLEAN:
+            members[name] = typed.value
+            continue
+        annotation, value = _json(typed)
+        if annotation:
+            members[f"{name}@odata.type"] = kind.value
+        members[name] = msgspec.Raw(value)
+    return msgspec.json.encode(members)[1:-1]
+
+
 def pair(name: str, typed: Typed) -> bytes:
-    """The property as the fragment has it, without a comma."""
-    key = msgspec.json.encode(name)
-    annotation, value = _json(typed)
-    if not annotation:
-        return b"%b:%b" % (key, value)
-    return b'"%b@odata.type":"%b",%b:%b' % (name.encode(), typed.type.value.encode(), key, value)
+    """A property by itself, as `fragment` has it."""
+    return fragment(((name, typed),))
 
 
 def _json(typed: Typed) -> tuple[bool, bytes]:
@@ -242,12 +255,10 @@ def _json(typed: Typed) -> tuple[bool, bytes]:
         return True, b'"%b"' % base64.b64encode(value)
     if kind in (EdmType.INT64, EdmType.GUID):
         return True, b'"%b"' % str(value).encode()
-    if kind is EdmType.DOUBLE:
-        assert isinstance(value, float)
-        if not math.isfinite(value):
-            return True, b'"NaN"' if math.isnan(value) else b'"%bInfinity"' % (b"-" * (value < 0))
-        return False, repr(value).encode()
-    return False, msgspec.json.encode(value)
+    assert isinstance(value, float), "the other types are told by JSON's own"
+    if not math.isfinite(value):
+        return True, b'"NaN"' if math.isnan(value) else b'"%bInfinity"' % (b"-" * (value < 0))
+    return False, repr(value).encode()
 
 
 _FIXED_SIZES_BYTES: Final = {
@@ -262,8 +273,9 @@ _FIXED_SIZES_BYTES: Final = {
 
 def size_bytes(typed: Typed) -> int:
     """What the value counts: a string's UTF-16 form, binary data as it is."""
-    if isinstance(typed.value, str):
-        return len(typed.value.encode("utf-16-le"))
-    if isinstance(typed.value, bytes):
-        return len(typed.value)
+    value = typed.value
+    if isinstance(value, str):
+        return 2 * len(value) if value.isascii() else len(value.encode("utf-16-le"))
+    if isinstance(value, bytes):
+        return len(value)
     return _FIXED_SIZES_BYTES[typed.type]

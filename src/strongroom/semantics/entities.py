@@ -74,9 +74,10 @@ def check_key(name: str, key: str) -> None:
 
     Raises: StorageError PropertyValueTooLarge, OutOfRangeInput, InvalidInput.
     """
-    if _SURROGATE.search(key):
+    is_ascii = key.isascii()
+    if not is_ascii and _SURROGATE.search(key):
         raise invalid(f"The {name} is not well-formed text.")
-    if _utf16_chars(key) > KEY_CHARS_MAX:
+    if (len(key) if is_ascii else _utf16_chars(key)) > KEY_CHARS_MAX:
         raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
     if _KEY_ILLEGAL.search(key):
         raise out_of_range(name, key)
@@ -98,15 +99,22 @@ def check_properties(properties: Sequence[Property]) -> None:
     if len(properties) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     for one in properties:
-        if property_names.is_too_long(one.name):
-            raise StorageError(table_errors.PROPERTY_NAME_TOO_LONG)
-        if not property_names.is_name(one.name):
-            raise StorageError(table_errors.PROPERTY_NAME_INVALID)
+        if not _is_short_name(one.name):
+            if property_names.is_too_long(one.name):
+                raise StorageError(table_errors.PROPERTY_NAME_TOO_LONG)
+            if not property_names.is_name(one.name):
+                raise StorageError(table_errors.PROPERTY_NAME_INVALID)
         value = one.typed.value
-        if isinstance(value, str) and _SURROGATE.search(value):
+        if not isinstance(value, (str, bytes)):
+            continue
+        if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
             raise invalid(f"The value of {one.name} is not well-formed text.")
         if edm.size_bytes(one.typed) > edm.VALUE_BYTES_MAX:
             raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
+
+
+_is_short_name: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}").fullmatch
+"""Of nearly all names it says that there is nothing to ask."""
 
 
 def invalid(reason: str) -> StorageError:
@@ -152,7 +160,7 @@ def decide(stored: Stored | None, wanted: Wanted, partition_key: str, row_key: s
 
 def fragment_of(properties: Iterable[Property]) -> bytes:
     """The fragment of new properties."""
-    return b",".join([edm.pair(one.name, one.typed) for one in properties])
+    return edm.fragment([(one.name, one.typed) for one in properties])
 
 
 def _merged(fragment: bytes, properties: Sequence[Property]) -> tuple[bytes, int]:
