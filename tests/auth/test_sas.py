@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strongroom.auth import sas
 from strongroom.auth.claims import Anonymous
 from strongroom.auth.request import Service
-from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas
+from strongroom.auth.sas import PARAMETERS, Sas, decode_query, is_sas, parse_sas, token_of
 from strongroom.errors import (
     AUTHENTICATION_FAILED,
     INVALID_QUERY_PARAMETER_VALUE,
@@ -204,3 +204,25 @@ def test_no_input_raises_anything_but_a_refusal(
     except StorageError as refusal:
         rows.append(refusal.row)
     assert set(rows) <= {AUTHENTICATION_FAILED, INVALID_QUERY_PARAMETER_VALUE}
+
+
+@pytest.mark.parametrize(
+    ("query", "token"),
+    [
+        ("", ""),
+        ("sv=1&sig=y", "sv=1&sig=y"),
+        ("comp=block&sv=1&blockid=x%3D&sig=y", "sv=1&sig=y"),
+        ("SV=1&popreceipt=a&%73ig=y&Sig=z", "SV=1&%73ig=y&Sig=z"),
+        ("sig&timeout&=&", "sig"),
+        ("s\xefg=1&a=b", "s\xefg=1"),
+    ],
+)
+def test_what_can_be_of_a_token_is_told_from_what_cannot(query: str, token: str) -> None:
+    assert token_of(query) == token
+    assert list(filter(_is_of_token, decode_query(query))) == list(
+        filter(_is_of_token, decode_query(token))
+    )
+
+
+def _is_of_token(pair: tuple[str, str]) -> bool:
+    return pair[0].lower() in PARAMETERS

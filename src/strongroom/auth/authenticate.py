@@ -13,7 +13,7 @@ from strongroom.auth.accounts import Account, Accounts
 from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
 from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
 from strongroom.auth.request import RequestParts, Service, Target
-from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas
+from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas, token_of
 from strongroom.auth.sas_signature import kind_of, verify_signature
 from strongroom.auth.shared_key import parse_authorization, verify
 from strongroom.errors import StorageError
@@ -54,16 +54,20 @@ def _account(target: Target, accounts: Accounts) -> Account:
 
 @lru_cache(maxsize=1024)
 def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
-    """The account SAS that is all of a query, with a genuine signature; None = another kind, or
-    no token at all.
+    """The account SAS in a query, with a genuine signature; None = another kind, or no token.
 
-    It is signed for the account as a whole, so a client sends the same text again and again. Only
-    that this text has this signature under these keys is remembered; times, addresses, protocol and
-    permissions are judged each time, and a refusal is not remembered.
+    It is signed for the account as a whole, so a client sends the same token again and again, among
+    other parameters. Only that it has this signature under these keys is remembered; times,
+    addresses, protocol and permissions are judged each time, and a refusal is not remembered.
     """
-    if not is_sas(query):
+    return _account_token(token_of(query), service, account)
+
+
+@lru_cache(maxsize=256)
+def _account_token(token: str, service: Service, account: Account) -> Sas | None:
+    if not is_sas(token):
         return None
-    sas = parse_sas(decode_query(query), service)
+    sas = parse_sas(decode_query(token), service)
     if kind_of(sas) is not SasKind.ACCOUNT:
         return None
     return verify_signature(sas, account, Target(service, account.name)).sas

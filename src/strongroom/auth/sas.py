@@ -160,6 +160,16 @@ def _is_sas(query: str) -> bool:
 _is_sas_remembered: Final = lru_cache(_REMEMBERED)(_is_sas)
 
 
+def token_of(query: str) -> str:
+    """The parameters of a query that can belong to a token, as they were sent."""
+    return "&".join([piece for piece in query.split("&") if _may_belong(piece.partition("=")[0])])
+
+
+def _may_belong(name: str) -> bool:
+    # What is encoded may be anything.
+    return name.lower() in PARAMETERS or "%" in name or not name.isascii()
+
+
 def parse_sas(pairs: Iterable[tuple[str, str]], service: Service) -> Sas:
     """The token among a request's decoded query parameters; other parameters are passed over.
 

@@ -63,7 +63,7 @@ MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
 # Nearly every request names one of a few; a name that a place may have is short.
 _PLACES_REMEMBERED: Final = 1024
-# Of generations, and of the times of snapshots (0, the head, nearly always).
+# Of generations, of epochs, and of the times of snapshots (0, the head, nearly always).
 _FEW_REMEMBERED: Final = 64
 
 
@@ -223,6 +223,7 @@ def staged_id(key: bytes) -> bytes:
     return key[10 : 10 + key[9]]
 
 
+@lru_cache(_FEW_REMEMBERED)
 def message_partition(generation: int, epoch: int) -> Partition:
     """The partition of a queue's messages since it was made or last cleared."""
     return Partition(b"m" + number(generation), number(epoch))
