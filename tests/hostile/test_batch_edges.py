@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tests.conformance.transactions import (
     post,
     send,
 )
+from tests.hostile.pace import measured
 
 MIB = 1024 * 1024
 TYPE = "multipart/mixed; boundary=batch_a"
@@ -132,9 +132,9 @@ BULK = {
 @pytest.mark.parametrize("name", BULK)
 def test_a_batch_that_is_made_to_be_slow_is_not(tables: TableClient, name: str) -> None:
     """T-BAT-10."""
-    begun = time.process_time()
-    assert outcome(ask(tables, BULK[name])) in (OK, BAD)
-    assert time.process_time() - begun < 0.5
+    answer, work = measured(lambda: ask(tables, BULK[name]))
+    assert outcome(answer) in (OK, BAD)
+    assert work < 30
 
 
 @pytest.mark.parametrize("count", [99, 100, 101, 102, 5_000])

@@ -134,6 +134,7 @@ def _run(held: Held, command: list[str], margins: Margins, own: Mapping[str, str
     for sent in early:
         child.send_signal(sent)
     code = child.wait()
-    if code == Exit.LOST and held.reason:
-        typer.echo(f"strongroom: {held.name!r} is lost: {held.reason}", err=True)
+    if child.was_lost:
+        reason = held.reason or "the command was ended before others could have it"
+        typer.echo(f"strongroom: {held.name!r} is lost: {reason}", err=True)
     return code

@@ -69,7 +69,7 @@ class Child:
         alone: bool = False,
     ) -> None:
         self._held, self._margins, self._alone = held, margins, alone
-        self._clock, self._gave_up = SystemClock(), False
+        self._clock, self._gave_up, self.was_lost = SystemClock(), False, False
         if alone:
             child_guard.adopt_orphans()
         read, self._control = os.pipe()
@@ -108,8 +108,8 @@ class Child:
         finally:
             os.close(self._control)
             self._end_orphans(self._guard.wait())
-        was_lost = self._gave_up or self._held.lost.is_set() or self._held.remaining() <= 0
-        return LOST_EXIT if was_lost else 128 - code if code < 0 else code
+        self.was_lost = self._gave_up or self._held.lost.is_set() or self._held.remaining() <= 0
+        return LOST_EXIT if self.was_lost else 128 - code if code < 0 else code
 
     def _await_guard(self) -> int:
         told_lost, give_up_s = False, float("inf")
