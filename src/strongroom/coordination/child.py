@@ -57,6 +57,9 @@ class Child:
         environment: of the command.
         alone: this process has no children but this command: what the command leaves behind when
             its guard is killed is then found and ended too.
+
+    Attributes:
+        was_lost: after `wait`: the hold was lost before the command ended.
     """
 
     def __init__(

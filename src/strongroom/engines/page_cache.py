@@ -13,12 +13,12 @@ must not push out the few that are looked at all the time.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from strongroom.engines.base import Page, Position, Ref
 from strongroom.engines.records_sqlite import Slices
+from strongroom.engines.seen_once import SeenOnce
 
 SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
 PAGE_BYTES_MAX: Final = 2 * 1024 * 1024
@@ -61,7 +61,7 @@ class PageCache:
         self._left_bytes = size_bytes_max
         self._pages: dict[Asked, _Kept] = {}  # the one that was asked for last at the end
         self._by_keyspace: dict[bytes, list[_Kept]] = {}  # with those that are being read
-        self._asked_once = array("q", bytes(8 * _ASKED_ONCE_PLACES))
+        self._asked_once = SeenOnce(_ASKED_ONCE_PLACES)
         self._barred: Iterable[Ref] = ()
 
     def get(self, asked: Asked) -> Page | None:
@@ -99,7 +99,7 @@ class PageCache:
         self._barred = ()
 
     def _begin(self, asked: Asked) -> _Kept | None:
-        if not self._was_asked(asked):
+        if not self._asked_once.again(asked):
             return None
         kept = _Kept(asked)
         for (keyspace, partition), (hidden, name) in self._barred:
@@ -107,13 +107,6 @@ class PageCache:
                 return None
         self._by_keyspace.setdefault(asked.keyspace, []).append(kept)
         return kept
-
-    def _was_asked(self, asked: Asked) -> bool:
-        mark = hash(asked)
-        place = mark % _ASKED_ONCE_PLACES
-        was_asked = self._asked_once[place] == mark
-        self._asked_once[place] = mark
-        return was_asked
 
     def _keep(self, kept: _Kept, page: Page) -> None:
         asked = kept.asked

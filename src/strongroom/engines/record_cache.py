@@ -6,8 +6,7 @@ The rule that keeps it from ever telling of two moments: what a commit writes is
 that commit can be seen, and is not kept again until it is over. So every record here is as it is
 both before and after whatever commit may be under way, and any of them together are one snapshot.
 
-What is read once is not kept: it may be one of a million, and to keep it would cost half of what
-reading it did. What was read is remembered by its hash, until another falls into the same place.
+What is read once is not kept (seen_once.py): it may be one of a million.
 
 What is kept lies in two halves. When the younger is full the older is dropped, and they change
 places; what is asked for meanwhile moves to the younger. So nothing is ever looked for to be thrown
@@ -16,12 +15,12 @@ away, and what is asked for stays.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
 from strongroom.engines.page_cache import PageCache
+from strongroom.engines.seen_once import SeenOnce
 
 SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
 # A reference, a record, their parts, and their place in the dictionary.
@@ -45,7 +44,7 @@ class RecordCache:
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._half_bytes = size_bytes_max // 2
         self._left_bytes = self._half_bytes  # in the younger half
-        self._read_once = array("q", bytes(8 * _READ_ONCE_PLACES))
+        self._read_once = SeenOnce(_READ_ONCE_PLACES)
         self._younger: _Half = {}
         self._older: _Half = {}
         self.pages = PageCache()
@@ -71,19 +70,12 @@ class RecordCache:
 
     def keep(self, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:
         """Remember what was just read, in one snapshot, if that was not for the first time."""
-        if not self._was_read(refs[-1]):
+        if not self._read_once.again(refs[-1]):
             return
         for ref, record in zip(refs, records, strict=True):
             if ref not in self._younger and ref not in self._barred:
                 self._put(ref, record)
         self._turn_when_full()
-
-    def _was_read(self, ref: Ref) -> bool:
-        mark = hash(ref)
-        place = mark % _READ_ONCE_PLACES
-        was_read = self._read_once[place] == mark
-        self._read_once[place] = mark
-        return was_read
 
     def bar(self, refs: Iterable[Ref]) -> None:
         """A commit that writes these is about to begin; there is one at a time."""

@@ -52,6 +52,7 @@ class Scanned:
         parts: its entities with all their chunks.
         last_partition: of the last of them; None when there is none.
         resume: where to go on: at an entity of which only the beginning was in the page.
+        records, size_bytes: how much the page itself is.
     """
 
     def __init__(self, page: Page) -> None:
