@@ -74,10 +74,9 @@ def check_key(name: str, key: str) -> None:
 
     Raises: StorageError PropertyValueTooLarge, OutOfRangeInput, InvalidInput.
     """
-    is_ascii = key.isascii()
-    if not is_ascii and _SURROGATE.search(key):
+    if not key.isascii() and _SURROGATE.search(key):
         raise invalid(f"The {name} is not well-formed text.")
-    if (len(key) if is_ascii else _utf16_chars(key)) > KEY_CHARS_MAX:
+    if _utf16_chars(key) > KEY_CHARS_MAX:
         raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
     if _KEY_ILLEGAL.search(key):
         raise out_of_range(name, key)
