@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from typing import Final, Protocol
 
 from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS
 
+_LAST_GROUP_MASK: Final = (1 << 48) - 1  # of a GUID
 _SLEW_DIVISOR: Final = 1000  # at most 0.1 % faster or slower than the boot clock
 
 
@@ -94,7 +94,9 @@ class ManualClock:
 
 def guid(clock: Clock) -> str:
     """A random version 4 GUID as lower-case text with hyphens."""
-    return str(uuid.UUID(bytes=clock.random_bytes(16), version=4))
+    text = clock.random_bytes(16).hex()
+    variant = "89ab"[int(text[16], 16) & 3]
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
 class RequestIds:
@@ -105,16 +107,13 @@ class RequestIds:
     """
 
     def __init__(self, clock: Clock) -> None:
-        start = clock.random_bytes(14)
-        head = start[:8].hex()
-        self._prefix = f"{head[:8]}-{head[8:12]}-4{head[13:]}-8"
-        self._next = int.from_bytes(start[8:], "big")
+        self._prefix, _, last = guid(clock).rpartition("-")
+        self._next = int(last, 16)
 
     def __call__(self) -> str:
         """The next one."""
-        self._next += 1
-        tail = f"{self._next & 0xFFFFFFFFFFFFFFF:015x}"
-        return f"{self._prefix}{tail[:3]}-{tail[3:]}"
+        self._next = (self._next + 1) & _LAST_GROUP_MASK
+        return f"{self._prefix}-{self._next:012x}"
 
 
 class StoreTime:

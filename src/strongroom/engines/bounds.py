@@ -24,7 +24,8 @@ from strongroom.engines.base import (
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """What a commit costs: `size_bytes` of keys and values, and whether it takes something away.
+    """What a commit costs: `size_bytes` of keys and values, whether it takes something away, and
+    whether it adopts contents.
 
     A commit that takes away deletes a record or drops a content, and adopts none: on a full disk it
     may use the space that is kept back.
@@ -32,6 +33,7 @@ class Weight(msgspec.Struct, frozen=True):
 
     size_bytes: int
     takes_away: bool
+    adopts: bool
 
 
 def check_partition(partition: Partition) -> None:
@@ -80,4 +82,4 @@ def check_steps(steps: Sequence[Step]) -> Weight:
         raise ValueError(f"a commit has at most {COMMIT_WRITES_MAX} writes, and as many contents")
     if size_bytes > COMMIT_BYTES_MAX:
         raise ValueError(f"a commit is at most {COMMIT_BYTES_MAX} bytes long")
-    return Weight(size_bytes, removes and not adopts)
+    return Weight(size_bytes, removes and not adopts, adopts)

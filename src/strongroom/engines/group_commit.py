@@ -38,7 +38,7 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bounds import check_steps
 from strongroom.engines.commit_thread import CommitThread
-from strongroom.engines.record_cache import RecordCache
+from strongroom.engines.record_cache import UNKNOWN, RecordCache, Unknown
 from strongroom.engines.records_sqlite import Location, Reader, Writer
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
@@ -99,8 +99,10 @@ class _Item(msgspec.Struct):
 
 @dataclass(slots=True)
 class Group:
-    """What one transaction has done so far."""
+    """What one transaction has done so far. Its decisions are made in one go, so `now`, store time
+    when it began, is the time of all of them."""
 
+    now: int
     items: list[_Item] = field(default_factory=list)
     answers: list[tuple[asyncio.Future[Any], object, Exception | None]] = field(
         default_factory=list
@@ -260,7 +262,7 @@ class Committer:
         self._schedule()
 
     def _run_group(self) -> None:
-        group = Group()
+        group = Group(self._time.now())
         try:
             self._writer.begin()
             self._fill(group)
@@ -292,7 +294,7 @@ class Committer:
                 break
 
     def _decide(self, item: _Item, decide: Decide[Any], group: Group) -> None:
-        stamp = self._time.stamp()
+        stamp = self._time.stamp(group.now)
         if (ceiling := self._time.rise(stamp)) is not None:
             self._raise_ceiling(ceiling)
             group.wrote = True
@@ -316,18 +318,16 @@ class Committer:
     def _read(self, refs: Sequence[Ref], group: Group) -> list[Record | None]:
         """Records as the open transaction sees them: as the group changed them, else as they were
         committed."""
-        if not group.changed and (known := self._cache.get(refs)) is not None:
-            return known
+        changed, look = group.changed, self._cache.look
         found: list[Record | None] = []
         read: dict[Ref, Record | None] = {}
         for ref in refs:
-            if ref in group.changed:
-                found.append(group.changed[ref])
-            elif (known := self._cache.get((ref,))) is not None:
-                found += known
-            else:
+            record: Record | Unknown | None = changed.get(ref, UNKNOWN)
+            if record is UNKNOWN:
+                record = look(ref)
+            if record is UNKNOWN:
                 read[ref] = record = self._writer.get(ref)
-                found.append(record)
+            found.append(record)
         # What is there may be asked for again, and what is absent beside it. Where nothing is yet,
         # something is being created, which as a rule is not.
         if any(read.values()):
@@ -337,8 +337,8 @@ class Committer:
     def _check(self, steps: Sequence[Step], group: Group) -> None:
         """Everything that can refuse a commit, before the first of its writes."""
         weight = check_steps(steps)
-        adopted = [content_id for step in steps for content_id in step.adopt]
-        if adopted:
+        if weight.adopts:
+            adopted = [content_id for step in steps for content_id in step.adopt]
             unknown = any(self._bodies.location(one) is None for one in adopted)
             if unknown or len({*adopted, *group.adopted}) < len(adopted) + len(group.adopted):
                 raise ValueError(
@@ -351,12 +351,13 @@ class Committer:
 
     def _apply(self, steps: Sequence[Step], stamp: int, group: Group) -> None:
         group.wrote = True
-        writer = self._writer
+        writer, changed = self._writer, group.changed
         for step in steps:
             writer.apply(step, stamp)
+            partition = step.partition
             for key, value in step.writes:
                 record = None if value is None else record_of((value, stamp))
-                group.changed[ref_of((step.partition, key))] = record
+                changed[ref_of((partition, key))] = record
             for content_id in step.adopt:
                 location = self._bodies.location(content_id)
                 assert location is not None, "checked before"

@@ -15,7 +15,8 @@ away, and what is asked for stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import enum
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
@@ -34,6 +35,15 @@ _READ_ONCE_PLACES: Final = 8192
 _Half = dict[Ref, Record | None]
 
 
+class Unknown(enum.Enum):
+    """What is said of a record that is not here; None says that there is none."""
+
+    UNKNOWN = enum.auto()
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+
+
 class RecordCache:
     """Records that were read again, and that some are absent. On the event loop.
 
@@ -48,13 +58,22 @@ class RecordCache:
         self._younger: _Half = {}
         self._older: _Half = {}
         self.pages = PageCache()
-        self._barred: frozenset[Ref] = frozenset()
+        self._barred: Collection[Ref] = ()
         self._missed: list[Ref] = []  # of these, what was known
 
     def get(self, refs: Sequence[Ref]) -> list[Record | None] | None:
         """The records from one snapshot, in the order asked; None unless all are here."""
         found = list(map(self._younger.get, refs))
         return self._get_older(refs) if None in found else found
+
+    def look(self, ref: Ref) -> Record | Unknown | None:
+        """As `get`, of one record."""
+        found = self._younger.get(ref, UNKNOWN)
+        if found is UNKNOWN and ref in self._older:
+            found = self._older.pop(ref)
+            self._put(ref, found)
+            self._turn_when_full()
+        return found
 
     def _get_older(self, refs: Sequence[Ref]) -> list[Record | None] | None:
         """As `get`, where one of them is absent, or not in the younger half."""
@@ -77,11 +96,15 @@ class RecordCache:
                 self._put(ref, record)
         self._turn_when_full()
 
-    def bar(self, refs: Iterable[Ref]) -> None:
-        """A commit that writes these is about to begin; there is one at a time."""
-        self._barred = frozenset(refs)
-        self.pages.bar(self._barred)
-        self._missed = [ref for ref in self._barred if self._forget(ref)]
+    def bar(self, refs: Collection[Ref]) -> None:
+        """A commit that writes these is about to begin; there is one at a time.
+
+        Arguments:
+            refs: they stay as they are until it is over.
+        """
+        self._barred = refs
+        self.pages.bar(refs)
+        self._missed = [ref for ref in refs if self._forget(ref)]
 
     def lift(self, committed: Mapping[Ref, Record | None]) -> None:
         """It is over. What it wrote is kept where something was kept before.
@@ -89,7 +112,7 @@ class RecordCache:
         Arguments:
             committed: all that it wrote; nothing when it failed.
         """
-        self._barred = frozenset()
+        self._barred = ()
         self.pages.lift()
         for ref in self._missed:
             if ref in committed:

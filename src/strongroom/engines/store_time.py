@@ -34,9 +34,13 @@ class DurableTime:
         """Store time, which may be above the ceiling: then it must not be answered yet."""
         return self._time.now()
 
-    def stamp(self) -> int:
-        """A new stamp; answered only under a ceiling (see `rise`)."""
-        self._last_stamp = max(self._time.now(), self._last_stamp + 1)
+    def stamp(self, now: int) -> int:
+        """A new stamp; answered only under a ceiling (see `rise`).
+
+        Arguments:
+            now: the last answer of `now`; nobody has been told a later time since.
+        """
+        self._last_stamp = max(now, self._last_stamp + 1)
         return self._last_stamp
 
     def rise(self, needed: int) -> int | None:

@@ -8,6 +8,7 @@ Source: request headers of the operations' pages; section 2 of the reference.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from strongroom import errors, limits
@@ -160,7 +161,6 @@ CONDITION_HEADERS: Final = (
     "if-unmodified-since",
     "x-ms-if-tags",
 )
-_NO_CONDITIONS: Final = [None] * len(CONDITION_HEADERS)
 
 
 def conditions(request: Request, prefix: str = "") -> Conditions:
@@ -168,12 +168,10 @@ def conditions(request: Request, prefix: str = "") -> Conditions:
 
     Raises: InvalidHeaderValue.
     """
-    get = request.headers.get
     names_here = _names(prefix)
-    values = [get(name) for name in names_here]
-    if values == _NO_CONDITIONS:
+    if request.headers.has_none_of(names_here):
         return NONE
-    match, none_match, since, until, tags = values
+    match, none_match, since, until, tags = map(request.headers.get, names_here)
     return Conditions(
         None if match is None else wire.etags(names_here[0], match),
         None if none_match is None else wire.etags(names_here[1], none_match),
@@ -183,6 +181,7 @@ def conditions(request: Request, prefix: str = "") -> Conditions:
     )
 
 
+@lru_cache
 def _names(prefix: str) -> tuple[str, ...]:
     if not prefix:
         return CONDITION_HEADERS

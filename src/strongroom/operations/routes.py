@@ -20,6 +20,9 @@ _METHODS: Final = frozenset(
 )
 
 
+# What a header, or a query parameter, must be: whether it is a parameter, its name, and its value
+# in lower case unless any will do.
+_Mark = tuple[bool, str, str | None]
 # Resource, restype and comp. A plain tuple, since each request makes one.
 _Place = tuple[Resource, str | None, str | None]
 _ANYWHERE: Final[_Place] = (Resource.ANY, None, None)
@@ -46,16 +49,16 @@ class Routes:
     ) -> None:
         self._verb_refused = verb_refused
         self.operations = tuple(operations)
-        self._index: dict[tuple[str, _Place], list[Operation]] = {}
+        self._index: dict[tuple[str, _Place], list[tuple[Operation, tuple[_Mark, ...]]]] = {}
         self._allowed: dict[_Place, list[str]] = {}
         for operation in self.operations:
             place = (operation.resource, operation.restype, operation.comp)
             for method in operation.methods:
                 rivals = self._index.setdefault((method, place), [])
-                for rival in rivals:
+                for rival, _ in rivals:
                     if set(rival.when) <= set(operation.when):
                         raise Ambiguous(f"{rival.name} hides {operation.name}")
-                rivals.append(operation)
+                rivals.append((operation, tuple(map(_mark, operation.when))))
                 allowed = self._allowed.setdefault(place, [])
                 if method not in allowed:
                     allowed.append(method)
@@ -75,13 +78,14 @@ class Routes:
         rivals = self._index.get((method, place))
         if rivals is None:
             raise self._unmatched(method, place)
-        for operation in rivals:
-            for when in operation.when:
-                if not _holds(when, headers, query):
+        for operation, marks in rivals:
+            for in_query, name, wanted in marks:
+                value = query.get(name) if in_query else headers.get(name)
+                if value is None or not (wanted is None or value.lower() == wanted):
                     break
             else:
                 return operation
-        raise _undecided(rivals, headers)
+        raise _undecided(rivals[-1][0], headers)
 
     def _unmatched(self, method: str, place: _Place) -> StorageError:
         if method not in _METHODS:
@@ -97,14 +101,13 @@ class Routes:
         return invalid_query("comp", comp, reason)
 
 
-def _holds(when: When, headers: Headers, query: Query) -> bool:
-    in_query = when.name.startswith("?")
-    value = query.get(when.name[1:]) if in_query else headers.get(when.name)
-    return value is not None and (when.value is None or value.lower() == when.value.lower())
+def _mark(when: When) -> _Mark:
+    value = None if when.value is None else when.value.lower()
+    return when.name.startswith("?"), when.name.removeprefix("?"), value
 
 
-def _undecided(rivals: list[Operation], headers: Headers) -> StorageError:
+def _undecided(rival: Operation, headers: Headers) -> StorageError:
     """Several operations have this URL and none matches: name the header that tells them apart."""
-    name = rivals[-1].when[-1].name
+    name = rival.when[-1].name
     value = headers.get(name)
     return missing_header(name) if value is None else invalid_header(name, value)

@@ -18,7 +18,14 @@ from strongroom.values import TICKS_PER_S, Lease
 INFINITE: Final = -1
 
 
-class LeaseState(enum.Enum):
+class _Heading(enum.Enum):
+    """What the tables are looked up by. The default hash is a call of Python, and each request
+    makes several."""
+
+    __hash__ = object.__hash__
+
+
+class LeaseState(_Heading):
     """The state that x-ms-lease-state reports."""
 
     AVAILABLE = "available"
@@ -35,7 +42,7 @@ class LeaseKind(enum.Enum):
     CONTAINER = "container"
 
 
-class LeaseVerb(enum.Enum):
+class LeaseVerb(_Heading):
     """The five values of x-ms-lease-action."""
 
     ACQUIRE = "acquire"
@@ -45,7 +52,7 @@ class LeaseVerb(enum.Enum):
     BREAK = "break"
 
 
-class Given(enum.Enum):
+class Given(_Heading):
     """How the ids (for a break: the period) of a request stand to the lease."""
 
     NO_ID = "no id"
@@ -56,7 +63,7 @@ class Given(enum.Enum):
     LATER = "break later"
 
 
-class LeaseUse(enum.Enum):
+class LeaseUse(_Heading):
     """What an operation that is not a lease operation asks of the lease.
 
     NONE: the id is ignored. READ and READ_CONTAINER: no id needed, but a given one must hold.

@@ -114,16 +114,18 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
     if call.snapshot is not None:
         reason = "Snapshots cannot be leased."
         raise errors.invalid_query("snapshot", iso7(call.snapshot), reason)
-    fresh_id = guid(services.clock)
+    fresh_id = _fresh_id(services, call.input)
 
-    async def attempt() -> Leased:
-        return await services.change_blob(
+    def attempt() -> Awaitable[Leased]:
+        return services.change_blob(
             call, lambda state, change: _lease_head(call, fresh_id, state, change)
         )
 
+    if not _may_wait(call):
+        return await attempt()
     head = Ref(keys.blob(generation_of(call), call.blob), keys.HEAD_KEY)
     refs = [head, keys.container(call.account, call.container)]
-    return await _run(services, call, refs, attempt, _blob_lease)
+    return await _when_free(services, call, refs, attempt, _blob_lease)
 
 
 def _lease_head(
@@ -144,7 +146,7 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> Leased
 
     Raises: StorageError of the lease table (409); ContainerNotFound, ConditionNotMet.
     """
-    fresh_id = guid(services.clock)
+    fresh_id = _fresh_id(services, call.input)
 
     def decide(container: ContainerRecord, now: int) -> tuple[Leased, ContainerRecord | None]:
         lease, time_s = _judge(call, container.lease, fresh_id, now, LeaseKind.CONTAINER)
@@ -153,11 +155,20 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> Leased
             return result, None
         return result, msgspec.structs.replace(container, lease=lease)
 
-    async def attempt() -> Leased:
-        return await services.change_container(call, decide)
+    def attempt() -> Awaitable[Leased]:
+        return services.change_container(call, decide)
 
+    if not _may_wait(call):
+        return await attempt()
     refs = [keys.container(call.account, call.container)]
-    return await _run(services, call, refs, attempt, _container_lease)
+    return await _when_free(services, call, refs, attempt, _container_lease)
+
+
+def _fresh_id(services: Services, action: LeaseAction) -> str:
+    """An id for a lease for which none is proposed; what needs none gets an empty one."""
+    if isinstance(action, AcquireLease) and action.proposed_id is None:
+        return guid(services.clock)
+    return ""
 
 
 def _judge(
@@ -189,21 +200,24 @@ def _container_lease(found: Record | None) -> Lease | None:
     return None if container is None else container.lease
 
 
-async def _run(
+def _may_wait(call: Call[LeaseAction]) -> bool:
+    return bool(call.wait_s) and isinstance(call.input, AcquireLease)
+
+
+async def _when_free(
     services: Services,
     call: Call[LeaseAction],
     refs: Sequence[Ref],
     attempt: Callable[[], Awaitable[Leased]],
     lease_of: Callable[[Record | None], Lease | None],
 ) -> Leased:
-    """Decide once, or, for an acquisition that waits, in turn with the others that do.
+    """An acquisition that waits, in turn with the others that do.
 
     Arguments:
         refs: the record that holds the lease, and others whose change is a reason to look again.
         lease_of: the lease in the first of them.
     """
-    if not (call.wait_s and isinstance(call.input, AcquireLease)):
-        return await attempt()
+    assert isinstance(call.input, AcquireLease)
     if await _holds(services, call.input, refs[0], lease_of):
         try:
             return await attempt()

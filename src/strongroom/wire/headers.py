@@ -24,6 +24,7 @@ _RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 _ETAG: Final = re.compile(r'\s*(?:((?:W/)?"[^"]*")|([^\s",]+))\s*(?:,|$)')
 _HEX: Final = "[0-9A-Fa-f]"
 _D_FORM: Final = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
+_USUAL_GUID: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _GUID: Final = re.compile(rf"{_D_FORM}|{_HEX}{{32}}|\{{{_D_FORM}\}}|\({_D_FORM}\)")
 _GUID_MARKS: Final = str.maketrans("", "", "{}()-")
 
@@ -106,6 +107,8 @@ def etags(name: str, value: str) -> tuple[str, ...]:
 
 def guid(name: str, value: str) -> str:
     """A GUID in form N, D, B or P, as lower-case D form. Raises InvalidHeaderValue."""
+    if _USUAL_GUID.fullmatch(value) is not None:
+        return value
     if _GUID.fullmatch(value) is None:
         raise invalid_header(name, value)
     digits = value.translate(_GUID_MARKS).lower()

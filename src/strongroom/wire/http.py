@@ -8,7 +8,15 @@ Source: RFC 9110 sections 5 and 6.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from typing import Protocol
 
 import msgspec
@@ -28,7 +36,7 @@ class Headers:
     get: Callable[[str], str | None]
     """get(name) -> the first value of the field called `name` (lower case), or None. The
     dictionary's own method: it is called thirty times in a request."""
-    has_none_of: Callable[[frozenset[str]], bool]
+    has_none_of: Callable[[Collection[str]], bool]
     """has_none_of(names) -> whether no field of these names (lower case) was sent. As `get`."""
     repeats: Sequence[str]
     """The names (lower case) of the fields that were sent more than once."""
