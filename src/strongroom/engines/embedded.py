@@ -330,7 +330,10 @@ class EmbeddedStore:
 
     async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
         try:
-            return at_once(ask(self._reader)) if inline else await self._scans.read(ask)
+            if not inline:
+                return await self._scans.read(ask)
+            self._committer.hold_reader()
+            return at_once(ask(self._reader))
         except apsw.Error as error:
             raise unreadable(error) from error
 

@@ -77,14 +77,12 @@ class RecordCache:
 
     def _get_older(self, refs: Sequence[Ref]) -> list[Record | None] | None:
         """As `get`, where one of them is absent, or not in the younger half."""
-        older = self._older
+        found: list[Record | None] = []
         for ref in refs:
-            if ref in older:
-                self._put(ref, older.pop(ref))
-            elif ref not in self._younger:
+            record = self.look(ref)
+            if record is UNKNOWN:
                 return None
-        found = [self._younger[ref] for ref in refs]
-        self._turn_when_full()
+            found.append(record)
         return found
 
     def keep(self, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:

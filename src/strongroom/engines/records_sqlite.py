@@ -69,8 +69,7 @@ _GET: Final = (
 # Two records in one statement, which sees one snapshot without a transaction around it.
 _GET_BOTH: Final = tuple(
     tuple(
-        f"SELECT 0, {first.removeprefix('SELECT ')} UNION ALL "
-        f"SELECT 1, {second.removeprefix('SELECT ')}"
+        f"{first.replace(' FROM', ', 0 FROM')} UNION ALL {second.replace(' FROM', ', 1 FROM')}"
         for second in _GET
     )
     for first in _GET
@@ -360,15 +359,13 @@ class Reader:
             self._execute("COMMIT")
 
     def _get_both(self, one: Ref, other: Ref) -> list[Record | None]:
-        (first, (is_first_hidden, first_name)), (second, (is_second_hidden, second_name)) = (
-            one,
-            other,
-        )
+        first, (is_first_hidden, first_name) = one
+        second, (is_second_hidden, second_name) = other
         statement = _GET_BOTH[is_first_hidden][is_second_hidden]
         names = (*first, first_name, *second, second_name)
         found: list[Record | None] = [None, None]
-        for at, *record in self._execute(statement, names):
-            found[at] = record_of(record)
+        for value, version, at in self._execute(statement, names):
+            found[at] = record_of((value, version))
         return found
 
     def range(self, ref: Ref, until: bytes | None, max_records: int) -> Slices[list[Item]]:

@@ -68,10 +68,14 @@ async def decode(
     if not query_plain:
         _check_timeout(query)
     unsaid = operation.unsaid
-    if unsaid is not None and unsaid.holds(request, query):
+    if unsaid is None or not unsaid.holds(request, query):
+        values = {field.name: field.read(request, query) for field in operation.accepts}
+        values.pop("", None)
+        given = await _input(operation, request, values)
+    elif unsaid.input is not None or operation.body is None:
         given = unsaid.input
     else:
-        given = await _input(operation, request, query)
+        given = await _input(operation, request, dict(unsaid.values))
     lease_id = None if headers_plain else fields.lease_id(request)
     grant = admitted.grant
     # By position, in the order of the fields: beyond fifteen names Python makes a dictionary of
@@ -104,10 +108,8 @@ async def decode(
     )
 
 
-async def _input(operation: Operation, request: Request, query: Query) -> Any:
-    """What the operation's own fields and document say."""
-    values = {field.name: field.read(request, query) for field in operation.accepts}
-    values.pop("", None)
+async def _input(operation: Operation, request: Request, values: dict[str, Any]) -> Any:
+    """What the operation's own fields, which are read, and its document say."""
     body = operation.body
     if body is not None and body.parse is not None:
         data = await request.body.read_all(body.max_bytes)

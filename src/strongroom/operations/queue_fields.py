@@ -37,7 +37,7 @@ def _bounded(field: str, name: str, bounds: tuple[int, int], default: int) -> Fi
         value = query.integer(name, *bounds)
         return default if value is None else value
 
-    return Field(field, read, query=(name,))
+    return Field(field, read, query=(name,), optional=True, default=default)
 
 
 def _required_visibility(request: Request, query: Query) -> int:

@@ -71,11 +71,15 @@ class Field:
 
 
 class Unsaid(msgspec.Struct, frozen=True):
-    """The input of a request that sends none of the headers and parameters that an operation's
-    fields are read from. Nearly all reads send none, so it is made once."""
+    """What is asked for by a request that sends none of the headers and parameters that an
+    operation's fields are read from. Most requests send none, so it is made once.
+
+    `values` are those of the fields; `input` is made of them, None where a document is wanting.
+    """
 
     headers: frozenset[str]
     query: frozenset[str]
+    values: dict[str, Any]
     input: Any
 
     def holds(self, request: Request, query: Query) -> bool:
@@ -188,8 +192,7 @@ class Operation:
     unsaid: Unsaid | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        has_document = self.body is not None and self.body.parse is not None
-        if not has_document and all(one.optional for one in self.accepts):
+        if all(one.optional for one in self.accepts):
             object.__setattr__(self, "unsaid", _unsaid(self))
 
     def writes(self) -> bool:
@@ -203,10 +206,12 @@ class Operation:
 
 def _unsaid(operation: Operation) -> Unsaid:
     values = {one.name: one.default for one in operation.accepts}
+    has_document = operation.body is not None and operation.body.parse is not None
     return Unsaid(
         frozenset(name for one in operation.accepts for name in one.headers),
         frozenset(name for one in operation.accepts for name in one.query),
-        operation.input(**values),
+        values,
+        None if has_document else operation.input(**values),
     )
 
 

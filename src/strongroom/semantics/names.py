@@ -38,7 +38,7 @@ def check_container(name: str) -> None:
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
     """
-    if name not in SPECIAL_CONTAINERS:
+    if not is_container_name(name):
         check_queue(name)
 
 
@@ -95,7 +95,9 @@ def check_blob(name: str, container: str = "") -> None:
     if not 1 <= _utf16_length(name) <= limits.BLOB_NAME_CHARS_MAX:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
     too_deep = name.count("/") >= limits.BLOB_NAME_SEGMENTS_MAX
-    if too_deep or _BLOB_ILLEGAL.search(name) or (container == ROOT and "/" in name):
+    is_plain = name.isascii() and name.isprintable()
+    is_illegal = not is_plain and _BLOB_ILLEGAL.search(name) is not None
+    if too_deep or is_illegal or (container == ROOT and "/" in name):
         raise StorageError(errors.INVALID_RESOURCE_NAME)
 
 

@@ -57,13 +57,14 @@ class Claim:
         self._all = everyone
         self._mine: list[bytes] = []
 
-    def take(self, name: bytes) -> bool:
-        """Claim the message under this key; False when another has."""
-        if name in self._all:
-            return False
+    def is_taken(self, name: bytes) -> bool:
+        """Whether the message under this key is claimed already."""
+        return name in self._all
+
+    def take(self, name: bytes) -> None:
+        """Claim the message under this key, which nobody has."""
         self._all.add(name)
         self._mine.append(name)
-        return True
 
     def release(self) -> None:
         """Free everything."""

@@ -226,6 +226,10 @@ def _sift(
         # A message that was put with visibility 0 is visible from its own stamp on, which may be
         # a little ahead of the clock.
         look.now = max(look.now, item.version)
+        # Where many take messages, most that a look comes upon are others'.
+        if claim is not None and claim.is_taken(item.name):
+            look.until = look.now + _OTHERS_TICKS
+            continue
         record = message_records.MESSAGE.decode(item.value)
         if record.message.visible > look.now:
             look.until = look.until or record.message.visible
@@ -233,9 +237,8 @@ def _sift(
         expired = messages.is_expired(record.message, look.now)
         if expired and (claim is None or len(look.expired) >= limits.EXPIRED_PER_COMMIT_MAX):
             continue
-        if claim is not None and not claim.take(item.name):
-            look.until = look.now + _OTHERS_TICKS
-            continue
+        if claim is not None:
+            claim.take(item.name)
         key = Key(True, item.name)
         if expired:
             look.expired.append(_Seen(key, record, ""))

@@ -100,6 +100,7 @@ class Query:
 
 # Clients repeat themselves (a token and nothing else): what was parsed once is looked up.
 _REMEMBERED: Final = 1024
+_REMEMBERED_PAIR_CHARS_MAX: Final = 128
 
 
 def parse(raw: str | None) -> Query:
@@ -123,10 +124,20 @@ def _parse_remembered(raw: str | None) -> Query:
 def _values(raw: str | None) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for pair in raw.split("&") if raw else ():
-        name, _, value = pair.partition("=")
         if pair:
-            values.setdefault(decode(name).lower(), []).append(decode(value))
+            is_short = len(pair) <= _REMEMBERED_PAIR_CHARS_MAX
+            name, value = _remembered_pair(pair) if is_short else _pair(pair)
+            values.setdefault(name, []).append(value)
     return values
+
+
+def _pair(pair: str) -> tuple[str, str]:
+    name, _, value = pair.partition("=")
+    return decode(name).lower(), decode(value)
+
+
+# Those of a token come with each request, among others.
+_remembered_pair: Final = lru_cache(_REMEMBERED)(_pair)
 
 
 def decode(text: str) -> str:
