@@ -28,7 +28,7 @@ VALUES: list[tuple[object, str | None, str]] = [
     (0, None, '"P":0'),
     (-(2**31), None, '"P":-2147483648'),
     (2.0, None, '"P":2.0'),
-    (1e300, None, '"P":1e+300'),
+    (1e300, None, '"P":1e300'),
     (5e-324, None, '"P":5e-324'),
     (-0.0, None, '"P":-0.0'),
     ("true", "Edm.Boolean", '"P":true'),

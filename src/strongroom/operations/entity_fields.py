@@ -9,7 +9,7 @@ headers and bodies of "Operations on tables" and "Operations on entities"; refer
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from strongroom import limits, table_errors
 from strongroom.errors import StorageError, invalid_header
@@ -17,7 +17,7 @@ from strongroom.operations.fields import header, parameter
 from strongroom.operations.spec import Field
 from strongroom.operations.unserved import not_served
 from strongroom.semantics import edm, entities, property_names, table_filter
-from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Typed
+from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange
 from strongroom.semantics.entities import Property
 from strongroom.semantics.table_filter import Expression
 from strongroom.services.entities import EntityDocument
@@ -142,12 +142,19 @@ def read_document(body: bytes) -> EntityDocument:
     """
     keys: dict[str, str] = {}
     found: list[Property] = []
-    for raw in odata_entities.read_entity(body):
-        if raw.name in entities.SYSTEM_PROPERTIES:
-            if raw.name != "Timestamp":
-                keys[raw.name] = _key(raw)
-        elif raw.value is not None:
-            found.append(Property(raw.name, _typed(raw)))
+    name = ""
+    try:
+        for raw in odata_entities.read_entity(body):
+            name = raw.name
+            if name in entities.SYSTEM_PROPERTIES:
+                if name != "Timestamp":
+                    keys[name] = _key(raw)
+            elif raw.value is not None:
+                found.append(Property(name, edm.typed(raw.value, raw.type_name)))
+    except OutOfRange as error:
+        raise entities.out_of_range(name, str(error)) from None
+    except NotOfType as error:
+        raise entities.invalid(f"The property {name[:255]}: {error}.") from None
     properties = tuple(found)
     entities.check_properties(properties)
     return EntityDocument(keys.get("PartitionKey"), keys.get("RowKey"), properties)
@@ -159,13 +166,3 @@ def _key(raw: RawProperty) -> str:
     if not isinstance(raw.value, str) or raw.type_name not in (None, EdmType.STRING.value):
         raise entities.invalid(f"The {raw.name} must be a string.")
     return raw.value
-
-
-def _typed(raw: RawProperty) -> Typed:
-    value: Any = raw.value
-    try:
-        return edm.typed(value, raw.type_name)
-    except OutOfRange as error:
-        raise entities.out_of_range(raw.name, str(error)) from None
-    except NotOfType as error:
-        raise entities.invalid(f"The property {raw.name[:255]}: {error}.") from None

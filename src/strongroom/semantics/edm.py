@@ -228,14 +228,12 @@ def fragment(properties: Iterable[tuple[str, Typed]]) -> bytes:
     whose JSON value does not tell their type have an annotation in front."""
     members: dict[str, object] = {}
     for name, typed in properties:
-        kind = typed.type
-        if kind is EdmType.STRING or kind is EdmType.INT32 or kind is EdmType.BOOLEAN:
-            members[name] = typed.value
-            continue
-        annotation, value = _json(typed)
-        if annotation:
+        kind, value = typed.type, typed.value
+        if kind in _TOLD_BY_JSON or (isinstance(value, float) and math.isfinite(value)):
+            members[name] = value
+        else:
             members[f"{name}@odata.type"] = kind.value
-        members[name] = msgspec.Raw(value)
+            members[name] = _json_text(typed)
     return msgspec.json.encode(members)[1:-1]
 
 
@@ -244,21 +242,22 @@ def pair(name: str, typed: Typed) -> bytes:
     return fragment(((name, typed),))
 
 
-def _json(typed: Typed) -> tuple[bool, bytes]:
-    """Whether the type must be told, and the JSON value."""
+# Doubles are, too, that JSON has numbers for.
+_TOLD_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
+
+
+def _json_text(typed: Typed) -> str:
+    """The JSON string of a value whose type stands beside it."""
     kind, value = typed.type, typed.value
     if kind is EdmType.DATE_TIME:
         assert isinstance(value, int)
-        return True, b'"%b"' % iso7(value).encode()
+        return iso7(value)
     if kind is EdmType.BINARY:
         assert isinstance(value, bytes)
-        return True, b'"%b"' % base64.b64encode(value)
-    if kind in (EdmType.INT64, EdmType.GUID):
-        return True, b'"%b"' % str(value).encode()
-    assert isinstance(value, float), "the other types are told by JSON's own"
-    if not math.isfinite(value):
-        return True, b'"NaN"' if math.isnan(value) else b'"%bInfinity"' % (b"-" * (value < 0))
-    return False, repr(value).encode()
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else "-" * (value < 0) + "Infinity"
+    return str(value)
 
 
 _FIXED_SIZES_BYTES: Final = {

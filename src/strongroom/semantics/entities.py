@@ -108,7 +108,9 @@ def check_properties(properties: Sequence[Property]) -> None:
             continue
         if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
             raise invalid(f"The value of {one.name} is not well-formed text.")
-        if edm.size_bytes(one.typed) > edm.VALUE_BYTES_MAX:
+        # A character counts four bytes at most: only what is near the limit is measured.
+        most = edm.VALUE_BYTES_MAX
+        if 4 * len(value) > most and edm.size_bytes(one.typed) > most:
             raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
 
 

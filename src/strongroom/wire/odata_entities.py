@@ -7,8 +7,9 @@ Source: "Inserting and updating entities", "Create Table"; OData 3.0 JSON format
 
 from __future__ import annotations
 
+import codecs
 import json
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +26,8 @@ _LONG_BYTES: Final = 128 * 1024
 _NESTED_BYTES_MAX: Final = 64 * 1024
 _LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 Scalar = str | bool | int | float
+_SCALARS: Final = frozenset({str, bool, int, float, type(None)})
+_SPACE: Final = " \t\n\r"  # RFC 8259, section 2
 
 
 class RawProperty(msgspec.Struct, frozen=True):
@@ -41,9 +44,33 @@ def read_entity(body: bytes) -> list[RawProperty]:
 
     Raises: StorageError InvalidInput, DuplicatePropertiesSpecified, TooManyProperties.
     """
+    members = _members(body)
+    values = dict(members)
+    types: dict[str, str] = {}
+    if len(values) == len(members) and _are_plain(values):
+        values.pop(_TIMESTAMP, None)
+    else:
+        values, types = _sorted_out(members)
+    if len(values) > _PROPERTIES_READ_MAX:
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
+    return [RawProperty(name, value, types.get(name)) for name, value in values.items()]
+
+
+def _are_plain(values: dict[str, Any]) -> bool:
+    """Whether all are values and none tells of another or of OData: so it is with most entities."""
+    names = "\n".join(values)
+    has_marks = "@" in names or _OWN in names
+    return not has_marks and _SCALARS.issuperset(map(type, values.values()))
+
+
+def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values, and the types that stand beside some of them.
+
+    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
+    """
     values: dict[str, Scalar | None] = {}
     types: dict[str, str] = {}
-    for name, value in _members(body):
+    for name, value in members:
         if name.endswith(_ANNOTATION):
             if not isinstance(value, str):
                 raise _invalid(f"{name[:300]} must be a string.")
@@ -55,14 +82,12 @@ def read_entity(body: bytes) -> list[RawProperty]:
             continue
         elif name in values:
             raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
-        elif isinstance(value, (_Object, list)):
+        elif isinstance(value, (tuple, list)):
             raise _invalid(f"The value of {name[:300]} is an object or array.")
         else:
             assert value is None or isinstance(value, (str, bool, int, float))
             values[name] = value
-    if len(values) > _PROPERTIES_READ_MAX:
-        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
-    return [RawProperty(name, value, types.get(name)) for name, value in values.items()]
+    return values, types
 
 
 def read_table_name(body: bytes) -> str:
@@ -78,15 +103,15 @@ def read_table_name(body: bytes) -> str:
     return values[0]
 
 
-class _Object(list[tuple[str, object]]):
-    """A JSON object as its members, so that those that come twice are seen."""
+# A JSON object as its members, so that those that come twice are seen; arrays are lists.
+_Object = tuple[tuple[str, Any], ...]
 
 
 def _no_constant(name: str) -> object:
     raise ValueError(name)
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_constant)
 
 
 def _refuse_bulk(body: bytes) -> None:
@@ -110,10 +135,13 @@ def _members(body: bytes) -> _Object:
     if len(body) > _LONG_BYTES:
         _refuse_bulk(body)
     try:
-        found = _DECODER.decode(body.decode("utf-8-sig"))
+        text = body.removeprefix(codecs.BOM_UTF8).decode().strip(_SPACE)
+        found, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
-        raise _invalid("The body is not a JSON document.") from None
-    if not isinstance(found, _Object):
+        end = -1
+    if end < 0 or end != len(text):
+        raise _invalid("The body is not a JSON document.")
+    if not isinstance(found, tuple):
         raise _invalid("The body is not a JSON object.")
     return found
 
