@@ -104,14 +104,19 @@ def crc64_text(checksum: int) -> str:
     return b2a_base64(checksum.to_bytes(8, "little"), newline=False).decode("ascii")
 
 
-class Entity(msgspec.Struct, frozen=True):
+class Entity(msgspec.Struct):
     """A table's entity as it is told: its keys, its Timestamp in ticks, its other properties as the
-    inside of a JSON object (semantics/edm.py)."""
+    inside of a JSON object (semantics/edm.py).
+
+    `minimal` is how it was told before (wire/odata_documents.py): queries are repeated, and most of
+    what they find is what they found before.
+    """
 
     partition_key: str
     row_key: str
     timestamp: int
     fragment: bytes
+    minimal: bytes | None = None
 
 
 class PublicAccess(enum.Enum):

@@ -9,7 +9,7 @@ everything goes when the page goes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,7 @@ from strongroom.values import Entity
 
 # Others get a turn after so many have been judged: a filter may be a hundred comparisons.
 _JUDGED_AT_ONCE: Final = 1000
+_PREDICATES_REMEMBERED: Final = 4
 
 
 class Entities:
@@ -28,14 +29,25 @@ class Entities:
     def __init__(self, candidates: Candidates) -> None:
         self.candidates = candidates
         self._rows: dict[int, Entity] = {}
+        # What is remembered for a predicate goes with it: there are a few hundred at most.
+        self._chosen: WeakKeyDictionary[Predicate, list[int]] = WeakKeyDictionary()
 
     def matching(self, predicate: Predicate | None, most: int) -> list[Entity]:
         """The first `most` of those that match, in their order."""
-        chosen: Iterable[int] = range(len(self.candidates.fragments))
-        if predicate is not None:
-            chosen = itertools.compress(chosen, predicate.select(self.candidates))
+        everything = range(len(self.candidates.fragments))
+        chosen = everything if predicate is None else self._choose(predicate, everything)
         known = self._rows
         return [known.get(at) or self._row(at) for at in itertools.islice(chosen, most)]
+
+    def _choose(self, predicate: Predicate, everything: range) -> Sequence[int]:
+        """Which match. Equal filters are one predicate as long as they are asked for."""
+        chosen = self._chosen.get(predicate)
+        if chosen is None:
+            if len(self._chosen) >= _PREDICATES_REMEMBERED:
+                self._chosen.clear()
+            chosen = list(itertools.compress(everything, predicate.select(self.candidates)))
+            self._chosen[predicate] = chosen
+        return chosen
 
     def _row(self, at: int) -> Entity:
         found = self.candidates

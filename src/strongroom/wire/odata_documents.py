@@ -23,8 +23,7 @@ _ANNOTATION: Final = "@odata.type"
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
-# Of an entity, so that what is remembered of a few thousand is little.
-_REMEMBERED_BYTES_MAX: Final = 512
+_KEPT_BYTES_MAX: Final = 768
 Names = tuple[str, ...] | None
 
 
@@ -47,10 +46,7 @@ def entities(items: Iterable[Entity], level: Metadata, place: Place, select: Nam
     """A page of entities."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
     if level is Metadata.MINIMAL and select is None:
-        rows = [
-            _remembered(item) if len(item.fragment) <= _REMEMBERED_BYTES_MAX else _minimal(item)
-            for item in items
-        ]
+        rows = [item.minimal or _minimal(item) for item in items]
     else:
         rows = [_members(item, level, place, select) for item in items]
     # Asked of the list: a row without members is a row too.
@@ -96,7 +92,7 @@ def _links(kind: str, endpoint: str, link: str) -> bytes:
 
 
 def _minimal(item: Entity) -> bytes:
-    """An entity's members at minimal metadata."""
+    """An entity's members at minimal metadata; kept with it if that is little."""
     moment = _moment(item.timestamp)
     head = (
         b'"odata.etag":"W/\\"datetime\'%b\'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"%b"'
@@ -107,11 +103,10 @@ def _minimal(item: Entity) -> bytes:
             moment,
         )
     )
-    return head + b"," + item.fragment if item.fragment else head
-
-
-# Queries are repeated, and most of what they find is what they found before.
-_remembered: Final = lru_cache(maxsize=2048)(_minimal)
+    made = head + b"," + item.fragment if item.fragment else head
+    if len(made) <= _KEPT_BYTES_MAX:
+        item.minimal = made
+    return made
 
 
 def _moment(timestamp: int) -> bytes:
