@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines import record_cache
-from strongroom.engines.base import Commit, Full, Record, Ref, Step, Store, Write
+from strongroom.engines.base import Commit, Full, Record, Ref, Step, Store, Write, record_of
 from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Writer
 from strongroom.testing.contract_subject import face, hidden, put, value
@@ -125,6 +125,11 @@ async def _look(store: Store, chance: random.Random, over: asyncio.Event) -> int
         assert len(numbers) == 1, "a pair was torn"
         assert min(numbers) >= seen, "a read went back in time"
         seen = max(numbers)
+        key = chance.choice((_ONE, _OTHER)).key
+        (item,) = await store.read_range(_ONE.partition, key.hidden, key.name, None, 1)
+        in_range = _number(record_of((item.value, item.version)))
+        assert in_range >= seen, "a range went back in time"
+        seen = in_range
         looks += 1
         await asyncio.sleep(chance.choice((0, 0, 0.0001)))
     return looks
