@@ -25,7 +25,7 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.waiting import Pace, Races, await_change
+from strongroom.coordination.recipes.waiting import Pace, await_change, to_give_back
 from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
 
 _GIVE_TRIES: Final = 4
@@ -137,7 +137,7 @@ class LockKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Write the tombstone; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        races = Races(self._context, _GIVE_TRIES)
+        races = to_give_back(self._context, _GIVE_TRIES, self.record.ttl_s)
         try:
             while races.go_on():
                 try:

@@ -39,7 +39,7 @@ from strongroom.coordination.errors import (
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.slot_records import TTL_MAX_S, place_of
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Pace, await_change, to_give_back
 from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
 
 DATA_BYTES_MAX: Final = 60 * 1024
@@ -281,21 +281,21 @@ class MemberKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Delete the record; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        pace = Pace(self._context)
-        for attempt in range(_GIVE_TRIES):
-            if attempt:
-                yield Sleep(pace.trouble_s())
+        tried, races = False, to_give_back(self._context, _GIVE_TRIES, self._ttl_s)
+        while races.go_on():
             try:
                 entry = yield from get(self.key, self._timeout_s)
                 if entry is None:
-                    return attempt > 0
+                    return tried
                 outcome = yield from delete(self.key, entry.version, self._timeout_s)
+                if isinstance(outcome, Applied):
+                    return True
             except StoreUnavailable:
-                continue
+                pass
             except CoordinationError:
                 return False
-            if isinstance(outcome, Applied):
-                return True
+            tried = True
+            yield races.pause(troubled=True)
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:

@@ -31,7 +31,7 @@ from strongroom.coordination.recipes.slot_records import (
     encode_slots,
     place_of,
 )
-from strongroom.coordination.recipes.waiting import Pace, Races, await_change
+from strongroom.coordination.recipes.waiting import Pace, Races, await_change, to_give_back
 
 _KEEP_TRIES: Final = 6
 _GIVE_TRIES: Final = 8
@@ -126,7 +126,7 @@ class SlotKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Take the slot out; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        unsure, races = False, Races(self._context, _GIVE_TRIES)
+        unsure, races = False, to_give_back(self._context, _GIVE_TRIES, self._ttl_s)
         while races.go_on():
             version = self._known[1]
             try:

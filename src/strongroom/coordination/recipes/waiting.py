@@ -25,6 +25,9 @@ from strongroom.coordination.errors import StoreUnavailable
 WATCH_MAX_S: Final = 10.0  # what a lost answer costs at most; 0.1 requests/s for an idle waiter
 _TROUBLE_FIRST_S: Final = 0.05
 _TROUBLE_MAX_S: Final = 2.0
+# How long a hold is tried to be given back: a store may be choosing another leader, and who waits
+# would else wait out the whole TTL.
+_GIVING_S: Final = 6.0
 _RACES_MAX: Final = 64
 _RACES_SPREAD: Final = 4
 _NOTHING: Final = ""  # no version of any store's
@@ -69,11 +72,13 @@ class Races:
 
     Arguments:
         context: gives chance and the clock.
-        troubles_max: so much trouble ends it.
+        troubles_max: so much trouble ends it,
+        patience_s: but not before this time is over.
     """
 
-    def __init__(self, context: Context, troubles_max: int) -> None:
+    def __init__(self, context: Context, troubles_max: int, patience_s: float = 0.0) -> None:
         self._clock, self._pace = context.clock, Pace(context)
+        self._patient_until_s = context.clock.boot_s() + patience_s
         self._left, self._troubles_left = _RACES_MAX, troubles_max
         self._began_s = 0.0
         self._met: str | None = _NOTHING
@@ -82,7 +87,8 @@ class Races:
         """Begin the next try; False if there have been enough of them."""
         self._began_s = self._clock.boot_s()
         self._left -= 1
-        return self._left >= 0 and self._troubles_left > 0
+        is_patient = self._troubles_left > 0 or self._began_s < self._patient_until_s
+        return self._left >= 0 and is_patient
 
     def lost(self, outcome: CasOutcome, version: str | None) -> Sleep:
         """End a try in vain; see `pause`.
@@ -101,6 +107,11 @@ class Races:
             return Sleep(self._pace.trouble_s())
         spread = min(_RACES_MAX - self._left, _RACES_SPREAD)
         return Sleep(self._clock.random() * spread * (self._clock.boot_s() - self._began_s))
+
+
+def to_give_back(context: Context, tries: int, ttl_s: float) -> Races:
+    """The tries to give a hold back: at least so many, and for some seconds if it lasts so long."""
+    return Races(context, tries, min(_GIVING_S, ttl_s))
 
 
 def await_change(
