@@ -18,7 +18,7 @@ from strongroom.auth.request import Service
 from strongroom.errors import StorageError, invalid_query
 from strongroom.operations import fields
 from strongroom.operations.endpoint import Addressed
-from strongroom.operations.spec import STREAM, Operation, Origin
+from strongroom.operations.spec import STREAM, Operation, Origin, Unsaid
 from strongroom.semantics import conditions as conditional
 from strongroom.semantics import snapshots
 from strongroom.semantics.conditions import NONE, Conditions
@@ -68,14 +68,11 @@ async def decode(
     if not query_plain:
         _check_timeout(query)
     unsaid = operation.unsaid
-    if unsaid is None or not unsaid.holds(request, query):
-        values = {field.name: field.read(request, query) for field in operation.accepts}
-        values.pop("", None)
-        given = await _input(operation, request, values)
-    elif unsaid.input is not None or operation.body is None:
-        given = unsaid.input
-    else:
-        given = await _input(operation, request, dict(unsaid.values))
+    if unsaid is not None and not unsaid.holds(request, query):
+        unsaid = None
+    given = None if unsaid is None else unsaid.input
+    if given is None:
+        given = await _input(operation, request, query, unsaid)
     lease_id = None if headers_plain else fields.lease_id(request)
     grant = admitted.grant
     # By position, in the order of the fields: beyond fifteen names Python makes a dictionary of
@@ -108,8 +105,15 @@ async def decode(
     )
 
 
-async def _input(operation: Operation, request: Request, values: dict[str, Any]) -> Any:
-    """What the operation's own fields, which are read, and its document say."""
+async def _input(
+    operation: Operation, request: Request, query: Query, unsaid: Unsaid | None
+) -> Any:
+    """What the operation's own fields, which may say nothing, and its document say."""
+    if unsaid is not None:
+        values = dict(unsaid.values)
+    else:
+        values = {field.name: field.read(request, query) for field in operation.accepts}
+        values.pop("", None)
     body = operation.body
     if body is not None and body.parse is not None:
         data = await request.body.read_all(body.max_bytes)
