@@ -1,8 +1,8 @@
 """Values that several layers share: times in ticks, ETags, leases, metadata, ranges, file slices.
 
-Lives here: plain frozen data with its text forms. Must not live here: rules (semantics/), parsing
-of whole headers (wire/), IO. Source: the Azure Storage REST reference; ETags and times in
-"Specifying conditional headers for Blob service operations".
+Lives here: plain data with its text forms, frozen but for what is remembered of an entity. Must
+not live here: rules (semantics/), parsing of whole headers (wire/), IO. Source: the Azure Storage
+REST reference; ETags and times in "Specifying conditional headers for Blob service operations".
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ def crc64_text(checksum: int) -> str:
     return b2a_base64(checksum.to_bytes(8, "little"), newline=False).decode("ascii")
 
 
-class Entity(msgspec.Struct):
+class Entity(msgspec.Struct, eq=False):
     """A table's entity as it is told: its keys, its Timestamp in ticks, its other properties as the
     inside of a JSON object (semantics/edm.py).
 
-    `minimal` is how it was told before (wire/odata_documents.py): queries are repeated, and most of
-    what they find is what they found before.
+    `minimal` follows from these: how it was told before (wire/odata_documents.py). Queries are
+    repeated, and most of what they find is what they found before.
     """
 
     partition_key: str
@@ -117,6 +117,10 @@ class Entity(msgspec.Struct):
     timestamp: int
     fragment: bytes
     minimal: bytes | None = None
+
+    def says(self) -> tuple[str, str, int, bytes]:
+        """All that there is to it."""
+        return self.partition_key, self.row_key, self.timestamp, self.fragment
 
 
 class PublicAccess(enum.Enum):

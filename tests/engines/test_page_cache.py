@@ -68,6 +68,8 @@ INSIDE = [
     (OPEN, PAGE, _ref(b"\xff", b"")),
     (ASKED, CUT, _ref(b"c", b"3")),
     (OPEN, CUT, _ref(b"c", b"3\xff")),
+    # The next page begins there: without it, elsewhere.
+    (ASKED, CUT, _ref(b"c", b"4")),
 ]
 OUTSIDE = [
     (ASKED, PAGE, _ref(b"b", b"4\xff")),
@@ -75,7 +77,7 @@ OUTSIDE = [
     (ASKED, PAGE, _ref(b"d", b"")),
     (ASKED, PAGE, _ref(b"c", b"1", hidden=True)),
     (ASKED, PAGE, _ref(b"c", b"1", keyspace=b"other")),
-    (ASKED, CUT, _ref(b"c", b"4")),
+    (ASKED, CUT, _ref(b"c", b"4\x00")),
     (OPEN, CUT, _ref(b"\xff", b"")),
 ]
 
@@ -161,6 +163,16 @@ def test_memory_is_bounded_and_what_was_asked_for_longest_ago_goes_first() -> No
     assert cache._left_bytes == 10 * page_cache._size_bytes(PAGE)
 
 
+def test_there_are_few_pages_since_every_write_looks_through_them() -> None:
+    cache, empty = PageCache(), Page([], [], [], [], None)
+    many = [ASKED._replace(max_records=number) for number in range(1, 3 * page_cache.PAGES_MAX)]
+    for asked in many:
+        for _ in range(2):
+            _read(cache, asked, empty)
+    assert [asked for asked in many if cache.get(asked)] == many[-page_cache.PAGES_MAX :]
+    assert sum(map(len, cache._by_keyspace.values())) == page_cache.PAGES_MAX
+
+
 def test_a_large_page_is_not_kept() -> None:
     cache, value = PageCache(), bytes(page_cache.PAGE_BYTES_MAX)
     for _ in range(3):
@@ -217,6 +229,22 @@ def test_scans_during_commits_are_of_one_moment_and_not_of_the_past(
                 await asyncio.sleep(chance.choice((0, 0.001, 0.005)))
             written[0] = -1
             assert min(await asyncio.gather(*looking)) > 10
+
+    asyncio.run(prove())
+
+
+def test_a_page_tells_as_sqlite_does_where_the_next_one_begins(tmp_path: Path) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            await _number_all(store, 1)
+            for _ in range(3):
+                page = await store.scan(b"k", Position(b"", b""), None, _RECORDS - 1)
+                assert page.resume == Position(b"c", _NAMES[-1])
+            gone = Write(Key(False, _NAMES[-1]), None)
+            await commit(store, Step(Partition(b"k", b"c"), (gone,)))
+            for _ in range(3):
+                page = await store.scan(b"k", Position(b"", b""), None, _RECORDS - 1)
+                assert page.resume is None
 
     asyncio.run(prove())
 

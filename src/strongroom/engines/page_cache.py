@@ -8,7 +8,8 @@ can be seen; and what was read is kept only if no commit has begun to write in i
 snapshot was taken. So every page here is as it would be read now.
 
 What is asked for once is not kept, and what is large is not either: a listing of a million records
-must not push out the few that are looked at all the time.
+must not push out the few that are looked at all the time. There are few pages, because every write
+looks through them.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from strongroom.engines.base import Page, Position, Ref
 from strongroom.engines.records_sqlite import Slices
 from strongroom.engines.seen_once import SeenOnce
 
-SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
-PAGE_BYTES_MAX: Final = 2 * 1024 * 1024
-# A record's three values and its version as objects, and as much again for what readers make of
-# it.
-_OVERHEAD_BYTES: Final = 600
+SIZE_BYTES_MAX: Final = 12 * 1024 * 1024
+PAGE_BYTES_MAX: Final = 4 * 1024 * 1024
+PAGES_MAX: Final = 128
+# With what readers make of a page and keep with it, as tests/services/test_repeated_queries.py
+# measures it.
+_VALUES_TIMES: Final = 3
+_OVERHEAD_BYTES: Final = 1700
 _ASKED_ONCE_PLACES: Final = 1024
 
 
@@ -41,17 +44,14 @@ class Asked(NamedTuple):
 class _Kept:
     """A page that is kept, or that is being read and may be."""
 
-    __slots__ = ("asked", "end", "page", "size_bytes")
+    __slots__ = ("asked", "end", "first", "page", "size_bytes")
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
-        self.end = asked.until
+        self.first: tuple[bytes, bytes] = asked.first
+        self.end: tuple[bytes, bytes] | None = asked.until
         self.page: Page | None = None
         self.size_bytes = 0
-
-    def holds(self, place: tuple[bytes, bytes]) -> bool:
-        """Whether a record there belongs to the page, or would."""
-        return self.asked.first <= place and (self.end is None or place < self.end)
 
 
 class PageCache:
@@ -60,7 +60,8 @@ class PageCache:
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._left_bytes = size_bytes_max
         self._pages: dict[Asked, _Kept] = {}  # the one that was asked for last at the end
-        self._by_keyspace: dict[bytes, list[_Kept]] = {}  # with those that are being read
+        # With those that are being read.
+        self._by_keyspace: dict[bytes, dict[_Kept, None]] = {}
         self._asked_once = SeenOnce(_ASKED_ONCE_PLACES)
         self._barred: Iterable[Ref] = ()
 
@@ -91,7 +92,7 @@ class PageCache:
         for (keyspace, partition), (hidden, name) in refs:
             if not hidden and keyspace in self._by_keyspace:
                 place = (partition, name)
-                for kept in [one for one in self._by_keyspace[keyspace] if one.holds(place)]:
+                for kept in _holding(place, self._by_keyspace[keyspace]):
                     self._let_go(kept)
 
     def lift(self) -> None:
@@ -103,9 +104,9 @@ class PageCache:
             return None
         kept = _Kept(asked)
         for (keyspace, partition), (hidden, name) in self._barred:
-            if not hidden and keyspace == asked.keyspace and kept.holds((partition, name)):
+            if not hidden and keyspace == asked.keyspace and _holding((partition, name), [kept]):
                 return None
-        self._by_keyspace.setdefault(asked.keyspace, []).append(kept)
+        self._by_keyspace.setdefault(asked.keyspace, {})[kept] = None
         return kept
 
     def _keep(self, kept: _Kept, page: Page) -> None:
@@ -115,18 +116,20 @@ class PageCache:
         if not is_there or asked in self._pages or size_bytes > PAGE_BYTES_MAX:
             return
         kept.page, kept.size_bytes = page, size_bytes
-        kept.end = page.resume or asked.until
+        if page.resume is not None:
+            # With the record there: when it goes, another is where to go on, or there is none.
+            kept.end = (page.resume.partition, page.resume.key + b"\0")
         self._pages[asked] = kept
         self._left_bytes -= size_bytes
-        while self._left_bytes < 0:
+        while self._left_bytes < 0 or len(self._pages) > PAGES_MAX:
             self._let_go(next(iter(self._pages.values())))
 
     def _let_go(self, kept: _Kept) -> None:
         """Forget a page, or not to keep one when it has been read. Idempotent."""
-        others = self._by_keyspace.get(kept.asked.keyspace, [])
+        others = self._by_keyspace.get(kept.asked.keyspace, {})
         if kept not in others:
             return
-        others.remove(kept)
+        del others[kept]
         if not others:
             del self._by_keyspace[kept.asked.keyspace]
         if kept.page is not None:
@@ -134,6 +137,12 @@ class PageCache:
             self._left_bytes += kept.size_bytes
 
 
+def _holding(place: tuple[bytes, bytes], pages: Iterable[_Kept]) -> list[_Kept]:
+    """Those to which a record there belongs, or would."""
+    return [one for one in pages if one.first <= place and (one.end is None or place < one.end)]
+
+
 def _size_bytes(page: Page) -> int:
     names = sum(map(len, page.partitions)) + sum(map(len, page.keys))
-    return names + sum(map(len, page.values)) + _OVERHEAD_BYTES * (len(page.values) + 1)
+    values = _VALUES_TIMES * sum(map(len, page.values))
+    return names + values + _OVERHEAD_BYTES * (len(page.values) + 1)

@@ -90,6 +90,8 @@ class Candidates:
 
     def parts(self, count: int) -> list[Candidates]:
         """They in groups of at most `count`."""
+        if 0 < len(self.fragments) <= count:
+            return [self]
         return [self._part(slice(at, at + count)) for at in range(0, len(self.fragments), count)]
 
     def _part(self, here: slice) -> Candidates:
@@ -98,15 +100,20 @@ class Candidates:
 
     def columns(self, names: tuple[str, ...]) -> list[_Column]:
         """What each of them has as these properties; all that is missing is decoded in one go."""
+        if len(names) > _COLUMNS_REMEMBERED:
+            return self._decoded(names)
         missing = tuple(name for name in names if name not in self._columns)
         if missing:
             if len(self._columns) + len(missing) > _COLUMNS_REMEMBERED:
                 self._columns.clear()
                 missing = names
-            document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
-            named = _decoder(missing).decode(document)
-            self._columns.update((name, _Column(named, at)) for at, name in enumerate(missing))
+            self._columns.update(zip(missing, self._decoded(missing), strict=True))
         return [self._columns[name] for name in names]
+
+    def _decoded(self, names: tuple[str, ...]) -> list[_Column]:
+        document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
+        named = _decoder(names).decode(document)
+        return [_Column(named, at) for at in range(len(names))]
 
 
 class _Column:
@@ -146,8 +153,9 @@ _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
 }
 _SYSTEM: Final = frozenset({PARTITION_KEY, ROW_KEY, TIMESTAMP})
 _PLAIN_NUMBERS: Final[frozenset[type]] = frozenset({int, float})
-# Of one group of entities; what is asked for beyond begins anew.
-_COLUMNS_REMEMBERED: Final = 16
+# Of one group of entities; what is asked for beyond begins anew, and what is so many by itself is
+# not remembered.
+_COLUMNS_REMEMBERED: Final = 8
 _INT64: Final = EdmType.INT64.value
 _DOUBLE: Final = EdmType.DOUBLE.value
 

@@ -27,14 +27,14 @@ class Entities:
     """Entities that are judged in one go."""
 
     def __init__(self, candidates: Candidates) -> None:
-        self.candidates = candidates
+        self._candidates = candidates
         self._rows: dict[int, Entity] = {}
         # What is remembered for a predicate goes with it: there are a few hundred at most.
         self._chosen: WeakKeyDictionary[Predicate, list[int]] = WeakKeyDictionary()
 
     def matching(self, predicate: Predicate | None, most: int) -> list[Entity]:
         """The first `most` of those that match, in their order."""
-        everything = range(len(self.candidates.fragments))
+        everything = range(len(self._candidates.fragments))
         chosen = everything if predicate is None else self._choose(predicate, everything)
         known = self._rows
         return [known.get(at) or self._row(at) for at in itertools.islice(chosen, most)]
@@ -45,12 +45,12 @@ class Entities:
         if chosen is None:
             if len(self._chosen) >= _PREDICATES_REMEMBERED:
                 self._chosen.clear()
-            chosen = list(itertools.compress(everything, predicate.select(self.candidates)))
+            chosen = list(itertools.compress(everything, predicate.select(self._candidates)))
             self._chosen[predicate] = chosen
         return chosen
 
     def _row(self, at: int) -> Entity:
-        found = self.candidates
+        found = self._candidates
         partition, row = found.partition_keys[at].decode(), found.row_keys[at].decode()
         made = Entity(partition, row, found.timestamps[at], found.fragments[at])
         self._rows[at] = made

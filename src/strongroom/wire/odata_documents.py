@@ -23,6 +23,7 @@ _ANNOTATION: Final = "@odata.type"
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
+# Of one entity: as long as it is kept, this is too (engines/page_cache.py weighs it).
 _KEPT_BYTES_MAX: Final = 768
 Names = tuple[str, ...] | None
 
@@ -45,10 +46,7 @@ def entity(item: Entity, level: Metadata, place: Place, select: Names = None) ->
 def entities(items: Iterable[Entity], level: Metadata, place: Place, select: Names = None) -> bytes:
     """A page of entities."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
-    if level is Metadata.MINIMAL and select is None:
-        rows = [item.minimal or _minimal(item) for item in items]
-    else:
-        rows = [_members(item, level, place, select) for item in items]
+    rows = [_members(item, level, place, select) for item in items]
     # Asked of the list: a row without members is a row too.
     value = b"{" + b"},{".join(rows) + b"}" if rows else b""
     return b"{" + _joined(context, b'"value":[' + value + b"]") + b"}"
@@ -92,7 +90,8 @@ def _links(kind: str, endpoint: str, link: str) -> bytes:
 
 
 def _minimal(item: Entity) -> bytes:
-    """An entity's members at minimal metadata; kept with it if that is little."""
+    """An entity's members at minimal metadata; kept with it if that is little, since queries are
+    repeated."""
     moment = _moment(item.timestamp)
     head = (
         b'"odata.etag":"W/\\"datetime\'%b\'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"%b"'
@@ -121,7 +120,7 @@ def _second_text(second: int) -> bytes:
 
 def _members(item: Entity, level: Metadata, place: Place, select: Names) -> bytes:
     if level is Metadata.MINIMAL and select is None:
-        return _minimal(item)
+        return item.minimal or _minimal(item)
     parts: list[bytes] = []
     if level is Metadata.FULL:
         link = entity_link(place.name, item.partition_key, item.row_key)
