@@ -69,8 +69,6 @@ INLINE_BODY_BYTES_MAX: Final = 8 * KIB
 RECORD_BODY_BYTES_MAX: Final = 512
 # Message texts up to this length lie in the message's own record, which moves with each retrieval.
 INLINE_TEXT_BYTES_MAX: Final = 2 * KIB
-# How many records a look for messages may read past that are expired or being taken by others.
-MESSAGES_SCANNED_MAX: Final = 4096
 # How many expired messages one retrieval removes in passing, and one commit of the sweep.
 EXPIRED_PER_COMMIT_MAX: Final = 64
 # How many records one page of a listing may read; one that has read more ends short, with a marker.

@@ -6,11 +6,13 @@ takes those of them that are still there. Must not live here: what taking makes 
 
 A message that was looked at is guarded by its own key: whoever takes, updates or deletes it moves
 it elsewhere, so of several retrievals one gets it, and the others look again. The claims of this
-process keep them from wanting the same in the first place.
+process keep them from wanting the same in the first place. That there is nothing is said only
+when nothing was left to others: what they take can be seen again if they fail.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -37,6 +39,7 @@ from strongroom.values import TICKS_PER_S
 Messages = tuple[MessageView, ...]
 
 # Each look that gives nothing found messages that others took, or removed many that had expired.
+# The last one wants what others want as well.
 _LOOKS: Final = 16
 _PAGE_RECORDS_MAX: Final = 120
 # When what can be seen is being taken by others: they may fail, and nothing tells of that.
@@ -67,12 +70,19 @@ class _Seen(NamedTuple):
 @dataclass(slots=True)
 class _Look:
     """What a look has found: messages to take, expired ones to remove in passing; at what time;
-    `until` is when more can be seen by time alone, None = never."""
+    `until` is when more can be seen by time alone, None = never. `front`: all before it has
+    expired, and nothing will come to lie there; `ends_expired`: when the last of those could be
+    seen before which there was nothing else, and where it ends; `committed`: the greatest stamp
+    that was seen."""
 
     now: int
     found: list[_Seen] = field(default_factory=list)
     expired: list[_Seen] = field(default_factory=list)
     until: int | None = None
+    front: bytes | None = None
+    only_expired: bool = True
+    ends_expired: tuple[int, bytes] = (0, b"")
+    committed: int = 0
 
 
 async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
@@ -119,11 +129,15 @@ async def _get(
         ledger_ref = Ref(partition, keys.LEDGER_KEY)
         # Before the look: what is put after it has changed the ledger since.
         ledger = (await services.store.read([ledger_ref]))[0] if nothing is not None else None
-        with services.claims.hold(partition) as claim:
+        with services.claims.hold(partition, competes=looks == _LOOKS - 1) as claim:
             look = await _look(services, partition, call.input.count, claim)
-            if not look.found and not look.expired:
+            taken: Messages = ()
+            if look.found or look.expired:
+                taken = await _take(services, call, queue, look)
+            elif claim.passed_over:
+                await claim.given_back()
+            else:
                 break
-            taken = await _take(services, call, queue, look)
         if taken:
             return taken
         look.until = look.now + _OTHERS_TICKS
@@ -203,12 +217,17 @@ async def _look(services: Services, partition: Partition, want: int, claim: Clai
     look = _Look(await services.store.now())
     found: list[tuple[Key, MessageRecord]] = []
     first, until = keys.message_range()
+    first = services.expired_fronts.first(partition, first)
     size = min(want + services.claims.count(partition) + 1, _PAGE_RECORDS_MAX)
-    for _ in range(0, limits.MESSAGES_SCANNED_MAX, size):
+    while True:
         page = await services.store.read_range(partition, True, first, until, size)
         if _sift(look, page, want, found, claim) or len(page) < size:
             break
         first, size = page[-1].name + b"\0", _PAGE_RECORDS_MAX
+        await asyncio.sleep(0)
+    _advance(look)
+    if look.front is not None:
+        services.expired_fronts.advance(partition, look.front)
     look.found = await _with_texts(services, partition, found)
     return look
 
@@ -225,16 +244,21 @@ def _sift(
     for item in page:
         # A message that was put with visibility 0 is visible from its own stamp on, which may be
         # a little ahead of the clock.
+        look.committed = max(look.committed, item.version)
         look.now = max(look.now, item.version)
         # Where many take messages, most that a look comes upon are others'.
         if claim is not None and claim.is_taken(item.name):
-            look.until = look.now + _OTHERS_TICKS
+            look.only_expired = False
             continue
         record = message_records.MESSAGE.decode(item.value)
         if record.message.visible > look.now:
             look.until = look.until or record.message.visible
             return True
         expired = messages.is_expired(record.message, look.now)
+        look.only_expired &= expired
+        if look.only_expired:
+            look.ends_expired = record.message.visible, item.name + b"\0"
+            _advance(look)
         if expired and (claim is None or len(look.expired) >= limits.EXPIRED_PER_COMMIT_MAX):
             continue
         if claim is not None:
@@ -247,6 +271,14 @@ def _sift(
         if len(found) == want:
             return True
     return False
+
+
+def _advance(look: _Look) -> None:
+    """Move the front behind what has expired, if no commit that cannot be seen yet may have put
+    something there."""
+    visible, end = look.ends_expired
+    if end and visible <= look.committed:
+        look.front = end
 
 
 async def _with_texts(

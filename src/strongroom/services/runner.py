@@ -24,6 +24,7 @@ from strongroom.services.calls import Asker, Call, Place
 from strongroom.services.changes import BlobChange
 from strongroom.services.claims import Claims
 from strongroom.services.copy_sources import CopySources
+from strongroom.services.expired_front import ExpiredFronts
 from strongroom.services.guard import guard_blob, guard_container
 from strongroom.services.places import PLACES, check_place, generation_of, place_ref
 from strongroom.services.precedence import Precedence
@@ -86,6 +87,7 @@ class Services:
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
         self.block_lists = Precedence()
         self.claims = Claims()
+        self.expired_fronts = ExpiredFronts()
         self.waiting = Waiting(store)
 
     async def place(self, service: Service, account: str, name: str) -> Place | None:
