@@ -140,8 +140,8 @@ def test_when_the_store_is_gone_the_command_is_dead_in_time(
         await_beats(file)
         gone_s = boot_s()
         server.kill()
-        process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == Exit.LOST
+        _, said = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == Exit.LOST and b"'a' is lost: " in said
         assert last_beat_s(file) < gone_s + 2
 
 

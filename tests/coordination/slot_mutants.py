@@ -100,7 +100,7 @@ def _unknown_renewal_is_success(self: SlotKeeper, hold: Hold) -> Steps[bool]:
     slot = replace(slot, seq=next(self._numbers))
     self._sent[slot.seq] = self._context.clock.boot_s()
     try:
-        outcome = yield from self._write(version, record.with_slot(slot))
+        outcome = yield from self._write(version, record.with_slot(slot), self._timeout_s)
     except StoreUnavailable:
         return False
     if isinstance(outcome, Applied):
@@ -119,7 +119,8 @@ def _renewal_puts_back_the_old_record(self: SlotKeeper, hold: Hold) -> Steps[boo
     try:
         entry = yield from get(self._key, self._timeout_s)
         assert entry is not None
-        outcome = yield from self._write(entry.version, record.with_slot(slot))
+        after = record.with_slot(slot)
+        outcome = yield from self._write(entry.version, after, self._timeout_s)
     except StoreUnavailable:
         return False
     if isinstance(outcome, Applied):
@@ -134,7 +135,7 @@ def _conflict_of_a_renewal_is_a_loss(self: SlotKeeper, hold: Hold) -> Steps[bool
     slot = record.slot_of(self._nonce)
     assert slot is not None
     after = record.with_slot(replace(slot, seq=next(self._numbers)))
-    outcome = yield from self._write(version, after)
+    outcome = yield from self._write(version, after, self._timeout_s)
     if not isinstance(outcome, Applied):
         hold.lose("somebody else wrote the record")
         return False

@@ -1,66 +1,254 @@
-"""What is given back while the store is away for some seconds, choosing a leader say, is free when
-it comes again: not only when its TTL is over."""
+"""What is given back while the store is away is free as soon as it is back, if that is soon; and it
+is given up in time, whatever the store does: in virtual time."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from typing import Any, Final, Literal, get_args
 
 import pytest
 
-from strongroom.coordination.client import Client
-from tests.coordination.test_lock import FlakyStore
+from strongroom.coordination.clock import ManualClock
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import Cas, Delete, Effect, Get, Sleep, Steps, Unknown
+from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes import rwlock, semaphore
+from strongroom.coordination.recipes.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.members_core import group_prefix, join_steps
+from strongroom.coordination.recipes.slots_core import SlotAcquisition, SlotWanted
+from strongroom.coordination.recipes.waiting import GivingBack
+from strongroom.coordination.stores.memory import MemoryStore
+from strongroom.coordination.stores.registers import Registers
 
-_AWAY_S = 2.0
-_TTL_S = 300.0
-_WAIT_S = 10.0
+GIVING_S: Final = 6.0
+LONG_TTL_S: Final = 60.0
+TTLS: Final = (LONG_TTL_S, 3.0, 0.1)
+SEEDS: Final = range(10)
+ROUND_TRIP_S: Final = 0.001
+# Of the last requests, which are sent with next to no time left.
+SLACK_S: Final = 0.05
+FOR_EVER_S: Final = float("inf")
 
-_HOLDS: dict[str, Callable[[Client], AbstractContextManager[object]]] = {
-    "lock": lambda client: client.lock("a", ttl=_TTL_S, wait=_WAIT_S),
-    "semaphore": lambda client: client.semaphore("a", 1, ttl=_TTL_S, wait=_WAIT_S),
-    "write lock": lambda client: client.rwlock("a", ttl=_TTL_S, wait=_WAIT_S).write(),
-}
-
-
-@contextmanager
-def _away(store: FlakyStore) -> Iterator[None]:
-    """Cut the store off for a while; what begins meanwhile must outlast it."""
-    back = threading.Timer(_AWAY_S, setattr, (store, "cut", False))
-    store.cut = True
-    back.start()
-    try:
-        yield
-        assert not store.cut, "it was given up before the store was back"
-    finally:
-        back.join()
-
-
-@pytest.mark.parametrize("kind", _HOLDS)
-def test_a_hold_is_free_when_the_store_is_back(kind: str) -> None:
-    store = FlakyStore()
-    with Client(store, label="mine") as mine, Client(store, label="other") as other:
-        hold = _HOLDS[kind](mine)
-        hold.__enter__()
-        with _away(store):
-            hold.__exit__(None, None, None)
-        with _HOLDS[kind](other):
-            assert not store.cut
+Way = Literal["fails", "hangs", "writes hang"]
 
 
-def test_a_member_is_gone_when_the_store_is_back() -> None:
-    store = FlakyStore()
-    with Client(store, label="mine") as mine, Client(store, label="other") as other:
-        membership = mine.members("g", ttl=_TTL_S).join()
-        assert len(other.members("g", ttl=_TTL_S).list()) == 1
-        with _away(store):
-            membership.leave()
-        assert other.members("g", ttl=_TTL_S).list() == ()
+class FarStore:
+    """A store that is away until a time, and the steps of clients that meet it.
+
+    Arguments:
+        seed: of the clock's chance.
+        way: what happens to requests while it is away: they fail at once, they take as long as
+            they may, or only writes do.
+    """
+
+    def __init__(self, seed: int = 0, way: Way = "fails") -> None:
+        self.clock, self.registers, self.way = ManualClock(seed=seed), Registers(), way
+        self.back_s = 0.0
+        self.before: Callable[[Effect], None] = lambda effect: None
+
+    def context(self, label: str) -> Context:
+        return Context(self.clock, ClockRules(), MemoryStore().promises(), label)
+
+    def away(self, seconds: float) -> None:
+        self.back_s = self.clock.boot_s() + seconds
+
+    def run(self, steps: Steps[Any]) -> Any:
+        """Perform the steps to their end and return their result."""
+        try:
+            effect = steps.send(None)
+            while True:
+                try:
+                    outcome = self._outcome(effect)
+                except StoreUnavailable as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(outcome)
+        except StopIteration as end:
+            return end.value
+
+    def _outcome(self, effect: Effect) -> Any:
+        if isinstance(effect, Sleep):
+            return self.clock.advance(effect.seconds)
+        self.before(effect)
+        assert isinstance(effect, Get | Cas | Delete)
+        is_served = self.way == "writes hang" and isinstance(effect, Get)
+        if self.clock.boot_s() < self.back_s and not is_served:
+            return self._not_served(effect)
+        self.clock.advance(ROUND_TRIP_S)
+        return self.served(effect)
+
+    def _not_served(self, effect: Get | Cas | Delete) -> Unknown:
+        fails = self.way == "fails"
+        self.clock.advance(ROUND_TRIP_S if fails else effect.timeout_s)
+        if fails or isinstance(effect, Get):
+            raise StoreUnavailable("away")
+        return Unknown("no answer in time")
+
+    def served(self, effect: Get | Cas | Delete) -> Any:
+        now_s = self.clock.boot_s()
+        if isinstance(effect, Get):
+            return self.registers.get(effect.key, now_s)
+        if isinstance(effect, Delete):
+            return self.registers.delete(effect.key, effect.expected)
+        return self.registers.cas(effect.key, effect.expected, effect.value, None, "", now_s)
 
 
-def test_a_store_that_stays_away_is_given_up() -> None:
-    store = FlakyStore()
-    with Client(store, label="mine") as mine:
-        held = mine.lock("a", ttl=1.0).acquire()
-        store.cut = True
-        assert held.release() is False
+def _lock(context: Context, ttl_s: float) -> Steps[Any]:
+    return Acquisition(context, Wanted("lock/a", "a", ttl_s, 0.0)).steps()
+
+
+def _permit(context: Context, ttl_s: float) -> Steps[Any]:
+    rule = semaphore.SemaphoreRule("a", 1)
+    wanted = SlotWanted(
+        semaphore.KIND, "semaphore/a", "a", "hold", rule, ttl_s, 0.0, limit=1, reentrant=True
+    )
+    return SlotAcquisition(context, wanted).steps()
+
+
+def _writer(context: Context, ttl_s: float) -> Steps[Any]:
+    wanted = SlotWanted(
+        rwlock.KIND, "rwlock/a", "a", rwlock.WRITE, rwlock.WriteRule(), ttl_s, 0.0,
+        rwlock.WANTS_WRITE,
+    )  # fmt: skip
+    return SlotAcquisition(context, wanted).steps()
+
+
+def _member(context: Context, ttl_s: float) -> Steps[Any]:
+    return join_steps(context, "a", None, ttl_s)
+
+
+EXCLUSIVE: Final = {"lock": _lock, "permit": _permit, "writer": _writer}
+KINDS: Final = {**EXCLUSIVE, "member": _member}
+
+of_every_kind = pytest.mark.parametrize("kind", KINDS)
+however_it_is_away = pytest.mark.parametrize("way", get_args(Way))
+
+
+def _held(store: FarStore, kind: str, ttl_s: float = LONG_TTL_S) -> Hold:
+    hold = store.run(KINDS[kind](store.context("one"), ttl_s))
+    assert isinstance(hold, Hold) and hold.end()
+    return hold
+
+
+def _give(store: FarStore, hold: Hold) -> tuple[bool, float]:
+    """Give back; return what came of it, and how long it took."""
+    began_s = store.clock.boot_s()
+    given: bool = store.run(hold.keeper.give(hold))
+    return given, store.clock.boot_s() - began_s
+
+
+@however_it_is_away
+@of_every_kind
+@pytest.mark.parametrize("ttl_s", TTLS)
+def test_it_is_given_up_when_the_time_is_over_and_no_sooner(
+    ttl_s: float, kind: str, way: Way
+) -> None:
+    for seed in SEEDS:
+        store = FarStore(seed, way)
+        hold = _held(store, kind, ttl_s)
+        store.away(FOR_EVER_S)
+        given, took_s = _give(store, hold)
+        assert not given
+        assert took_s == pytest.approx(min(GIVING_S, ttl_s), abs=SLACK_S)
+
+
+@however_it_is_away
+@of_every_kind
+@pytest.mark.parametrize("ttl_s", TTLS)
+def test_it_is_given_back_to_a_store_that_was_away_for_most_of_the_time(
+    ttl_s: float, kind: str, way: Way
+) -> None:
+    for seed in SEEDS:
+        store = FarStore(seed, way)
+        hold = _held(store, kind, ttl_s)
+        store.away(0.6 * min(GIVING_S, ttl_s))
+        given, took_s = _give(store, hold)
+        assert given and took_s < min(GIVING_S, ttl_s)
+
+
+@pytest.mark.parametrize("kind", EXCLUSIVE)
+def test_what_was_given_back_late_is_free_at_once(kind: str) -> None:
+    store = FarStore()
+    hold = _held(store, kind)
+    store.away(GIVING_S / 2)
+    assert _give(store, hold)[0]
+    assert isinstance(store.run(KINDS[kind](store.context("two"), LONG_TTL_S)), Hold)
+
+
+def test_who_left_late_is_no_member() -> None:
+    store = FarStore()
+    hold = _held(store, "member")
+    store.away(GIVING_S / 2)
+    assert _give(store, hold)[0]
+    assert store.registers.list_keys(group_prefix("a")) == []
+
+
+@of_every_kind
+def test_it_is_tried_once_though_the_machine_was_suspended(kind: str) -> None:
+    store = FarStore()
+    hold = _held(store, kind)
+    suspended: list[Effect] = []
+
+    def suspend(effect: Effect) -> None:
+        if not suspended:
+            store.clock.advance(10 * LONG_TTL_S)
+        suspended.append(effect)
+
+    store.before = suspend
+    assert _give(store, hold)[0]
+
+
+def test_the_first_try_is_made_and_no_other_when_the_time_is_over() -> None:
+    clock = ManualClock()
+    giving = GivingBack(Context(clock, ClockRules(), MemoryStore().promises(), "one"), LONG_TTL_S)
+    clock.advance(LONG_TTL_S)
+    assert giving.go_on() and giving.timeout_s > 0
+    assert giving.pause(troubled=True).seconds == 0
+    assert not giving.go_on()
+
+
+def _written_before_each_delete(store: FarStore, times: int) -> None:
+    """Let the record be another one whenever it is about to be deleted, so many times."""
+    left = iter(range(times))
+
+    def write(effect: Effect) -> None:
+        if isinstance(effect, Delete) and next(left, None) is not None:
+            entry = store.registers.get(effect.key, 0.0)
+            assert entry is not None
+            store.registers.cas(effect.key, entry.version, entry.value, None, "", 0.0)
+
+    store.before = write
+
+
+def test_a_lost_race_of_a_member_is_no_trouble_and_costs_round_trips_only() -> None:
+    store = FarStore()
+    hold = _held(store, "member")
+    races = 20
+    _written_before_each_delete(store, races)
+    given, took_s = _give(store, hold)
+    assert given and took_s < 20 * races * ROUND_TRIP_S
+
+
+def test_a_member_whose_record_others_removed_has_given_nothing_back() -> None:
+    store = FarStore()
+    hold = _held(store, "member")
+    entry = store.registers.get(hold.key, 0.0)
+    assert entry is not None
+    store.registers.delete(hold.key, entry.version)
+    store.away(GIVING_S / 2)  # the first look tells nothing, and nothing is sent after it
+    assert not _give(store, hold)[0]
+
+
+def test_a_member_whose_deletion_nobody_confirmed_has_given_back() -> None:
+    store = FarStore(way="hangs")
+    hold = _held(store, "member")
+
+    def lose_the_answer(effect: Effect) -> None:
+        if isinstance(effect, Delete):
+            store.served(effect)
+            store.away(effect.timeout_s)
+
+    store.before = lose_the_answer
+    assert _give(store, hold)[0]

@@ -134,7 +134,6 @@ def _run(held: Held, command: list[str], margins: Margins, own: Mapping[str, str
     for sent in early:
         child.send_signal(sent)
     code = child.wait()
-    if child.was_lost:
-        reason = held.reason or "the command was ended before others could have it"
-        typer.echo(f"strongroom: {held.name!r} is lost: {reason}", err=True)
+    if child.reason:
+        typer.echo(f"strongroom: {held.name!r} is lost: {child.reason}", err=True)
     return code

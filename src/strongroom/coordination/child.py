@@ -17,11 +17,13 @@ from typing import Final
 
 from strongroom.coordination import child_guard
 from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.errors import LockLost
 from strongroom.coordination.handles import HeldBase
 
 LOST_EXIT: Final = 76
 _START: Final = (sys.executable, "-I", "-S", str(child_guard.__file__))
 _LOOK_S: Final = 0.05
+_IN_TIME: Final = "the command was ended before others could have it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Child:
             its guard is killed is then found and ended too.
 
     Attributes:
-        was_lost: after `wait`: the hold was lost before the command ended.
+        reason: after `wait`: why the hold was lost before the command ended, or the command ended
+            because it was about to be, in words for people; empty: neither.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class Child:
         alone: bool = False,
     ) -> None:
         self._held, self._margins, self._alone = held, margins, alone
-        self._clock, self._gave_up, self.was_lost = SystemClock(), False, False
+        self._clock, self._asked, self._gave_up, self.reason = SystemClock(), False, False, ""
         if alone:
             child_guard.adopt_orphans()
         read, self._control = os.pipe()
@@ -111,14 +114,27 @@ class Child:
         finally:
             os.close(self._control)
             self._end_orphans(self._guard.wait())
-        self.was_lost = self._gave_up or self._held.lost.is_set() or self._held.remaining() <= 0
-        return LOST_EXIT if self.was_lost else 128 - code if code < 0 else code
+        self.reason = self._why_lost(code)
+        return LOST_EXIT if self.reason else 128 - code if code < 0 else code
+
+    def _why_lost(self, code: int) -> str:
+        """Return `reason`, once all of the command is dead: in time is only what is held still."""
+        try:
+            self._held.check()
+        except LockLost as lost:
+            return lost.reason
+        # The same code may be the command's own: another such program, that has lost its own hold.
+        is_ended = self._gave_up or (code == LOST_EXIT and self._asked)
+        return _IN_TIME if is_ended else ""
 
     def _await_guard(self) -> int:
         told_lost, give_up_s = False, float("inf")
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return self._guard.wait(_LOOK_S)
+                code = self._guard.wait(_LOOK_S)
+                self._note_asked()
+                return code
+            self._note_asked()
             now_s = self._clock.boot_s()
             if self._held.lost.is_set():
                 if not told_lost:
@@ -133,6 +149,11 @@ class Child:
                 # The guard stands still, or it would have ended the command: end both from here.
                 self._gave_up = True
                 self._guard.kill()
+
+    def _note_asked(self) -> None:
+        """By the deadline that the guard knows: when it is over, the command is asked to end."""
+        asked_at_s = self._told_s - self._margins.term_before_s
+        self._asked = self._asked or self._clock.boot_s() >= asked_at_s
 
     def _end_orphans(self, code: int) -> None:
         """When the guard was killed, its command was too; what that had started is left to us."""

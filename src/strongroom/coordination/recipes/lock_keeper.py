@@ -25,10 +25,10 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.waiting import Pace, await_change, to_give_back
+from strongroom.coordination.recipes.waiting import GivingBack, Pace, await_change
 from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
 
-_GIVE_TRIES: Final = 4
+_SET_TRIES: Final = 4
 _ALERT_S: Final = 20.0
 
 
@@ -73,7 +73,7 @@ class LockKeeper:
 
     def set_value(self, hold: Hold, value: Any) -> Steps[bool]:
         """Write another value into the record that is held; return whether that is certain."""
-        for _ in range(_GIVE_TRIES):
+        for _ in range(_SET_TRIES):
             record = replace(self.record, seq=self._next_seq(), value=value)
             if (yield from self._store(hold, record)) and self.record.value == value:
                 return True
@@ -137,33 +137,33 @@ class LockKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Write the tombstone; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        races = to_give_back(self._context, _GIVE_TRIES, self.record.ttl_s)
+        giving = GivingBack(self._context, self.record.ttl_s)
         try:
-            while races.go_on():
+            while giving.go_on():
                 try:
-                    given = yield from self._give_once()
+                    given = yield from self._give_once(giving)
                 except StoreUnavailable:
                     given = Given.UNSURE
                 if given is not Given.RACED and given is not Given.UNSURE:
                     return given is Given.DONE
                 if given is Given.UNSURE:
-                    yield races.pause(troubled=True)
+                    yield giving.pause(troubled=True)
             return False
         except CoordinationError:
             return False
         finally:
             self._context.unclaim(self._key, self._nonce)
 
-    def _give_once(self) -> Steps[Given]:
+    def _give_once(self, giving: GivingBack) -> Steps[Given]:
         tombstone = self.record.freed(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
-            self._key, self.version, value, self._timeout_s, self._terms(Act.GIVE)
+            self._key, self.version, value, giving.timeout_s, self._terms(Act.GIVE)
         )
         if isinstance(outcome, Applied):
             self._context.remember(self._key, Entry(value, outcome.version), tombstone)
             return Given.DONE
-        entry = yield from get(self._key, self._timeout_s)
+        entry = yield from get(self._key, giving.timeout_s)
         if entry is None:
             return Given.NOT_OURS
         record = decode_lock(self._key, entry.value)

@@ -25,6 +25,7 @@ from strongroom.coordination.effects import (
     Entry,
     Sleep,
     Steps,
+    Unknown,
     cas,
     delete,
     get,
@@ -39,7 +40,7 @@ from strongroom.coordination.errors import (
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.slot_records import TTL_MAX_S, place_of
-from strongroom.coordination.recipes.waiting import Pace, await_change, to_give_back
+from strongroom.coordination.recipes.waiting import GivingBack, Pace, await_change
 from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
 
 DATA_BYTES_MAX: Final = 60 * 1024
@@ -48,7 +49,6 @@ _RECORD_KIND: Final = "member"
 _NONCE: Final = re.compile(r"[0-9a-f]{16}-[0-9]+")
 _ATTEMPT_S: Final = 1.5
 _TRIES: Final = 8
-_GIVE_TRIES: Final = 4
 _ALERT_S: Final = 20.0
 _REMOVED: Final = "its record was removed"
 
@@ -281,21 +281,22 @@ class MemberKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Delete the record; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        tried, races = False, to_give_back(self._context, _GIVE_TRIES, self._ttl_s)
-        while races.go_on():
+        unsure, giving = False, GivingBack(self._context, self._ttl_s)
+        while giving.go_on():
             try:
-                entry = yield from get(self.key, self._timeout_s)
+                entry = yield from get(self.key, giving.timeout_s)
                 if entry is None:
-                    return tried
-                outcome = yield from delete(self.key, entry.version, self._timeout_s)
-                if isinstance(outcome, Applied):
-                    return True
+                    return unsure
+                outcome = yield from delete(self.key, entry.version, giving.timeout_s)
             except StoreUnavailable:
-                pass
+                yield giving.pause(troubled=True)
+                continue
             except CoordinationError:
                 return False
-            tried = True
-            yield races.pause(troubled=True)
+            if isinstance(outcome, Applied):
+                return True
+            unsure = unsure or isinstance(outcome, Unknown)
+            yield giving.lost(outcome, entry.version)
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:

@@ -31,10 +31,9 @@ from strongroom.coordination.recipes.slot_records import (
     encode_slots,
     place_of,
 )
-from strongroom.coordination.recipes.waiting import Pace, Races, await_change, to_give_back
+from strongroom.coordination.recipes.waiting import GivingBack, Pace, Races, await_change
 
 _KEEP_TRIES: Final = 6
-_GIVE_TRIES: Final = 8
 _ALERT_S: Final = 20.0
 _GONE: Final = "its slot was dropped from the record"
 
@@ -85,7 +84,7 @@ class SlotKeeper:
         slot = replace(slot, seq=next(self._numbers))
         after = record.with_slot(slot)
         self._sent[slot.seq] = self._context.clock.boot_s()
-        outcome = yield from self._write(version, after)
+        outcome = yield from self._write(version, after, self._timeout_s)
         if isinstance(outcome, Applied):
             self._known = (after, outcome.version)
             self._prolong(hold, slot.seq)
@@ -101,9 +100,9 @@ class SlotKeeper:
             return hold.active
         return None
 
-    def _write(self, version: str, record: SlotRecord) -> Steps[CasOutcome]:
+    def _write(self, version: str, record: SlotRecord, timeout_s: float) -> Steps[CasOutcome]:
         value = encode_slots(self._kind, record, self._context.nonce())
-        return (yield from cas(self._key, version, value, self._timeout_s))
+        return (yield from cas(self._key, version, value, timeout_s))
 
     def _learn(self, hold: Hold, entry: Entry | None) -> Slot | None:
         """Return the slot as it stands there; end the hold if it does not."""
@@ -126,15 +125,16 @@ class SlotKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Take the slot out; see `handles.Keeper.give`. Gives up quietly: it will expire."""
-        unsure, races = False, to_give_back(self._context, _GIVE_TRIES, self._ttl_s)
-        while races.go_on():
-            version = self._known[1]
+        unsure, giving = False, GivingBack(self._context, self._ttl_s)
+        while giving.go_on():
+            record, version = self._known
             try:
-                outcome = yield from self._write(version, self._known[0].without(self._nonce))
+                after = record.without(self._nonce)
+                outcome = yield from self._write(version, after, giving.timeout_s)
                 if isinstance(outcome, Applied):
                     return True
                 unsure = unsure or isinstance(outcome, Unknown)
-                entry = yield from get(self._key, self._timeout_s)
+                entry = yield from get(self._key, giving.timeout_s)
                 if entry is None or self._learn(hold, entry) is None:
                     return unsure
                 troubled = isinstance(outcome, Unknown) or entry.version == version
@@ -142,7 +142,7 @@ class SlotKeeper:
                 troubled = True
             except CoordinationError:
                 return False
-            yield races.pause(troubled=troubled)
+            yield giving.pause(troubled=troubled)
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:

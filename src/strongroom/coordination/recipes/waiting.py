@@ -28,6 +28,7 @@ _TROUBLE_MAX_S: Final = 2.0
 # How long a hold is tried to be given back: a store may be choosing another leader, and who waits
 # would else wait out the whole TTL.
 _GIVING_S: Final = 6.0
+_TIMEOUT_MIN_S: Final = 0.01  # of a request at the very end of that time
 _RACES_MAX: Final = 64
 _RACES_SPREAD: Final = 4
 _NOTHING: Final = ""  # no version of any store's
@@ -72,13 +73,11 @@ class Races:
 
     Arguments:
         context: gives chance and the clock.
-        troubles_max: so much trouble ends it,
-        patience_s: but not before this time is over.
+        troubles_max: so much trouble ends it.
     """
 
-    def __init__(self, context: Context, troubles_max: int, patience_s: float = 0.0) -> None:
+    def __init__(self, context: Context, troubles_max: int) -> None:
         self._clock, self._pace = context.clock, Pace(context)
-        self._patient_until_s = context.clock.boot_s() + patience_s
         self._left, self._troubles_left = _RACES_MAX, troubles_max
         self._began_s = 0.0
         self._met: str | None = _NOTHING
@@ -87,8 +86,7 @@ class Races:
         """Begin the next try; False if there have been enough of them."""
         self._began_s = self._clock.boot_s()
         self._left -= 1
-        is_patient = self._troubles_left > 0 or self._began_s < self._patient_until_s
-        return self._left >= 0 and is_patient
+        return self._left >= 0 and self._troubles_left > 0
 
     def lost(self, outcome: CasOutcome, version: str | None) -> Sleep:
         """End a try in vain; see `pause`.
@@ -109,9 +107,41 @@ class Races:
         return Sleep(self._clock.random() * spread * (self._clock.boot_s() - self._began_s))
 
 
-def to_give_back(context: Context, tries: int, ttl_s: float) -> Races:
-    """The tries to give a hold back: at least so many, and for some seconds if it lasts so long."""
-    return Races(context, tries, min(_GIVING_S, ttl_s))
+class GivingBack(Races):
+    """The tries to give a hold back: one rule for whatever is held.
+
+    They are over six seconds after the first began, or after the TTL if that is less, whatever
+    the store does: what is left of the time bounds each request, too. The first try is made even if
+    there is no time for it (the machine was suspended): it may be all that is needed.
+
+    Arguments:
+        context: gives chance, the clock and the rules.
+        ttl_s: of the hold: it expires by itself then, and nobody needs it given back.
+    """
+
+    def __init__(self, context: Context, ttl_s: float) -> None:
+        super().__init__(context, _RACES_MAX)  # trouble does not end it: the store may come back
+        self._attempt_s = context.rules.attempt_timeout_s(ttl_s)
+        self._until_s = self._clock.boot_s() + min(_GIVING_S, ttl_s)
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the next request may take."""
+        return max(_TIMEOUT_MIN_S, min(self._attempt_s, self._left_s()))
+
+    def go_on(self) -> bool:
+        """Begin the next try; False if the time is over."""
+        is_first = self._left == _RACES_MAX
+        return super().go_on() and (is_first or self._left_s() > 0)
+
+    def pause(self, *, troubled: bool) -> Sleep:
+        """End a try in vain; see `Races.pause`. Nobody sleeps through the time of the last try."""
+        wanted_s, left_s = super().pause(troubled=troubled).seconds, max(0.0, self._left_s())
+        before_last_s = left_s - self._attempt_s
+        return Sleep(min(wanted_s, before_last_s if before_last_s > 0 else left_s))
+
+    def _left_s(self) -> float:
+        return self._until_s - self._clock.boot_s()
 
 
 def await_change(
