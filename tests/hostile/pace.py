@@ -1,31 +1,33 @@
-"""How much work a request makes, whatever the pace of the machine: in units of a fixed loop.
+"""How the work for a request grows with its size, whatever the pace of the machine.
 
-Lives here: the unit. Must not live here: how much is too much.
+Lives here: how it is measured, within one run and against itself. Must not live here: what the
+work is.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
-T = TypeVar("T")
-_ROUNDS: Final = 1_000_000
-
-
-def _yardstick_s() -> float:
-    begun = time.process_time()
-    total = 0
-    for number in range(_ROUNDS):
-        total += number
-    return time.process_time() - begun
+_TIMES: Final = 5
+# For four times as much: 4 where the work is in proportion to the size, 16 where it is its square.
+GROWTH_MAX: Final = 8.0
 
 
-def measured(work: Callable[[], T]) -> tuple[T, float]:
-    """What `work` returns, and the processor time of this process meanwhile, in units of a loop of
-    a million additions (some 50 ms)."""
-    before_s = _yardstick_s()
-    begun = time.process_time()
-    result = work()
-    spent_s = time.process_time() - begun
-    return result, spent_s / max(before_s, _yardstick_s())
+def growth(work: Callable[[bytes], object], made: Callable[[int], bytes], count: int) -> float:
+    """How many times as long `work` takes with four times as much: the best of several runs each.
+
+    Arguments:
+        made: the request that is made of so many pieces.
+        count: how many the smaller has; the square of it must still be bearable.
+    """
+    small, large = made(count), made(4 * count)
+    spent_s = [(_spent_s(work, small), _spent_s(work, large)) for _ in range(_TIMES)]
+    return min(one for _, one in spent_s) / min(one for one, _ in spent_s)
+
+
+def _spent_s(work: Callable[[bytes], object], request: bytes) -> float:
+    begun = time.thread_time()
+    work(request)
+    return time.thread_time() - begun

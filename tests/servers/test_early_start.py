@@ -118,15 +118,20 @@ def test_a_result_or_an_error_arrives_before_or_after_the_task_takes_over(
     run(scenario())
 
 
+class Ending(BaseException):
+    """No Exception, as KeyboardInterrupt is none, but it does not end the loop."""
+
+
+@pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError, Ending])
 @pytest.mark.parametrize("at_once", [True, False])
-def test_an_error_is_the_task_s(at_once: bool) -> None:
+def test_an_error_is_the_task_s(at_once: bool, error: type[BaseException]) -> None:
     async def work() -> None:
         if not at_once:
             await asyncio.sleep(0.01)
-        raise KeyError("of the work")
+        raise error("of the work")
 
     async def scenario() -> None:
-        with pytest.raises(KeyError):
+        with pytest.raises(error, match="of the work"):
             await finish(work)
 
     run(scenario())
@@ -267,6 +272,88 @@ def test_where_several_come_all_are_read_before_any_is_handled(
             assert several[-1].told == [*later, "start"]
             served.server.take_up(cast("Connection", several[-1]), request)
             assert several[-1].told == [*later, "start", *at_once]
+
+    run(scenario())
+
+
+def test_a_handler_that_is_cancelled_at_once_is_not_called_again() -> None:
+    async def scenario() -> None:
+        asked: list[str] = []
+
+        async def handler(request: Request) -> Response:
+            asked.append(request.target)
+            if request.target == "/2":
+                raise asyncio.CancelledError
+            return Response(200, [], b"")
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            assert (await client.ask(get("/1"))).status == 200
+            await client.send(get("/2"))
+            assert await client.ended() == b""
+            await no_more_than(served, 0)
+        assert asked == ["/1", "/2"]
+
+    run(scenario())
+
+
+def test_one_that_is_cancelled_at_once_leaves_the_others_be() -> None:
+    async def scenario() -> None:
+        failing = False
+
+        async def handler(request: Request) -> Response:
+            nonlocal failing
+            if failing:
+                failing = False
+                raise asyncio.CancelledError
+            return Response(200, [], b"well")
+
+        async with serving(handler) as served:
+            clients = [await served.connect() for _ in range(3)]
+            for client in clients:
+                assert (await client.ask(get())).status == 200
+            failing = True
+            for connection in list(served.server._connections):
+                connection.data_received(get())
+            await no_more_than(served, 2)
+            for client in clients:
+                client.end_sending()
+            ends = [await client.ended() for client in clients]
+            assert sorted(end.endswith(b"well") for end in ends) == [False, True, True]
+            assert ends.count(b"") == 1
+
+    run(scenario())
+
+
+class Fails(Waits):
+    """One that cannot begin."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def start(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, SystemExit])
+def test_where_one_cannot_begin_the_others_are_left_to_their_tasks(
+    error: type[BaseException],
+) -> None:
+    async def scenario() -> None:
+        async with serving(echo) as served:
+            request = Request("GET", "/a", Headers(()), EmptyBody())
+            several = [Waits(), Fails(error("a defect")), Waits(), Waits()]
+            for waits in several:
+                served.server._starting.append(cast("Connection", waits))
+            with pytest.raises(error, match="a defect"):
+                served.server._start_all()
+            assert [waits.told for waits in several] == [["start"], [], ["wake"], ["wake"]]
+            # And whoever comes then has a turn.
+            after = Waits()
+            served.server.take_up(cast("Connection", after), request)
+            await asyncio.sleep(0)
+            assert after.told == ["start"]
 
     run(scenario())
 

@@ -58,7 +58,8 @@ def begin(coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> Beg
 
     Arguments:
         task: waits itself, and is to go on with what has begun; until then what asks for the
-            current task gets this one. No other may be running. It also gets what is raised.
+            current task gets this one. No other may be running. It also gets whatever is raised:
+            if that came out here, the task would do again what has failed.
     """
     loop = task.get_loop()
     asyncio.tasks._enter_task(loop, task)
@@ -66,12 +67,12 @@ def begin(coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> Beg
         waits_for = coroutine.send(None)
     except StopIteration:
         return None
-    except Exception as error:
+    except BaseException as error:  # a task's step ends with any, and KeyboardInterrupt the loop
         return Begun(_failed(error), None)
     finally:
         asyncio.tasks._leave_task(loop, task)
     return Begun(coroutine, waits_for)
 
 
-async def _failed(error: Exception) -> None:
+async def _failed(error: BaseException) -> None:
     raise error

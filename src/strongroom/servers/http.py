@@ -172,9 +172,14 @@ class HttpServer:
             connection.wake()
 
     def _start_all(self) -> None:
-        starting, self._starting = self._starting, []
-        for connection in starting:
-            connection.start()
+        starting, self._starting = iter(self._starting), []
+        try:
+            for connection in starting:
+                connection.start()
+        finally:
+            # Where one could not begin, and nobody is to wait for ever because of another.
+            for connection in starting:
+                connection.wake()
 
     def hold(self, connection: Connection, size_bytes: int) -> None:
         """A large answer begins to be sent from memory; too many of them end the oldest."""
