@@ -14,6 +14,7 @@ class Bytes:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.size_bytes: int | None = len(data)
+        self.is_held_back = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self._data

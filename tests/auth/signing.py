@@ -43,6 +43,7 @@ class NoBody:
     """A body that nobody reads."""
 
     size_bytes: int | None = 0
+    is_held_back = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         raise AssertionError("auth reads no body")

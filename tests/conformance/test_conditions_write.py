@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Callable
 
@@ -242,3 +243,29 @@ def test_order_existence_lease_conditions_state(
     absent = {**PUT_BLOB, "If-None-Match": "*"}
     expect(client.put(target, absent, b"x"), 412, "LeaseIdMissing")
     expect(client.put(target, {**absent, "x-ms-lease-id": A}, b"x"), 409, "BlobAlreadyExists")
+
+
+# Bodies that lie in a blob's record and those that do not come in by different ways.
+@pytest.mark.parametrize("size", [100, 9000])
+@pytest.mark.parametrize("query", ["", "?comp=block&blockid=QQ==", "?comp=blocklist"])
+@pytest.mark.parametrize("name", ["Content-MD5", "x-ms-content-crc64"])
+def test_order_a_digest_after_the_conditions(
+    server: Running, client: Client, container: str, size: int, query: str, name: str
+) -> None:
+    """B-CWR-14."""
+    digest = b"0" * (16 if name == "Content-MD5" else 8)
+    headers = {**PUT_BLOB, name: base64.b64encode(digest).decode()}
+    # A list that names nothing is well-formed whatever its length.
+    data = b"<BlockList></BlockList>" + b" " * size
+    target = f"/{container}/b{query}"
+    missing = f"/{container}-none/b{query}"
+    expect(client.put(missing, headers, data), 404, "ContainerNotFound")
+    put(client, f"/{container}/b")
+    code = "Md5Mismatch" if name == "Content-MD5" else "Crc64Mismatch"
+    expect(client.put(target, headers, data), 400, code)
+    Leased(server, client, f"/{container}/b").acquire()
+    expect(client.put(target, headers, data), 412, "LeaseIdMissing")
+    held = {**headers, "x-ms-lease-id": A}
+    expect(client.put(target, held, data), 400, code)
+    if "blockid" not in query:
+        expect(client.put(target, {**held, **FAILING}, data), 412, "ConditionNotMet")

@@ -10,6 +10,7 @@ from tests.conformance.answer import expect, expect_names, texts
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.rows import NOT_YET, request_of
 from tests.conformance.running import Running
+from tests.conformance.sas import service_sas
 from tests.operations.transcript import Row
 
 
@@ -258,3 +259,40 @@ def test_a_path_that_cannot_be_decoded(client: Client, container: str, path: str
     # What cannot be decoded cannot be signed either: the URL is judged before the credentials.
     listed = client.anonymous.get(f"/{container}?restype=container&comp=list&prefix={path}")
     expect(listed, 400, "InvalidUri")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "If-Match",
+        "If-None-Match",
+        "If-Modified-Since",
+        "Range",
+        "Content-MD5",
+        "x-ms-range",
+        "x-ms-lease-id",
+        "x-ms-copy-source",
+        "x-ms-if-tags",
+        "x-strongroom-wait",
+    ],
+)
+def test_a_header_of_one_value_twice(client: Client, container: str, name: str) -> None:
+    """B-ADR-13: which one is meant cannot be known; nothing is done."""
+    target = f"/{container}/b"
+    made = expect(client.put(target, PUT_BLOB, b"text"), 201)
+    token = service_sas(client.credential, container, sp="rw")
+    twice = [*PUT_BLOB.items(), (name, made.etag), (name.upper(), made.etag)]
+    answer = client.anonymous.put(f"{target}?{token}", twice, b"other")
+    expect_names(answer, 400, "InvalidHeaderValue", name)
+    expect_names(client.put(target, twice, b"other"), 400, "InvalidHeaderValue", name)
+    assert expect(client.get(target), 200).body == b"text"
+
+
+@pytest.mark.parametrize("name", ["Accept", "Via", "X-Forwarded-For", "Prefer", "Cookie"])
+def test_a_list_over_two_lines(client: Client, container: str, name: str) -> None:
+    """B-ADR-13."""
+    expect(client.put(f"/{container}/b", PUT_BLOB, b"text"), 201)
+    twice = [(name, "one"), (name, "two")]
+    token = service_sas(client.credential, container)
+    expect(client.anonymous.get(f"/{container}/b?{token}", twice), 200)
+    expect(client.get(f"/{container}/b", twice), 200)

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import Future
 
 from tests.conformance.answer import Answer, expect, expect_names
-from tests.conformance.client import Client
+from tests.conformance.client import Client, Credential
 from tests.conformance.messages import get, messages, put, target, update
 from tests.conformance.running import Running
 
@@ -55,6 +55,22 @@ def test_a_queue_that_goes_ends_the_wait(queues: Client, queue: str) -> None:
     waiting = wait(queues, queue)
     expect(queues.delete(f"/{queue}"), 204)
     expect(waiting.result(20), 404, "QueueNotFound")
+
+
+def test_who_waits_with_a_key_that_is_removed(server: Running) -> None:
+    """B-WAI-10: it is authorized again, and takes nothing."""
+    queues = server.queue_account()
+    expect(queues.put("/queue"), 201)
+    waiting = [wait(queues, "queue") for _ in range(2)]
+    other = "b3RoZXI="
+    server.set_keys(queues.account, other)
+    owner = Client(server.queue_port, Credential(queues.account, other))
+    put(owner, "queue", "kept")
+    for one in waiting:
+        expect(one.result(20), 403, "AuthenticationFailed")
+    assert [message.text for message in get(owner, "queue")] == ["kept"]
+    owner.close()
+    queues.close()
 
 
 def test_a_client_that_has_gone_takes_nothing(queues: Client, queue: str) -> None:

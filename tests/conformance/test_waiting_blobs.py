@@ -11,11 +11,11 @@ import pytest
 
 from tests.conformance.answer import Answer, expect
 from tests.conformance.blobs import put, snapshot, stage
-from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.client import PUT_BLOB, Client, Credential
 from tests.conformance.leasing import A, B, Leased
 from tests.conformance.moments import OTHER_ETAG
 from tests.conformance.running import Running
-from tests.conformance.sas import service_sas
+from tests.conformance.sas import at, service_sas
 
 # Long enough for any machine: nothing here waits for its end.
 LONG = {"x-strongroom-wait": "60"}
@@ -264,3 +264,51 @@ def test_a_waiter_of_a_container_that_is_public_no_more(client: Client, containe
     expect(client.put(acl), 200)
     expect(client.put(f"/{container}/b", PUT_BLOB, b"secret"), 201)
     expect(waiter.result(ANSWER_S), 401, "NoAuthenticationInformation")
+
+
+def test_a_waiter_whose_token_expires(server: Running, client: Client, container: str) -> None:
+    """B-WAI-10, B-WAI-07."""
+    target = f"/{container}/b"
+    made = put(client, target)
+    lease = Leased(server, client, target)
+    lease.acquire(duration_s=-1)
+    expires = time.time() + 2
+    token = service_sas(client.credential, container, "b", sp="rw", se=at(2))
+    anybody = client.anonymous
+    reader = anybody.start("GET", f"{target}?{token}", {**LONG, "If-None-Match": made.etag})
+    acquiring = {**LONG, "x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
+    taker = anybody.start("PUT", f"{target}?comp=lease&{token}", acquiring)
+    sleeping(reader, taker)
+    time.sleep(max(0.0, expires + 0.1 - time.time()))
+    expect(client.put(target, {**PUT_BLOB, "x-ms-lease-id": A}, b"secret"), 201)
+    answer = reader.result(ANSWER_S)
+    expect(answer, 403, "AuthenticationFailed")
+    assert b"secret" not in answer.body
+    expect(lease.act("release", lease_id=A), 200)
+    expect(taker.result(ANSWER_S), 403, "AuthenticationFailed")
+    assert expect(client.head(target), 200)["x-ms-lease-state"] == "available"
+
+
+def test_waiters_whose_key_is_removed(server: Running, new_name: Callable[[], str]) -> None:
+    """B-WAI-10: of a blob, of a container, of a container that is not there yet."""
+    client, container, missing = server.account(), new_name(), new_name()
+    expect(client.put(f"/{container}?restype=container"), 201)
+    made = put(client, f"/{container}/b")
+    of_container = f"/{container}?restype=container"
+    etag = expect(client.get(of_container), 200).etag
+    waiters = [
+        client.start("GET", f"/{container}/b", {**LONG, "If-None-Match": made.etag}),
+        client.start("GET", of_container, {**LONG, "If-None-Match": etag}),
+        client.start("GET", f"/{missing}?restype=container", LONG),
+    ]
+    sleeping(*waiters)
+    other = "b3RoZXI="
+    server.set_keys(client.account, other)
+    owner = Client(server.port, Credential(client.account, other))
+    expect(owner.put(f"/{container}/b", PUT_BLOB, b"secret"), 201)
+    expect(owner.put(f"{of_container}&comp=metadata", {"x-ms-meta-a": "1"}), 200)
+    expect(owner.put(f"/{missing}?restype=container"), 201)
+    for waiter in waiters:
+        expect(waiter.result(ANSWER_S), 403, "AuthenticationFailed")
+    owner.close()
+    client.close()

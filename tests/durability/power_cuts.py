@@ -57,6 +57,7 @@ class _Body:
 
     def __init__(self, content: bytes) -> None:
         self.size_bytes: int | None = len(content)
+        self.is_held_back = False
         self._content = content
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

@@ -41,6 +41,7 @@ class Bytes:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.size_bytes: int | None = len(data)
+        self.is_held_back = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self.data

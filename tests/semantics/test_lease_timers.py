@@ -109,3 +109,9 @@ def test_durations_that_are_allowed(duration_s: int) -> None:
 @pytest.mark.parametrize("duration_s", [-2, 0, 1, 14, 61, 10**9])
 def test_durations_that_are_not(duration_s: int) -> None:
     assert outcome(lambda: leases.require_duration(duration_s)) == "400 InvalidHeaderValue"
+
+
+@pytest.mark.parametrize("fresh_id", [None, ""])
+def test_there_is_no_lease_without_an_id(fresh_id: str | None) -> None:
+    with pytest.raises(AssertionError, match="a lease has an id"):
+        leases.acquire(None, 15, None, fresh_id, NOW)

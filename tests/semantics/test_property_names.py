@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongroom import table_errors
 from strongroom.semantics import property_names, table_filter
 from strongroom.semantics.table_filter import Comparison
 from tests.refusals import outcome
@@ -27,7 +28,7 @@ NO_NAMES = [
 @pytest.mark.parametrize("text", NAMES)
 def test_names(text: str) -> None:
     """T-KEY-05."""
-    assert property_names.is_name(text)
+    assert property_names.is_name(text) and property_names.flaw(text) is None
     found = table_filter.parse(f"{text} eq 1")
     assert isinstance(found, Comparison) and found.name == text
 
@@ -35,7 +36,8 @@ def test_names(text: str) -> None:
 @pytest.mark.parametrize("text", NO_NAMES, ids=repr)
 def test_what_is_no_name(text: str) -> None:
     """T-KEY-05, T-QRY-04."""
-    assert not property_names.is_name(text)
+    assert not property_names.is_name(text) and not property_names.is_plain(text)
+    assert property_names.flaw(text) is table_errors.PROPERTY_NAME_INVALID
     assert outcome(lambda: table_filter.parse(f"{text} eq 1")) == "400 InvalidInput"
 
 
@@ -50,7 +52,9 @@ def test_what_is_no_name(text: str) -> None:
 )
 def test_names_have_up_to_255_utf_16_characters(text: str, is_too_long: bool) -> None:
     """T-KEY-05."""
-    assert property_names.is_too_long(text) is is_too_long
+    too_long = table_errors.PROPERTY_NAME_TOO_LONG
+    assert property_names.flaw(text) is (too_long if is_too_long else None)
+    assert bool(property_names.is_plain(text)) is (text.isascii() and not is_too_long)
 
 
 @given(st.text(st.characters(max_codepoint=127)))

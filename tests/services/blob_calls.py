@@ -27,6 +27,7 @@ class Bytes:
 
     def __init__(self, data: bytes) -> None:
         self.size_bytes: int | None = len(data)
+        self.is_held_back = False
         self._data = data
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

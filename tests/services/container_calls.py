@@ -30,6 +30,7 @@ class NoBody:
     """The body of a request that has none."""
 
     size_bytes: int | None = 0
+    is_held_back = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         nothing: tuple[bytes, ...] = ()

@@ -7,11 +7,12 @@ here: parsing of HTTP or of resource names. Source: "Authorize with Shared Key",
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
+
+from strongroom.enums import Heading
 
 
 class HeaderFields(Protocol):
@@ -55,7 +56,7 @@ class RequestParts(Protocol):
         ...
 
 
-class Service(enum.Enum):
+class Service(Heading):
     """A storage service; the value is its name in the canonicalised resource of a SAS."""
 
     BLOB = "blob"
@@ -68,9 +69,6 @@ class Service(enum.Enum):
 
     def __init__(self, name: str) -> None:
         self.letter = name[0]
-
-    # The default one is a call of Python, and each request looks up by it several times.
-    __hash__ = object.__hash__
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ from strongroom.values import TICKS_PER_S, rfc1123
 WINDOW_TICKS: Final = 15 * 60 * TICKS_PER_S
 
 _AUTHORIZATION: Final = re.compile(r"([A-Za-z]+) +([!-~]+)")
+_SINGLE_PREFIXES: Final = ("x-ms-", "x-strongroom-")
 _SCHEMES: Final = {scheme.value.lower(): scheme for scheme in Scheme}
 
 
@@ -83,7 +84,7 @@ def verify(
             f"The Authorization header names the account '{credential.account}', but the request "
             f"addresses the account '{account.name}'."
         )
-    _refuse_repeated(parts.headers)
+    refuse_repeated(parts.headers)
     _judge_date(parts.headers, wall_ticks)
     given = credential.signature.encode("latin-1")
     texts = StringsToSign(credential.scheme, service, parts, account.name)
@@ -114,11 +115,20 @@ def _is_signed(account: Account, messages: Iterable[bytes], given: bytes) -> boo
     )
 
 
-def _refuse_repeated(headers: HeaderFields) -> None:
+def refuse_repeated(headers: HeaderFields, besides: tuple[str, ...] = ()) -> None:
+    """Refuse a header that is read as one value, and signed as one, but was sent more than once:
+    which of them is meant cannot be known.
+
+    Arguments:
+        besides: beginnings of names that are judged elsewhere.
+
+    Raises: StorageError InvalidHeaderValue.
+    """
     for name in headers.repeats:
-        if name in SIGNED_HEADERS or name.startswith("x-ms-"):
+        is_single = name in SIGNED_HEADERS or name.startswith(_SINGLE_PREFIXES)
+        if is_single and not name.startswith(besides):
             given = headers.get(name) or ""
-            raise invalid_header(name, given, "A signed header is given more than once.")
+            raise invalid_header(name, given, "It has one value, and is given more than once.")
 
 
 def _judge_date(headers: HeaderFields, wall_ticks: int) -> None:

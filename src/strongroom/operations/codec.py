@@ -28,11 +28,23 @@ from strongroom.services.guard import CONTAINER_CONDITIONS
 from strongroom.wire.http import Request, Response
 from strongroom.wire.query import Query
 
-# What `decode` reads from any request.
-_COMMON_HEADERS: Final = frozenset(
-    (*fields.CONDITION_HEADERS, "x-ms-lease-id", "x-strongroom-wait")
-)
-_COMMON_PARAMETERS: Final = frozenset({"snapshot", "timeout"})
+# What any request may say: all that `_said` reads.
+_HEADERS: Final = frozenset((*fields.CONDITION_HEADERS, fields.LEASE_ID_HEADER, fields.WAIT_HEADER))
+_SNAPSHOT: Final = "snapshot"
+_TIMEOUT: Final = "timeout"
+_PARAMETERS: Final = frozenset((_SNAPSHOT, _TIMEOUT))
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a request says that the operations have in common."""
+
+    snapshot: int | None = None
+    conditions: Conditions = NONE
+    wait_s: int = 0
+    lease_id: str | None = None
+
+
+_NOTHING: Final = Said()
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -57,23 +69,19 @@ async def decode(
     target = admitted.addressed.target
     if operation.body is STREAM:
         _check_length(request)
-    # Of nearly all requests these two questions answer several others.
-    headers_plain = request.headers.has_none_of(_COMMON_HEADERS)
-    query_plain = query.has_none_of(_COMMON_PARAMETERS)
-    wait_s = 0 if headers_plain else fields.wait_s(request, operation.waits)
-    snapshot = None if query_plain else _snapshot(operation, query)
-    conditions = NONE
-    if not headers_plain:
-        conditions = _conditions(operation, request, admitted.version, wait_s)
-    if not query_plain:
-        _check_timeout(query)
+    # Of nearly all requests these two questions answer all others.
+    if request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS):
+        said = _NOTHING
+    else:
+        said = _said(operation, request, query, admitted.version)
     unsaid = operation.unsaid
-    if unsaid is not None and not unsaid.holds(request, query):
+    if unsaid is not None and not (
+        request.headers.has_none_of(unsaid.headers) and query.has_none_of(unsaid.query)
+    ):
         unsaid = None
     given = None if unsaid is None else unsaid.input
     if given is None:
         given = await _input(operation, request, query, unsaid)
-    lease_id = None if headers_plain else fields.lease_id(request)
     grant = admitted.grant
     # By position, in the order of the fields: beyond fifteen names Python makes a dictionary of
     # them, for eight times the price.
@@ -82,13 +90,13 @@ async def decode(
         target.account,
         target.container or "",
         target.blob or "",
-        snapshot,
+        said.snapshot,
         admitted.place,
         admitted.authorize,
         grant.may_overwrite,
-        lease_id,
-        conditions,
-        wait_s,
+        said.lease_id,
+        said.conditions,
+        said.wait_s,
         admitted.version,
         request.body,
         given,
@@ -128,12 +136,29 @@ def _check_length(request: Request) -> None:
         raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
 
 
-def _snapshot(operation: Operation, query: Query) -> int | None:
-    text = query.get("snapshot")
-    if text is None:
-        return None
+def _said(operation: Operation, request: Request, query: Query, version: str) -> Said:
+    """What it says. Only what was sent is read: most requests that say something say one thing."""
+    sent = request.headers.get
+    wait_s = 0
+    if sent(fields.WAIT_HEADER) is not None:
+        wait_s = fields.wait_s(request, operation.waits)
+    text = query.get(_SNAPSHOT)
+    snapshot = None if text is None else _snapshot(operation, text)
+    conditions = NONE
+    if not request.headers.has_none_of(fields.CONDITION_HEADERS):
+        conditions = _conditions(operation, request, version, wait_s)
+    text = query.get(_TIMEOUT)
+    if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
+        raise invalid_query(_TIMEOUT, text, "It must be a positive whole number of seconds.")
+    lease_id = None
+    if sent(fields.LEASE_ID_HEADER) is not None:
+        lease_id = fields.lease_id(request)
+    return Said(snapshot, conditions, wait_s, lease_id)
+
+
+def _snapshot(operation: Operation, text: str) -> int:
     if not operation.snapshots:
-        raise invalid_query("snapshot", text, "The operation does not act on snapshots.")
+        raise invalid_query(_SNAPSHOT, text, "The operation does not act on snapshots.")
     return snapshots.snapshot_time(text)
 
 
@@ -154,12 +179,6 @@ def _conditions(operation: Operation, request: Request, version: str, wait_s: in
         accepted = CONTAINER_CONDITIONS[use]
         conditional.require_container_conditions(found, accepted)
     return found
-
-
-def _check_timeout(query: Query) -> None:
-    text = query.get("timeout")
-    if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
-        raise invalid_query("timeout", text, "It must be a positive whole number of seconds.")
 
 
 def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -> Response:

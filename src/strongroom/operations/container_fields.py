@@ -11,7 +11,7 @@ from typing import Final
 
 from strongroom import limits
 from strongroom.errors import missing_header, out_of_range_query
-from strongroom.operations.fields import header, integer, parameter
+from strongroom.operations.fields import LEASE_ID_HEADER, header, integer, parameter
 from strongroom.operations.spec import Field
 from strongroom.semantics import lease as leases
 from strongroom.semantics import listing
@@ -46,11 +46,11 @@ BREAK_PERIOD: Final = header(
 
 
 def _held_id(request: Request, query: Query) -> None:
-    if request.headers.get("x-ms-lease-id") is None:
-        raise missing_header("x-ms-lease-id")
+    if request.headers.get(LEASE_ID_HEADER) is None:
+        raise missing_header(LEASE_ID_HEADER)
 
 
-HELD_ID: Final = Field("", _held_id, headers=("x-ms-lease-id",), required=True)
+HELD_ID: Final = Field("", _held_id, headers=(LEASE_ID_HEADER,))
 """Sees to it that the lease's id was sent; it is in the call already, so this fills nothing."""
 
 

@@ -44,7 +44,7 @@ def header(
             return default
         return parse(name, value)
 
-    return Field(field, read, (name,), (), required, optional=not required, default=default)
+    return Field(field, read, headers=(name,))
 
 
 def parameter(
@@ -56,7 +56,7 @@ def parameter(
         value = query.require(name) if required else query.get(name)
         return default if value is None else parse(name, value)
 
-    return Field(field, read, (), (name,), required, optional=not required, default=default)
+    return Field(field, read, query=(name,))
 
 
 def integer(minimum: int, maximum: int) -> Parse:
@@ -151,9 +151,10 @@ RANGE: Final = Field(
         request.headers.get("range"), request.headers.get("x-ms-range")
     ),
     headers=("range", "x-ms-range"),
-    optional=True,
 )
 
+LEASE_ID_HEADER: Final = "x-ms-lease-id"
+WAIT_HEADER: Final = "x-strongroom-wait"
 CONDITION_HEADERS: Final = (
     "if-match",
     "if-none-match",
@@ -202,8 +203,8 @@ SOURCE_CONDITIONS: Final = Field(
 
 def lease_id(request: Request) -> str | None:
     """x-ms-lease-id in its lower-case form. Raises InvalidHeaderValue."""
-    value = request.headers.get("x-ms-lease-id")
-    return None if value is None else wire.guid("x-ms-lease-id", value)
+    value = request.headers.get(LEASE_ID_HEADER)
+    return None if value is None else wire.guid(LEASE_ID_HEADER, value)
 
 
 def wait_s(request: Request, allowed: bool) -> int:
@@ -211,13 +212,13 @@ def wait_s(request: Request, allowed: bool) -> int:
 
     Raises: InvalidHeaderValue; UnsupportedHeader where the operation does not wait.
     """
-    value = request.headers.get("x-strongroom-wait")
+    value = request.headers.get(WAIT_HEADER)
     if value is None:
         return 0
     if not allowed:
-        extras = (("HeaderName", "x-strongroom-wait"), ("HeaderValue", value))
+        extras = (("HeaderName", WAIT_HEADER), ("HeaderValue", value))
         raise StorageError(errors.UNSUPPORTED_HEADER, None, extras)
-    return wire.integer("x-strongroom-wait", value, *limits.WAIT_S)
+    return wire.integer(WAIT_HEADER, value, *limits.WAIT_S)
 
 
 def tier(name: str, value: str) -> str:

@@ -37,7 +37,7 @@ def _bounded(field: str, name: str, bounds: tuple[int, int], default: int) -> Fi
         value = query.integer(name, *bounds)
         return default if value is None else value
 
-    return Field(field, read, query=(name,), optional=True, default=default)
+    return Field(field, read, query=(name,))
 
 
 def _required_visibility(request: Request, query: Query) -> int:
@@ -59,9 +59,7 @@ PUT_VISIBILITY: Final = _bounded("visibility_s", _VISIBILITY, limits.PUT_VISIBIL
 GET_VISIBILITY: Final = _bounded(
     "visibility_s", _VISIBILITY, limits.GET_VISIBILITY_S, limits.DEFAULT_VISIBILITY_S
 )
-UPDATE_VISIBILITY: Final = Field(
-    "visibility_s", _required_visibility, query=(_VISIBILITY,), required=True
-)
+UPDATE_VISIBILITY: Final = Field("visibility_s", _required_visibility, query=(_VISIBILITY,))
 TTL: Final = _bounded(
     "ttl_s", "messagettl", (-_ANY_INTEGER, _ANY_INTEGER), limits.DEFAULT_MESSAGE_TTL_S
 )

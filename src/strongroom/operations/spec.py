@@ -7,7 +7,6 @@ semantics/.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,7 +15,9 @@ import msgspec
 
 from strongroom import errors, queue_errors, table_errors
 from strongroom.auth.authorize import Permission
+from strongroom.enums import Heading
 from strongroom.errors import ErrorCode
+from strongroom.operations import unsaid
 from strongroom.semantics.lease import LeaseUse
 from strongroom.services.calls import Call, ConditionUse, Existence, Rule
 from strongroom.services.runner import Services
@@ -25,7 +26,7 @@ from strongroom.wire.path import SECONDARY, Target
 from strongroom.wire.query import Query
 
 
-class Resource(enum.Enum):
+class Resource(Heading):
     """How deep the URL goes."""
 
     SERVICE = "/"
@@ -43,9 +44,6 @@ class Resource(enum.Enum):
     ANY = "/{any}"
     """Whatever the URL names, and without credentials: preflight requests of browsers."""
 
-    # The default one is a call of Python, and each request is looked up by it.
-    __hash__ = object.__hash__
-
 
 @dataclass(frozen=True, slots=True)
 class When:
@@ -58,16 +56,13 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an operation's input, and the headers and query parameters it is read from.
-    `optional` says that it is `default` where none of these was sent."""
+    """One field of an operation's input, and the headers and query parameters it is read from. One
+    that only refuses something is called ""."""
 
     name: str
     read: Callable[[Request, Query], Any]
     headers: tuple[str, ...] = ()
     query: tuple[str, ...] = ()
-    required: bool = False
-    optional: bool = False
-    default: Any = None
 
 
 class Unsaid(msgspec.Struct, frozen=True):
@@ -81,10 +76,6 @@ class Unsaid(msgspec.Struct, frozen=True):
     query: frozenset[str]
     values: dict[str, Any]
     input: Any
-
-    def holds(self, request: Request, query: Query) -> bool:
-        """Whether a request says nothing."""
-        return request.headers.has_none_of(self.headers) and query.has_none_of(self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +183,7 @@ class Operation:
     unsaid: Unsaid | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        if all(one.optional for one in self.accepts):
-            object.__setattr__(self, "unsaid", _unsaid(self))
+        object.__setattr__(self, "unsaid", _unsaid(self))
 
     def writes(self) -> bool:
         """Whether it is refused on the secondary endpoint."""
@@ -204,15 +194,15 @@ class Operation:
         return row in self.fails or row in _common(self)
 
 
-def _unsaid(operation: Operation) -> Unsaid:
-    values = {one.name: one.default for one in operation.accepts}
+def _unsaid(operation: Operation) -> Unsaid | None:
+    headers = frozenset(name for one in operation.accepts for name in one.headers)
+    query = frozenset(name for one in operation.accepts for name in one.query)
+    reads = [(one.name, one.read) for one in operation.accepts]
+    values = unsaid.values(reads, headers, query)
+    if values is None:
+        return None
     has_document = operation.body is not None and operation.body.parse is not None
-    return Unsaid(
-        frozenset(name for one in operation.accepts for name in one.headers),
-        frozenset(name for one in operation.accepts for name in one.query),
-        values,
-        None if has_document else operation.input(**values),
-    )
+    return Unsaid(headers, query, values, None if has_document else operation.input(**values))
 
 
 _ALWAYS: Final = frozenset(

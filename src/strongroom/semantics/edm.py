@@ -227,13 +227,13 @@ def fragment(properties: Iterable[tuple[str, Typed]]) -> bytes:
     """Properties of different names as they are stored: the inside of a JSON object, in which those
     whose JSON value does not tell their type have an annotation in front."""
     members: dict[str, object] = {}
-    for name, typed in properties:
-        kind, value = typed.type, typed.value
+    for name, one in properties:
+        kind, value = one.type, one.value
         if kind in _TOLD_BY_JSON or (isinstance(value, float) and math.isfinite(value)):
             members[name] = value
         else:
             members[f"{name}@odata.type"] = kind.value
-            members[name] = _json_text(typed)
+            members[name] = _json_text(one)
     return msgspec.json.encode(members)[1:-1]
 
 

@@ -98,11 +98,10 @@ def check_properties(properties: Sequence[Property]) -> None:
     if len(properties) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     for one in properties:
-        if not _is_short_name(one.name):
-            if property_names.is_too_long(one.name):
-                raise StorageError(table_errors.PROPERTY_NAME_TOO_LONG)
-            if not property_names.is_name(one.name):
-                raise StorageError(table_errors.PROPERTY_NAME_INVALID)
+        if not property_names.is_plain(one.name):
+            flaw = property_names.flaw(one.name)
+            if flaw is not None:
+                raise StorageError(flaw)
         value = one.typed.value
         if not isinstance(value, (str, bytes)):
             continue
@@ -112,10 +111,6 @@ def check_properties(properties: Sequence[Property]) -> None:
         most = edm.VALUE_BYTES_MAX
         if 4 * len(value) > most and edm.size_bytes(one.typed) > most:
             raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
-
-
-_is_short_name: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}").fullmatch
-"""Of nearly all names it says that there is nothing to ask."""
 
 
 def invalid(reason: str) -> StorageError:

@@ -12,20 +12,14 @@ import enum
 from typing import Final
 
 from strongroom import errors, limits
+from strongroom.enums import Heading
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.values import TICKS_PER_S, Lease
 
 INFINITE: Final = -1
 
 
-class _Heading(enum.Enum):
-    """What the tables are looked up by. The default hash is a call of Python, and each request
-    makes several."""
-
-    __hash__ = object.__hash__
-
-
-class LeaseState(_Heading):
+class LeaseState(Heading):
     """The state that x-ms-lease-state reports."""
 
     AVAILABLE = "available"
@@ -42,7 +36,7 @@ class LeaseKind(enum.Enum):
     CONTAINER = "container"
 
 
-class LeaseVerb(_Heading):
+class LeaseVerb(Heading):
     """The five values of x-ms-lease-action."""
 
     ACQUIRE = "acquire"
@@ -52,7 +46,7 @@ class LeaseVerb(_Heading):
     BREAK = "break"
 
 
-class Given(_Heading):
+class Given(Heading):
     """How the ids (for a break: the period) of a request stand to the lease."""
 
     NO_ID = "no id"
@@ -63,7 +57,7 @@ class Given(_Heading):
     LATER = "break later"
 
 
-class LeaseUse(_Heading):
+class LeaseUse(Heading):
     """What an operation that is not a lease operation asks of the lease.
 
     NONE: the id is ignored. READ and READ_CONTAINER: no id needed, but a given one must hold.
@@ -213,7 +207,7 @@ def acquire(
     lease: Lease | None,
     duration_s: int,
     proposed_id: str | None,
-    fresh_id: str,
+    fresh_id: str | None,
     now: int,
     kind: LeaseKind = LeaseKind.BLOB,
 ) -> Lease:
@@ -222,12 +216,14 @@ def acquire(
     Arguments:
         duration_s: -1 or 15 to 60 (see `require_duration`).
         proposed_id: the id that the caller wants, or None.
-        fresh_id: the id to use when none was proposed.
+        fresh_id: the id to use when none was proposed; None = one was.
 
     Raises: LeaseAlreadyPresent, LeaseIsBreakingAndCannotBeAcquired.
     """
     _follow(lease, LeaseVerb.ACQUIRE, _relation(lease, proposed_id), now, kind)
-    return _running(proposed_id or fresh_id, duration_s, now)
+    lease_id = proposed_id or fresh_id
+    assert lease_id, "a lease has an id"
+    return _running(lease_id, duration_s, now)
 
 
 def renew(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseKind.BLOB) -> Lease:

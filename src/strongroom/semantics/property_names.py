@@ -11,10 +11,26 @@ import re
 import unicodedata
 from typing import Final
 
+from strongroom import table_errors
+from strongroom.errors import ErrorCode
+
 NAME_CHARS_MAX: Final = 255
-_ASCII: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LETTER, _LETTERS = r"[A-Za-z_]", r"[A-Za-z0-9_]"
+_ASCII: Final = re.compile(f"{_LETTER}{_LETTERS}*")
 _FIRST: Final = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl"))
 _FURTHER: Final = _FIRST | {"Mn", "Mc", "Nd", "Pc", "Cf"}
+
+
+is_plain: Final = re.compile(f"{_LETTER}{_LETTERS}{{0,{NAME_CHARS_MAX - 1}}}").fullmatch
+"""Of nearly all names it says that nothing is wrong. No function around it: each property of each
+write is asked for."""
+
+
+def flaw(text: str) -> ErrorCode | None:
+    """What is wrong with a name, however long it is: PropertyNameTooLong, PropertyNameInvalid."""
+    if _is_too_long(text):
+        return table_errors.PROPERTY_NAME_TOO_LONG
+    return None if is_name(text) else table_errors.PROPERTY_NAME_INVALID
 
 
 def is_name(text: str) -> bool:
@@ -25,7 +41,7 @@ def is_name(text: str) -> bool:
     return (kinds[0] in _FIRST or text[0] == "_") and _FURTHER.issuperset(kinds)
 
 
-def is_too_long(text: str) -> bool:
+def _is_too_long(text: str) -> bool:
     """Whether a name has more than 255 UTF-16 characters."""
     if len(text) * 2 <= NAME_CHARS_MAX:
         return False

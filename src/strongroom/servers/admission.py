@@ -22,6 +22,7 @@ from strongroom.auth.authorize import Grant, authorize
 from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
 from strongroom.auth.request import Service
 from strongroom.auth.request import Target as Signed
+from strongroom.auth.shared_key import refuse_repeated
 from strongroom.clock import Clock, RequestIds
 from strongroom.errors import StorageError
 from strongroom.operations import codec, fields, unserved
@@ -33,6 +34,7 @@ from strongroom.services.calls import Call, Place
 from strongroom.services.runner import Services
 from strongroom.values import PublicAccess
 from strongroom.wire import path, query
+from strongroom.wire.headers import METADATA_PREFIX
 from strongroom.wire.http import Request
 from strongroom.wire.query import Query
 
@@ -73,7 +75,8 @@ class _Named(msgspec.Struct, frozen=True):
 
 class Asked(msgspec.Struct):
     """A request whose URL has been read: what it names, and what is found out on the way. `sound`:
-    every name in it is one that there can be; else that is asked once the caller is authorized."""
+    every name in it is one that there can be; else that is asked once the caller is authorized.
+    `identified`: wall time in ticks at which its credentials were judged."""
 
     request: Request
     query: Query
@@ -82,6 +85,7 @@ class Asked(msgspec.Struct):
     sound: bool = False
     version: str | None = None
     operation: Operation | None = None
+    identified: int = 0
 
 
 def read(context: Context, request: Request) -> Asked:
@@ -126,11 +130,17 @@ def _sound(endpoint: Endpoint, asked: Query, raw_path: str, account: str | None)
 
 
 def identify(context: Context, asked: Asked) -> Claim:
-    """Who asks. Raises: as authenticate."""
+    """Who asks. Raises: as authenticate, and InvalidHeaderValue for a header sent twice that has
+    one value."""
     # A browser sends a preflight request before it may send credentials.
     if asked.request.method == "OPTIONS":
         return Anonymous(asked.addressed.target.account)
-    return authenticate(asked.request, asked.signed, context.accounts, context.clock.wall_ticks())
+    asked.identified = context.clock.wall_ticks()
+    claim = authenticate(asked.request, asked.signed, context.accounts, asked.identified)
+    if asked.request.headers.repeats:
+        # A name of metadata that comes twice has its own refusal, by the operation that reads it.
+        refuse_repeated(asked.request.headers, besides=(METADATA_PREFIX,))
+    return claim
 
 
 async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation, Call[Any]]:
@@ -153,12 +163,12 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
         place = await context.services.place(service, target.account, target.container)
         if place is None and operation.waits and operation.resource is Resource.CONTAINER:
             place = await _awaited_place(context, operation, asked, claim, target.container)
-    judge = partial(_judge, context, asked, claim, operation)
-    grant = judge(place)
+    grant = _judge(context, asked, claim, operation, place)
     _refuse_unserved(context, operation, asked)
     version = asked.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
-    admitted = Admitted(endpoint.service, asked.addressed, place, grant, judge, version, owner)
+    again = partial(_judge_again, context, asked, claim, operation)
+    admitted = Admitted(endpoint.service, asked.addressed, place, grant, again, version, owner)
     if not asked.sound:
         endpoint.check_names(asked.addressed)
     return operation, await codec.decode(operation, request, asked.query, admitted)
@@ -210,7 +220,9 @@ async def _awaited_place(
     # Who may not look gets no hint, by waiting, that there is nothing.
     _judge(context, asked, claim, operation, None)
     service, name = context.endpoint.service, asked.addressed.target.account
-    return await context.services.await_place(service, name, container, wait_s, asked.request)
+    place = await context.services.await_place(service, name, container, wait_s, asked.request)
+    _judge_again(context, asked, claim, operation, place)
+    return place
 
 
 def _judge(
@@ -229,6 +241,16 @@ def _judge(
         asked.request.tls,
         asked.version,
     )
+
+
+def _judge_again(
+    context: Context, asked: Asked, claim: Claim, operation: Operation, place: Place | None
+) -> Grant:
+    """As `_judge`, of a request that was here for a while: the key that signed it may be gone."""
+    if asked.identified:  # the part of a batch has no credentials of its own
+        # As of then: nobody is refused for the time that this server let them wait.
+        claim = authenticate(asked.request, asked.signed, context.accounts, asked.identified)
+    return _judge(context, asked, claim, operation, place)
 
 
 def _refuse_unserved(context: Context, operation: Operation, asked: Asked) -> None:

@@ -73,6 +73,8 @@ class _Part(msgspec.Struct, frozen=True):
 class _Body:
     """The body of a part: it is there already."""
 
+    is_held_back = False
+
     def __init__(self, content: bytes) -> None:
         self.size_bytes: int | None = len(content)
         self._content = content
@@ -151,8 +153,8 @@ async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
         operation, call = await admit(whole.context, asked, whole.claim)
     except StorageError as error:
         raise PartFailed(index, error) from None
-    place = whole.origin
-    origin = Origin(asked.query, asked.request.headers, place.host, place.tls, place.target)
+    outer = whole.origin
+    origin = Origin(asked.query, asked.request.headers, outer.host, outer.tls, outer.target)
     return _Part(request, operation, call, origin)
 
 

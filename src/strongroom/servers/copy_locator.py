@@ -33,6 +33,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 class _NoBody:
     size_bytes: int | None = 0
+    is_held_back = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         chunks: tuple[bytes, ...] = ()
@@ -59,7 +60,8 @@ class CopyLocator:
         """The blob that `url` names, None when it names another server.
 
         Raises: StorageError CannotVerifyCopySource: 404 when it is not there, 403 when the caller
-            may not read it.
+            may not read it; NotImplemented for a parameter that asks for what is not served, or
+            another content would be copied than the one that was named.
         """
         parts = urlsplit(url)
         if not self._is_here(parts.scheme, parts.netloc, parts.hostname or "", parts.port, call):
@@ -107,6 +109,7 @@ class CopyLocator:
         except StorageError as refusal:
             row = errors.COPY_SOURCE_FORBIDDEN
             raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
+        context.endpoint.refuse_unserved(asked.request.headers, asked.query)
         if place is None:
             raise source_missing(errors.CONTAINER_NOT_FOUND)
         return _named(asked, target.container, target.blob, place.generation)

@@ -117,6 +117,7 @@ class EmptyBody:
 
     size_bytes: int | None = 0
     received_bytes = 0
+    is_held_back = False
 
     def release(self) -> None:
         """Nothing is kept of it."""
@@ -172,6 +173,7 @@ class IncomingBody:
         "_source",
         "_waiter",
         "ended",
+        "is_held_back",
         "received_bytes",
         "size_bytes",
     )
@@ -188,6 +190,7 @@ class IncomingBody:
         self._documents = documents
         self.ended = False
         self.received_bytes = 0
+        self.is_held_back = False
         self._source = source
         self._high_bytes = high_bytes
         self._low_bytes = low_bytes

@@ -74,7 +74,6 @@ class Connection(asyncio.Protocol):
         self._ahead = b""  # bytes of later requests, from `_ahead_start`
         self._ahead_start = 0
         self._paused = False
-        self._continue_due = False
         self._discarding = False
         self._eof = False
         self._sending = False
@@ -200,7 +199,6 @@ class Connection(asyncio.Protocol):
             self._body = _EMPTY
         else:
             self._state = State.BODY
-            self._continue_due = head.expects_continue
             self._body = IncomingBody(
                 head.size_bytes,
                 self,
@@ -208,6 +206,7 @@ class Connection(asyncio.Protocol):
                 self._settings.body_buffer_low_bytes,
                 self._owner.documents,
             )
+            self._body.is_held_back = head.expects_continue
         self._request = Request(
             head.method, head.target, head.headers, self._body, self._peer, self._tls
         )
@@ -215,7 +214,7 @@ class Connection(asyncio.Protocol):
     def _receive_body(self, data: bytes, start: int) -> None:
         body = self._body
         assert isinstance(body, IncomingBody)
-        self._continue_due = False  # the client did not wait for it
+        body.is_held_back = False  # the client did not wait for it
         position = body.receive(data, start)
         if not body.ended:
             if body.failed and self._discarding:
@@ -262,8 +261,8 @@ class Connection(asyncio.Protocol):
 
     def body_wanted(self) -> None:
         """The handler waits for bytes: from now on the client must be quick."""
-        if self._continue_due:
-            self._continue_due = False
+        if self._body.is_held_back:
+            self._body.is_held_back = False
             if not self._sender.started:
                 self._transport.write(CONTINUE)
         if self.deadline == math.inf:
@@ -358,7 +357,7 @@ class Connection(asyncio.Protocol):
         body = self._body
         assert isinstance(body, IncomingBody)
         # Without its 100 Continue a client may send the body or leave it out: nobody can know.
-        if self._continue_due or body.failed or self._eof or body.left_bytes is None:
+        if body.is_held_back or body.failed or self._eof or body.left_bytes is None:
             return False
         return body.left_bytes <= self._settings.discard_bytes_max
 

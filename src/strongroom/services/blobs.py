@@ -64,8 +64,6 @@ async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
     max_bytes = intake.put_blob_bytes_max(call.version)
     received = await intake.receive(services, call, max_bytes, md5=True)
     try:
-        intake.verify(call.input.digests, received)
-        intake.verify(Digests(call.input.properties.md5, None), received)
         return await services.change_blob(
             call, lambda state, change: _put(call, received, state, change)
         )
@@ -79,7 +77,11 @@ def _put(
 ) -> BlobWritten:
     given = call.input
     properties = given.properties
-    if properties.md5 is None:
+    # Here, behind the guard: the order of refusals must not depend on the body's size.
+    intake.verify(given.digests, received)
+    if properties.md5 is not None:
+        intake.verify(Digests(properties.md5), received)
+    else:
         properties = msgspec.structs.replace(properties, md5=received.md5)
     replace_head(
         call,

@@ -76,14 +76,13 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
     try:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
-        intake.verify(call.input.digests, received)
         partition = keys.blob(generation_of(call), call.blob)
         # Or a list that is being committed might find for ever that something was staged since.
         await services.block_lists.give_way(partition)
         earlier = await _earlier(services, partition, call.input.block_id)
         await services.change_blob(
             call,
-            lambda state, change: _stage(call.input.block_id, received, earlier, state, change),
+            lambda state, change: _stage(call.input, received, earlier, state, change),
             earlier,
         )
     except BaseException:
@@ -104,14 +103,16 @@ async def _earlier(services: Services, partition: Partition, block_id: bytes) ->
 
 
 def _stage(
-    block_id: bytes,
+    given: PutBlock,
     received: Received,
     earlier: Sequence[Key],
     state: BlobState,
     change: BlobChange,
 ) -> None:
+    # Here, behind the guard: the order of refusals must not depend on the body's size.
+    intake.verify(given.digests, received)
     refuse_pending_copy(state.head)
-    upload = state.upload
+    block_id, upload = given.block_id, state.upload
     rules.check_id_length(block_id, None if upload is None else upload.id_bytes)
     if upload is None:
         upload = change.begin_upload(len(block_id))
@@ -177,11 +178,11 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
         damaged), and what guard_blob raises.
     """
     given = call.input
-    if given.received is not None:
-        intake.verify(given.digests, given.received)
     rules.require_list_length(len(given.blocks))
     # Judged before the blocks are read: a refused caller learns nothing of them.
     await services.check_blob(call)
+    if given.received is not None:
+        intake.verify(given.digests, given.received)
     looks = rereading(services, call)
     with services.block_lists.take(keys.blob(generation_of(call), call.blob)):
         while True:

@@ -64,9 +64,11 @@ class Rule:
 
 
 class BodySource(Protocol):
-    """The request's body, read at most once."""
+    """The request's body, read at most once. `is_held_back`: the client sends it once it is asked
+    for (`Expect: 100-continue`)."""
 
     size_bytes: int | None
+    is_held_back: bool
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -96,10 +98,10 @@ class Call(msgspec.Struct, Generic[I_co]):
 
     `container` is the container, queue or table; `blob` what lies in it by name: a blob, or a
     message by its id; `entity` a table's entity by its two keys. `place` is None for operations on
-    the account, and for one that creates a place. `authorize` judges another place again and
-    raises; it is called when the place changed since. `key_range` bounds the entities that a SAS
-    lets its caller see. `wait_s` is `x-strongroom-wait` (0 = do not wait). `version` is
-    x-ms-version. `snapshot` is in ticks.
+    the account, and for one that creates a place. `authorize` judges the caller again and raises;
+    it is called when the place changed since, and each time that a request looks which waits.
+    `key_range` bounds the entities that a SAS lets its caller see. `wait_s` is
+    `x-strongroom-wait` (0 = do not wait). `version` is x-ms-version. `snapshot` is in ticks.
     """
 
     rule: Rule

@@ -48,6 +48,7 @@ class Bounded:
     """
 
     size_bytes: int | None = None
+    is_held_back = False
 
     def __init__(self, body: BodySource, max_bytes: int) -> None:
         self._body = body
@@ -77,14 +78,15 @@ async def receive(
 ) -> Received:
     """Read the request's body, after the checks that need no body when it is worth it.
 
-    A large body is refused before it is sent (the client may wait for `100 Continue`); a small one
-    has arrived already, and is judged once, at the serial point.
+    A large body, and one for which the client waits to be asked (`100 Continue`), is refused before
+    it is sent; a small one has arrived already, and is judged once, at the serial point.
 
     Raises: StorageError RequestBodyTooLarge; what guard_blob raises; what the body raises.
     """
     check_size(call.body, max_bytes)
     size_bytes = call.body.size_bytes
-    if size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX:
+    is_large = size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX
+    if is_large or call.body.is_held_back:
         await services.check_blob(call)
     body = call.body if size_bytes is not None else Bounded(call.body, max_bytes)
     return await bodies.receive(services.store, body, md5, inline)

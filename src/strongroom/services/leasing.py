@@ -77,7 +77,7 @@ def after(
     action: LeaseAction,
     given_id: str | None,
     lease: Lease | None,
-    fresh_id: str,
+    fresh_id: str | None,
     now: int,
     kind: LeaseKind,
 ) -> tuple[Lease | None, int | None]:
@@ -85,7 +85,7 @@ def after(
 
     Arguments:
         given_id: x-ms-lease-id.
-        fresh_id: the id of a new lease for which none was proposed.
+        fresh_id: the id of a new lease for which none was proposed, None where none is needed.
 
     Raises: StorageError as semantics.lease does; MissingRequiredHeader without a needed id.
     """
@@ -129,7 +129,7 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
 
 
 def _lease_head(
-    call: Call[LeaseAction], fresh_id: str, state: BlobState, change: BlobChange
+    call: Call[LeaseAction], fresh_id: str | None, state: BlobState, change: BlobChange
 ) -> Leased:
     head = state.head
     assert head is not None
@@ -164,15 +164,15 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> Leased
     return await _when_free(services, call, refs, attempt, _container_lease)
 
 
-def _fresh_id(services: Services, action: LeaseAction) -> str:
-    """An id for a lease for which none is proposed; what needs none gets an empty one."""
+def _fresh_id(services: Services, action: LeaseAction) -> str | None:
+    """An id for a lease for which none is proposed; None for what needs none."""
     if isinstance(action, AcquireLease) and action.proposed_id is None:
         return guid(services.clock)
-    return ""
+    return None
 
 
 def _judge(
-    call: Call[LeaseAction], lease: Lease | None, fresh_id: str, now: int, kind: LeaseKind
+    call: Call[LeaseAction], lease: Lease | None, fresh_id: str | None, now: int, kind: LeaseKind
 ) -> tuple[Lease | None, int | None]:
     """As `after`; raises NotYet for a call that waits until it can have the lease."""
     try:

@@ -84,8 +84,8 @@ def generation_of(call: Call[Any]) -> int:
 
 
 def check_place(call: Call[Any], found: Record | None) -> None:
-    """The place still is the one that the request came to; when it has changed, the request is
-    authorized again.
+    """The place still is the one that the request came to; when it has changed, or the request
+    waits, the request is authorized again: meanwhile its token may have expired, or its key gone.
 
     Arguments:
         found: its record, as the decision sees it.
@@ -94,7 +94,8 @@ def check_place(call: Call[Any], found: Record | None) -> None:
         generation); what authorizing raises.
     """
     place = call.place
-    if place is not None and found is not None and found.version == place.version:
+    unchanged = place is not None and found is not None and found.version == place.version
+    if unchanged and not call.wait_s:
         return
     kind = PLACES[call.service]
     if place is None or found is None:

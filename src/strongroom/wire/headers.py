@@ -23,8 +23,8 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 _ETAG: Final = re.compile(r'\s*(?:((?:W/)?"[^"]*")|([^\s",]+))\s*(?:,|$)')
 _HEX: Final = "[0-9A-Fa-f]"
-_D_FORM: Final = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
-_USUAL_GUID: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_D_FORM: Final = "-".join(f"{_HEX}{{{digits}}}" for digits in (8, 4, 4, 4, 12))
+_USUAL_GUID: Final = re.compile(_D_FORM.replace("A-F", ""))
 _GUID: Final = re.compile(rf"{_D_FORM}|{_HEX}{{32}}|\{{{_D_FORM}\}}|\({_D_FORM}\)")
 _GUID_MARKS: Final = str.maketrans("", "", "{}()-")
 
