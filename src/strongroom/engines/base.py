@@ -13,7 +13,7 @@ Rules that an engine keeps, whatever it is made of:
  2. No commit crosses a partition; a commit may carry ordered steps in other partitions, of which a
     crash may leave any prefix.
  3. Stamps are unique in the store and rise; a stamp is never smaller than store time when it was
-    given.
+    given. The commits of a partition are seen in the order of their stamps.
  4. A decision may run more than once; it is a pure function of the records and the stamp it is
     handed.
 """

@@ -300,6 +300,26 @@ async def versions_of_a_record_rise_whoever_writes(subject: Subject) -> None:
     await watching
 
 
+async def commits_of_a_partition_are_seen_in_the_order_of_their_stamps(subject: Subject) -> None:
+    store = subject.store
+    writing = [True]
+
+    async def watch() -> None:
+        known: dict[bytes, int] = {}
+        while writing[0] or len(known) < 96:
+            items = await store.read_range(place(), False, b"", None, 100)
+            fresh = [item.version for item in items if item.name not in known]
+            assert not fresh or min(fresh) > max(known.values(), default=0)
+            known |= {item.name: item.version for item in items}
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    for first in range(0, 96, 8):
+        await asyncio.gather(*(put(store, (face(b"%d" % (first + at)), b"")) for at in range(8)))
+    writing[0] = False
+    await watching
+
+
 async def a_restart_keeps_everything_and_time_goes_on(subject: Subject) -> None:
     stamp = await put(subject.store, (face(), b"kept"), (hidden(b"h"), b"too"))
     subject.store.advance(3600)
@@ -332,5 +352,6 @@ CASES: Final = (
     limits_are_kept,
     stamps_are_unique_and_rise_with_time,
     versions_of_a_record_rise_whoever_writes,
+    commits_of_a_partition_are_seen_in_the_order_of_their_stamps,
     a_restart_keeps_everything_and_time_goes_on,
 )
