@@ -19,6 +19,7 @@ from typing import Any, Final
 from strongroom.coordination.clock import Chance
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.context import Context
+from strongroom.coordination.drivers_sync import run_steps
 from strongroom.coordination.effects import Cas, Get, Sleep, Steps
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
@@ -295,17 +296,7 @@ class Node:
 
     def perform(self, steps: Steps[Any]) -> Any:
         """Run steps to their end."""
-        try:
-            effect = steps.send(None)
-            while True:
-                try:
-                    outcome = self._outcome(effect)
-                except CoordinationError as error:
-                    effect = steps.throw(error)
-                else:
-                    effect = steps.send(outcome)
-        except StopIteration as end:
-            return end.value
+        return run_steps(steps, self._outcome)
 
     def _outcome(self, effect: Any) -> Any:
         if isinstance(effect, Cas):

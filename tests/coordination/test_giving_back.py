@@ -11,6 +11,7 @@ import pytest
 from strongroom.coordination.clock import ManualClock
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.context import Context
+from strongroom.coordination.drivers_sync import run_steps
 from strongroom.coordination.effects import Cas, Delete, Effect, Get, Sleep, Steps, Unknown
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import Hold
@@ -29,7 +30,7 @@ SEEDS: Final = range(10)
 ROUND_TRIP_S: Final = 0.001
 # Of the last requests, which are sent with next to no time left.
 SLACK_S: Final = 0.05
-FOR_EVER_S: Final = float("inf")
+FOR_EVER: Final = float("inf")
 
 Way = Literal["fails", "hangs", "writes hang"]
 
@@ -56,17 +57,7 @@ class FarStore:
 
     def run(self, steps: Steps[Any]) -> Any:
         """Perform the steps to their end and return their result."""
-        try:
-            effect = steps.send(None)
-            while True:
-                try:
-                    outcome = self._outcome(effect)
-                except StoreUnavailable as error:
-                    effect = steps.throw(error)
-                else:
-                    effect = steps.send(outcome)
-        except StopIteration as end:
-            return end.value
+        return run_steps(steps, self._outcome)
 
     def _outcome(self, effect: Effect) -> Any:
         if isinstance(effect, Sleep):
@@ -126,6 +117,16 @@ of_every_kind = pytest.mark.parametrize("kind", KINDS)
 however_it_is_away = pytest.mark.parametrize("way", get_args(Way))
 
 
+def _given_while_away(
+    seed: int, kind: str, ttl_s: float, way: Way, away: float
+) -> tuple[bool, float]:
+    """Give back to a store that is away for so large a part of the time for it; see `_give`."""
+    store = FarStore(seed, way)
+    hold = _held(store, kind, ttl_s)
+    store.away(away * min(GIVING_S, ttl_s))
+    return _give(store, hold)
+
+
 def _held(store: FarStore, kind: str, ttl_s: float = LONG_TTL_S) -> Hold:
     hold = store.run(KINDS[kind](store.context("one"), ttl_s))
     assert isinstance(hold, Hold) and hold.end()
@@ -146,10 +147,7 @@ def test_it_is_given_up_when_the_time_is_over_and_no_sooner(
     ttl_s: float, kind: str, way: Way
 ) -> None:
     for seed in SEEDS:
-        store = FarStore(seed, way)
-        hold = _held(store, kind, ttl_s)
-        store.away(FOR_EVER_S)
-        given, took_s = _give(store, hold)
+        given, took_s = _given_while_away(seed, kind, ttl_s, way, FOR_EVER)
         assert not given
         assert took_s == pytest.approx(min(GIVING_S, ttl_s), abs=SLACK_S)
 
@@ -161,10 +159,7 @@ def test_it_is_given_back_to_a_store_that_was_away_for_most_of_the_time(
     ttl_s: float, kind: str, way: Way
 ) -> None:
     for seed in SEEDS:
-        store = FarStore(seed, way)
-        hold = _held(store, kind, ttl_s)
-        store.away(0.6 * min(GIVING_S, ttl_s))
-        given, took_s = _give(store, hold)
+        given, took_s = _given_while_away(seed, kind, ttl_s, way, 0.6)
         assert given and took_s < min(GIVING_S, ttl_s)
 
 

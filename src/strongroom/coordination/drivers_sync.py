@@ -32,6 +32,27 @@ T = TypeVar("T")
 CLOSED: Final = "the client was closed"
 
 
+def run_steps(steps: Steps[T], perform: Callable[[Effect], Any]) -> T:
+    """Perform steps to their end and return their result.
+
+    Arguments:
+        perform: performs one effect; what it raises is raised where the steps wait for it.
+    """
+    send = steps.send
+    try:
+        effect = send(None)
+        while True:
+            try:
+                outcome = perform(effect)
+            except BaseException as error:
+                effect = steps.throw(error)
+            else:
+                effect = send(outcome)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
 class SyncDriver:
     """Runs recipes for one client, in the threads of their callers.
 
@@ -56,19 +77,7 @@ class SyncDriver:
 
     def run(self, steps: Steps[T]) -> T:
         """Perform the steps to their end, in this thread, and return their result."""
-        send = steps.send
-        try:
-            effect = send(None)
-            while True:
-                try:
-                    outcome = self.perform(effect)
-                except BaseException as error:
-                    effect = steps.throw(error)
-                else:
-                    effect = send(outcome)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+        return run_steps(steps, self.perform)
 
     def perform(self, effect: Effect) -> Any:
         """Perform one effect and return its outcome; see effects.py."""

@@ -42,7 +42,7 @@ Messages = tuple[MessageView, ...]
 # The last one wants what others want as well.
 _LOOKS: Final = 16
 _PAGE_RECORDS_MAX: Final = 120
-# When what can be seen is being taken by others: they may fail, and nothing tells of that.
+# When others have taken all that each look came upon: there may be more.
 _OTHERS_TICKS: Final = TICKS_PER_S // 50
 
 
