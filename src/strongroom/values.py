@@ -118,10 +118,6 @@ class Entity(msgspec.Struct, eq=False):
     fragment: bytes
     minimal: bytes | None = None
 
-    def says(self) -> tuple[str, str, int, bytes]:
-        """All that there is to it."""
-        return self.partition_key, self.row_key, self.timestamp, self.fragment
-
 
 class PublicAccess(enum.Enum):
     """Anonymous access to a container (Set Container ACL)."""

@@ -74,7 +74,7 @@ async def _ask(on: Services, wanted: Expression | None, there: list[Entity]) -> 
     page = await query(on, QueryEntities(wanted))
     expected = [one for one in there if wanted is None or holds(wanted, one)]
     assert page.next is None
-    assert [row.says() for row in page.rows] == [
+    assert [(row.partition_key, row.row_key, row.timestamp, row.fragment) for row in page.rows] == [
         (one.partition_key, one.row_key, one.timestamp, one.fragment) for one in expected
     ]
 
