@@ -1,4 +1,4 @@
-"""Where a commit runs: on the loop only when it is alone and the disk has been quick for long."""
+"""Where a commit runs: on the loop while the disk has been quick for long, else on the thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_thread, "QUICK_S", 0.5)
 
 
-async def _ran_here(thread: CommitThread, work: Callable[[], object], alone: bool = True) -> bool:
+async def _ran_here(thread: CommitThread, work: Callable[[], object]) -> bool:
     """Commit `work`; whether that was done on the loop's thread."""
     ran: list[int] = []
     over: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
@@ -34,7 +34,7 @@ async def _ran_here(thread: CommitThread, work: Callable[[], object], alone: boo
         ran.append(threading.get_ident())
         work()
 
-    thread.commit(noted, over.set_result, alone)
+    thread.commit(noted, over.set_result)
     error = await over
     if error is not None:
         raise error
@@ -45,35 +45,36 @@ def _nothing() -> None:
     return
 
 
-def test_a_lone_commit_stays_on_the_loop_while_the_disk_is_quick() -> None:
+def test_a_commit_stays_on_the_loop_while_the_disk_is_quick() -> None:
     async def prove() -> None:
         loop = asyncio.get_running_loop()
         thread = CommitThread(loop, "commits")
         assert await _ran_here(thread, _nothing)
-        assert not await _ran_here(thread, _nothing, alone=False), "others wait behind it"
         assert await _ran_here(thread, lambda: time.sleep(0.6)), "nobody can know before"
         assert not await _ran_here(thread, _nothing)
         assert 5 < thread._shunned_until_s - loop.time() < 20, "ten times as long as it took"
         thread.shun(0)
         assert await _ran_here(thread, _nothing)
-        await _ran_here(thread, lambda: time.sleep(0.6), alone=False)
+        thread.shun(0.5)
+        await _ran_here(thread, lambda: time.sleep(0.6))
         assert not await _ran_here(thread, _nothing), "a slow one counts wherever it ran"
         thread.stop()
 
     asyncio.run(prove())
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_an_error_is_an_outcome_wherever_it_is_raised(alone: bool) -> None:
+@pytest.mark.parametrize("shunned_s", [0, 60])
+def test_an_error_is_an_outcome_wherever_it_is_raised(shunned_s: int) -> None:
     def failing() -> None:
         raise OSError(errno.EIO, "broken")
 
     async def prove() -> None:
         thread = CommitThread(asyncio.get_running_loop(), "commits")
+        thread.shun(shunned_s)
         for _ in range(2):
             with pytest.raises(OSError, match="broken"):
-                await _ran_here(thread, failing, alone)
-        assert await _ran_here(thread, _nothing, alone) == alone
+                await _ran_here(thread, failing)
+        assert await _ran_here(thread, _nothing) == (not shunned_s)
         thread.stop()
 
     asyncio.run(prove())
@@ -103,7 +104,7 @@ def test_an_interrupt_reaches_whoever_runs_the_loop() -> None:
     async def prove() -> None:
         thread = CommitThread(asyncio.get_running_loop(), "commits")
         with pytest.raises(KeyboardInterrupt):
-            thread.commit(interrupted, outcomes.append, alone=True)
+            thread.commit(interrupted, outcomes.append)
         thread.stop()
 
     asyncio.run(prove())

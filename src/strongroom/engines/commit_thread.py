@@ -3,10 +3,11 @@
 Lives here: where a commit runs, handing work over and its outcome back. Must not live here: what
 the work is.
 
-On a quick disk the two hand-overs between threads cost as much as the sync. So a commit that has
-nobody behind it runs on the event loop; what else arrives then waits for up to a millisecond, as it
-does for decisions. After one that was slower, all are left to the thread for ten times as long as
-it took. So for a disk that falters the loop waits at most a tenth of the time.
+On a quick disk two threads that share an interpreter cost more than the sync: to hand over and
+back, and each time that the thread needs the interpreter while the loop computes. So a commit runs
+on the event loop; what else arrives then waits for up to a millisecond, as it does for decisions.
+After one that was slower, all are left to the thread for ten times as long as it took. So for a
+disk that falters the loop waits at most a tenth of the time.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class CommitThread:
         """Run `work` on the thread, then `done(error or None)` on the loop."""
         self._work.put((work, done))
 
-    def commit(self, work: Work, done: Done, alone: bool) -> None:
-        """Like `submit`; `alone`: nothing waits behind this commit. It may be over on return."""
-        if alone and self._loop.time() >= self._shunned_until_s:
+    def commit(self, work: Work, done: Done) -> None:
+        """Like `submit`, for commits; it may be over on return."""
+        if self._loop.time() >= self._shunned_until_s:
             error = _outcome(lambda: self._timed(work))
             done(error)
             if error is not None and not isinstance(error, Exception):

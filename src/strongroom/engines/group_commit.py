@@ -380,9 +380,7 @@ class Committer:
         if group.wrote:
             self._committing = True
             self._cache.bar(group.changed)
-            alone = len(group.items) == 1 and not self._queue
-            done = functools.partial(self._ended, group)
-            self._thread.commit(self._writer.commit, done, alone)
+            self._thread.commit(self._writer.commit, functools.partial(self._ended, group))
             return
         try:
             self._writer.rollback()

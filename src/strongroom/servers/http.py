@@ -24,6 +24,7 @@ from strongroom.servers.http_settings import (
     Observer,
     RenderError,
 )
+from strongroom.servers.outbox import Outbox
 from strongroom.wire.http import Request
 
 __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
@@ -65,6 +66,7 @@ class HttpServer:
         self.observe = observe
         self.draining = False
         self.documents = Documents(self.settings.documents_bytes_max)
+        self.outbox = Outbox()
         self._served_last: Connection | None = None
         self._starting: list[Connection] = []
         self._tls = tls
@@ -161,6 +163,7 @@ class HttpServer:
         """
         is_alone = self._served_last is connection
         self._served_last = connection
+        self.outbox.is_crowd = not is_alone
         loop = asyncio.get_running_loop()
         if is_alone and asyncio.current_task(loop) is None:
             connection.start()

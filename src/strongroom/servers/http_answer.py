@@ -127,7 +127,8 @@ class Responder:
                 keep_alive=keep_alive and not response.close,
             )
             body = response.body if plan.with_body else b""
-            if isinstance(body, bytes) and sender.write_at_once(plan.head, body):
+            is_last = not plan.keep_alive
+            if isinstance(body, bytes) and sender.write_at_once(plan.head, body, is_last=is_last):
                 if sender.congested:
                     self._watch()
                     await sender.drain()

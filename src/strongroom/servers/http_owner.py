@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_settings import Handler, HttpSettings, Observer, RenderError
+from strongroom.servers.outbox import Outbox
 from strongroom.wire.http import Request
 
 C_contra = TypeVar("C_contra", contravariant=True)
@@ -24,6 +25,7 @@ class ConnectionOwner(Protocol[C_contra]):
     observe: Observer | None
     draining: bool
     documents: Documents
+    outbox: Outbox
 
     def admit(self, connection: C_contra) -> bool:
         """Count a new connection; False when there are too many."""

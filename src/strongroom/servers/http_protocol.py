@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._peer = address[0] if isinstance(address, tuple) else ""
         self._tls = transport.get_extra_info("ssl_object") is not None
         transport.set_write_buffer_limits(high=self._settings.write_buffer_high_bytes)
-        self._sender = Sender(transport, self._loop, tls=self._tls)
+        self._sender = Sender(transport, self._loop, self._owner.outbox, tls=self._tls)
         self._responder = Responder(
             self._sender,
             self._owner.render_error,
@@ -136,6 +136,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more. It may still read, so requests that are here are answered."""
         self._eof = True
+        self._sender.catch_up()
         if self._state is State.BODY:
             assert isinstance(self._body, IncomingBody)
             self._body.fail(StorageError(INCOMPLETE_BODY))
@@ -264,7 +265,7 @@ class Connection(asyncio.Protocol):
         if self._body.is_held_back:
             self._body.is_held_back = False
             if not self._sender.started:
-                self._transport.write(CONTINUE)
+                self._sender.write_now(CONTINUE)
         if self.deadline == math.inf:
             self._start_body_period(self._loop.time())
 
@@ -412,6 +413,7 @@ class Connection(asyncio.Protocol):
         """
         if self._state >= State.LINGER:
             return
+        self._sender.catch_up()
         unread = unread or self._state is State.BODY or bool(self._ahead)
         now = self._loop.time()
         self._linger_end = now + self._settings.linger_timeout_s
@@ -432,6 +434,7 @@ class Connection(asyncio.Protocol):
 
     def _abort(self) -> None:
         if self._state is not State.CLOSED:
+            self._sender.catch_up()
             self._state = State.CLOSING
             self._transport.abort()
 

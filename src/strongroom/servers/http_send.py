@@ -17,11 +17,13 @@ from typing import Final
 import msgspec
 
 from strongroom.limits import KIB, MIB
+from strongroom.servers.outbox import Outbox
 from strongroom.values import FileSlice
 from strongroom.wire.http import Response
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOINED_BYTES_MAX: Final = 64 * KIB  # below: one write with the head; above: no copy
+_WAITING_BYTES_MAX: Final = 8 * KIB  # above: it does not wait for others
 _WRITE_BYTES: Final = 256 * KIB
 _INLINE_FILE_BYTES_MAX: Final = 64 * KIB
 # A slow reader is judged once per piece; the slowest that passes takes a piece in a stall timeout.
@@ -131,16 +133,19 @@ class Sender:
     Arguments:
         transport: where to write.
         loop: the loop that serves it.
+        outbox: where small answers wait for those of other connections.
         tls: whether the transport encrypts (files then have to pass through this process).
     """
 
     __slots__ = (
         "_held",
         "_loop",
+        "_outbox",
         "_paused",
         "_tls",
         "_transport",
         "_waiter",
+        "_waiting_bytes",
         "bytes_out",
         "in_kernel",
         "lost",
@@ -148,12 +153,19 @@ class Sender:
     )
 
     def __init__(
-        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, *, tls: bool
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        outbox: Outbox,
+        *,
+        tls: bool,
     ) -> None:
         self._transport = transport
         self._loop = loop
+        self._outbox = outbox
         self._tls = tls
         self._held = b""
+        self._waiting_bytes = 0  # in the outbox
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
         self.bytes_out = 0
@@ -183,7 +195,19 @@ class Sender:
 
     def flushed_bytes(self) -> int:
         """How many bytes have left for the kernel."""
-        return self.bytes_out - len(self._held) - self._transport.get_write_buffer_size()
+        kept_bytes = len(self._held) + self._waiting_bytes
+        return self.bytes_out - kept_bytes - self._transport.get_write_buffer_size()
+
+    def catch_up(self) -> None:
+        """Let go of what waits in the outbox: something is about to happen that must come after
+        it."""
+        if self._waiting_bytes:
+            self._outbox.empty()
+
+    def _leave(self, data: bytes) -> None:
+        self._waiting_bytes -= len(data)
+        if not self.lost:
+            self._transport.write(data)
 
     @property
     def congested(self) -> bool:
@@ -192,16 +216,30 @@ class Sender:
 
     # The response's side.
 
-    def write_at_once(self, head: bytes, body: bytes) -> bool:
-        """Write a small response; False when it is too large for that (nothing is then written)."""
+    def write_at_once(self, head: bytes, body: bytes, *, is_last: bool = True) -> bool:
+        """Write a small response; False when it is too large for that (nothing is then written).
+
+        Arguments:
+            is_last: the connection ends with it, so it waits for no other.
+        """
         size = len(body)
         if size > _JOINED_BYTES_MAX:
             return False
         if not self.lost:
             self.started = True
-            self._transport.write(head + body if size else head)
-            self.bytes_out += len(head) + size
+            data = head + body if size else head
+            self.bytes_out += len(data)
+            if is_last or not self._outbox.is_crowd or size > _WAITING_BYTES_MAX:
+                self.write_now(data)
+            else:
+                self._waiting_bytes += len(data)
+                self._outbox.put(self._leave, data)
         return True
+
+    def write_now(self, data: bytes) -> None:
+        """Write a few bytes, after what waits."""
+        self.catch_up()
+        self._transport.write(data)
 
     async def send(self, plan: Plan, response: Response) -> None:
         """Write a response of any kind.
@@ -246,6 +284,7 @@ class Sender:
     def _write(self, data: bytes | memoryview) -> None:
         if self.lost:
             raise ConnectionResetError("the client is gone")
+        self.catch_up()
         self.started = True
         self.bytes_out += len(data)
         held, self._held = self._held, b""
