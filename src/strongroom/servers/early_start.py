@@ -16,15 +16,23 @@ from typing import Any
 class Begun:
     """What has begun, and waits for something. The task in whose name it began awaits this.
 
+    `asks_for_turn`: only for others to come first; it can be begun again after them.
     `error`: to be raised where it waits, since the task was cancelled before it took over.
     """
 
-    __slots__ = ("_coroutine", "_waits_for", "error")
+    __slots__ = ("_coroutine", "_waits_for", "asks_for_turn", "error")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, None], waits_for: Any, asks_for_turn: bool = False
+    ) -> None:
         self._coroutine = coroutine
         self._waits_for = waits_for
+        self.asks_for_turn = asks_for_turn
         self.error: BaseException | None = None
+
+    def go_on(self, task: asyncio.Task[None]) -> Begun | None:
+        """The turn that it asks for; otherwise as `begin`."""
+        return begin(self._coroutine, task)
 
     def __await__(self) -> Generator[Any, Any, None]:
         rest = self._coroutine.__await__()
@@ -71,7 +79,7 @@ def begin(coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> Beg
         return Begun(_failed(error), None)
     finally:
         asyncio.tasks._leave_task(loop, task)
-    return Begun(coroutine, waits_for)
+    return Begun(coroutine, waits_for, asks_for_turn=waits_for is None)
 
 
 async def _failed(error: BaseException) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
 import socket
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Final
 
 from strongroom.servers.http_documents import Documents
@@ -25,7 +26,7 @@ from strongroom.servers.http_settings import (
     RenderError,
 )
 from strongroom.servers.outbox import Outbox
-from strongroom.wire.http import Request
+from strongroom.servers.stages import IN_STEP_MAX, go_in_step
 
 __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
 
@@ -34,7 +35,7 @@ _TLS_HANDSHAKE: Final = b"\x16"
 _ACCEPT_PAUSE_S: Final = 0.5
 # Connections beyond the limit that are told so at the same time; more are closed without a word.
 _REFUSALS_MAX: Final = 64
-_READS: Final = frozenset({"GET", "HEAD"})
+_START: Final = operator.methodcaller("start")
 
 
 class HttpServer:
@@ -154,34 +155,38 @@ class HttpServer:
         if self._empty is not None and not self._connections and not self._empty.done():
             self._empty.set_result(None)
 
-    def take_up(self, connection: Connection, request: Request) -> None:
+    def take_up(self, connection: Connection) -> None:
         """A request is here: decide when its connection begins with it.
 
         At once for who is served alone: that saves turns of the loop. Where many come, all are read
         before any is handled: larger groups are cheaper for all, and so is doing one thing many
-        times. What will wait, for a sync as a rule, is then left to its task.
+        times.
         """
         is_alone = self._served_last is connection
         self._served_last = connection
         self.outbox.is_crowd = not is_alone
         loop = asyncio.get_running_loop()
         if is_alone and asyncio.current_task(loop) is None:
-            connection.start()
-        elif request.method in _READS:
+            if connection.start():
+                connection.wake()
+        else:
             if not self._starting:
                 loop.call_soon(self._start_all)
             self._starting.append(connection)
-        else:
-            connection.wake()
 
     def _start_all(self) -> None:
-        starting, self._starting = iter(self._starting), []
+        starting, self._starting = self._starting, []
+        at_work: Sequence[Connection] = starting
         try:
-            for connection in starting:
-                connection.start()
+            for first in range(0, len(starting), IN_STEP_MAX):
+                at_work = starting[first:]
+                left = go_in_step(at_work[:IN_STEP_MAX], _START)
+                for connection in left:
+                    connection.wake()
+            at_work = ()
         finally:
             # Where one could not begin, and nobody is to wait for ever because of another.
-            for connection in starting:
+            for connection in at_work:
                 connection.wake()
 
     def hold(self, connection: Connection, size_bytes: int) -> None:

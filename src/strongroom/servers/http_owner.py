@@ -10,7 +10,6 @@ from typing import Protocol, TypeVar
 from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_settings import Handler, HttpSettings, Observer, RenderError
 from strongroom.servers.outbox import Outbox
-from strongroom.wire.http import Request
 
 C_contra = TypeVar("C_contra", contravariant=True)
 """A connection."""
@@ -35,7 +34,7 @@ class ConnectionOwner(Protocol[C_contra]):
         """The connection is over, and so is its last handler."""
         ...
 
-    def take_up(self, connection: C_contra, request: Request) -> None:
+    def take_up(self, connection: C_contra) -> None:
         """A request is here, and its connection ready to begin with it."""
         ...
 

@@ -25,11 +25,13 @@ from strongroom.errors import (
     StorageError,
 )
 from strongroom.servers.early_start import Begun, begin
+from strongroom.servers.http_ahead import Ahead
 from strongroom.servers.http_answer import Responder
 from strongroom.servers.http_body import EmptyBody, IncomingBody
 from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
+from strongroom.servers.stages import stretch_ends
 from strongroom.wire.http import Request
 
 _logger = logging.getLogger("strongroom.http")
@@ -71,8 +73,7 @@ class Connection(asyncio.Protocol):
         self._request: Request | None = None
         self._head: Head | None = None
         self._body: IncomingBody | EmptyBody = _EMPTY
-        self._ahead = b""  # bytes of later requests, from `_ahead_start`
-        self._ahead_start = 0
+        self._ahead = Ahead()
         self._paused = False
         self._discarding = False
         self._eof = False
@@ -96,16 +97,12 @@ class Connection(asyncio.Protocol):
         self._peer = address[0] if isinstance(address, tuple) else ""
         self._tls = transport.get_extra_info("ssl_object") is not None
         transport.set_write_buffer_limits(high=self._settings.write_buffer_high_bytes)
-        self._sender = Sender(transport, self._loop, self._owner.outbox, tls=self._tls)
-        self._responder = Responder(
-            self._sender,
-            self._owner.render_error,
-            self._owner.observe,
-            self._loop.time,
-            self._start_sending,
-        )
+        owner = self._owner
+        self._sender = Sender(transport, self._loop, owner.outbox, tls=self._tls)
+        tell = owner.render_error, owner.observe
+        self._responder = Responder(self._sender, *tell, self._loop.time, self._start_sending)
         self.deadline = self._loop.time() + self._settings.head_timeout_s
-        admitted = self._owner.admit(self)
+        admitted = owner.admit(self)
         self._task = self._loop.create_task(self._run())
         self._task.add_done_callback(self._ended)
         if not admitted:
@@ -114,9 +111,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of the client, given to whoever waits for them in this state."""
         self._receive(data, 0)
-        request = self._waiting()
-        if request is not None:
-            self._owner.take_up(self, request)
+        if self._waiting() is not None:
+            self._owner.take_up(self)
 
     def _receive(self, data: bytes, start: int) -> None:
         state = self._state
@@ -231,14 +227,7 @@ class Connection(asyncio.Protocol):
             self._next()
 
     def _receive_ahead(self, data: bytes, start: int) -> None:
-        if self._ahead:
-            self._ahead = self._ahead[self._ahead_start :] + data[start:]
-            self._ahead_start = 0
-        else:
-            # Not cut: a thousand requests in one piece would be copied a thousand times.
-            self._ahead = data
-            self._ahead_start = start
-        if len(self._ahead) - self._ahead_start > self._settings.pipeline_bytes_max:
+        if self._ahead.add(data, start) > self._settings.pipeline_bytes_max:
             self._pause()
 
     def _pause(self) -> None:
@@ -285,14 +274,25 @@ class Connection(asyncio.Protocol):
         waiter = self._waiter
         return None if waiter is None or waiter.done() else self._request
 
-    def start(self) -> None:
-        """Begin with the request that is here, in the name of the task, which goes on with what is
-        left. Not within another task."""
-        request = self._waiting()
-        if request is not None:
-            self._begun = begin(self._serve(request), self._task)
-            if self._request is not None or self._begun is not None:
-                self.wake()
+    def start(self) -> bool:
+        """Begin with the request that is here, or go on with it, in the name of the task, which
+        goes on with what is left. Not within another task.
+
+        Returns: whether it only lets others come first. Then call this again, or wake the task.
+        """
+        request, begun = self._waiting(), self._begun
+        if request is None:
+            return False
+        if begun is None:
+            begun = begin(self._serve(request), self._task)
+        else:
+            begun = begun.go_on(self._task)
+        self._begun = begun
+        if begun is not None and begun.asks_for_turn:
+            return True
+        if begun is not None or self._request is not None:
+            self.wake()
+        return False
 
     async def _run(self) -> None:
         while self._state < State.LINGER or self._request is not None or self._begun is not None:
@@ -319,6 +319,7 @@ class Connection(asyncio.Protocol):
         assert head is not None
         try:
             response = await self._owner.handler(request)
+            await stretch_ends()
         except Exception as error:
             response = self._responder.render(error, request)
         finally:
@@ -390,8 +391,7 @@ class Connection(asyncio.Protocol):
         self.deadline = self._loop.time() + self._settings.idle_timeout_s
         self._resume()
         if self._ahead:
-            data, self._ahead = self._ahead, b""
-            self._receive_head(data, self._ahead_start)
+            self._receive_head(*self._ahead.take())
         if self._state is State.HEAD:
             if self._eof:
                 self._close()
@@ -417,7 +417,7 @@ class Connection(asyncio.Protocol):
         unread = unread or self._state is State.BODY or bool(self._ahead)
         now = self._loop.time()
         self._linger_end = now + self._settings.linger_timeout_s
-        self._ahead = b""
+        self._ahead.take()
         if isinstance(self._body, IncomingBody):
             self._body.discard()
         if unread and not self._eof:

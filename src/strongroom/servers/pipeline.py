@@ -29,6 +29,7 @@ from strongroom.servers.admission import (
     read,
 )
 from strongroom.servers.batches import Whole
+from strongroom.servers.stages import stretch_ends
 from strongroom.services import account
 from strongroom.services.calls import Call
 from strongroom.services.outcomes import BROKEN, refusal_of
@@ -70,6 +71,7 @@ async def respond(context: Context, request: Request) -> Response:
 async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
     claim = identify(context, asked)
     operation, call = await admit(context, asked, claim)
+    await stretch_ends()
     if operation.resource is Resource.BATCH:
         whole = Whole(context, asked, claim, operation, call, _origin(asked), request_id)
         return await batches.answer(whole, _run)
