@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.engines.group_commit import Committer
+from strongroom.engines.serial_point import SerialPoint
 from strongroom.testing.disk import Disk
 from tests.durability import power_cuts
 from tests.durability.power_cut_queues import QueuePlay
@@ -59,13 +59,13 @@ def test_the_judges_notice_what_was_not_synced(
 def test_the_judges_notice_refusals_that_do_not_wait_for_the_sync(
     play: Callable[[], Play], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = Committer._decide
+    whole = SerialPoint._decide
 
-    def at_once(self: Committer, item: Any, decide: Any, group: Any) -> None:
+    def at_once(self: SerialPoint, item: Any, decide: Any, group: Any) -> None:
         whole(self, item, decide, group)
         if group.answers and group.answers[-1][2] is not None:
             future, _, refusal = group.answers.pop()
             future.set_exception(refusal)
 
-    monkeypatch.setattr(Committer, "_decide", at_once)
+    monkeypatch.setattr(SerialPoint, "_decide", at_once)
     assert _is_caught(tmp_path, play)

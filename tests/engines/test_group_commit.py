@@ -83,6 +83,36 @@ def test_many_decisions_share_few_syncs_and_refusals_need_none(tmp_path: Path) -
     asyncio.run(prove())
 
 
+@pytest.mark.parametrize("before", [None, b"before"])
+@pytest.mark.parametrize("changes", [(b"1", None), (None, b"2"), (b"1", None, b"3"), (b"1", b"2")])
+def test_what_a_group_changes_often_is_as_the_last_left_it(
+    tmp_path: Path, before: bytes | None, changes: tuple[bytes | None, ...]
+) -> None:
+    async def change(store: Store, value: bytes | None) -> tuple[bytes | None, int]:
+        def decide(
+            records: Sequence[Record | None], stamp: int
+        ) -> Commit[tuple[bytes | None, int]]:
+            (record,) = records
+            seen = None if record is None else record.value
+            return Commit((seen, stamp), writes((face(), value)))
+
+        return await store.update(place(), [face()], decide)
+
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        async with store_on(disk) as store:
+            if before is not None:
+                await put(store, (face(), before))
+            made = await asyncio.gather(*(change(store, value) for value in changes))
+            assert [seen for seen, _ in made] == [before, *changes[:-1]]
+        async with store_on(disk) as store:
+            (record,) = await store.read([face()])
+            last = changes[-1]
+            assert record == (None if last is None else Record(last, made[-1][1]))
+
+    asyncio.run(prove())
+
+
 def test_a_faulty_decision_harms_nobody_in_its_group(tmp_path: Path) -> None:
     async def exhausted(store: Store) -> None:
         def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:

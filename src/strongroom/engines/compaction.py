@@ -19,10 +19,11 @@ import apsw
 from strongroom.engines.base import EngineError
 from strongroom.engines.buffers import aligned, new_buffer
 from strongroom.engines.checksum import crc64
-from strongroom.engines.group_commit import Committer, Group
+from strongroom.engines.group_commit import Committer
 from strongroom.engines.records_sqlite import Location, Reader, Writer, unreadable
 from strongroom.engines.segment import Room, Segment
 from strongroom.engines.segments import SegmentStore
+from strongroom.engines.serial_point import Group
 
 _ROWS_MAX: Final = 512
 _PAGE_BYTES: Final = 32 * 1024 * 1024

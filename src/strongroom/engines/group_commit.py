@@ -1,7 +1,7 @@
 """Group commit: decisions run on the event loop in the open transaction; one sync answers many.
 
-Lives here: the queue, the group, its answers, and what happens when the disk is full or breaks.
-Must not live here: SQL (records_sqlite.py), bodies (segments.py), threads (commit_thread.py).
+Lives here: the queue, which items make a group, its answers, and what happens when the disk is full
+or breaks. Must not live here: what is decided of (serial_point.py), threads (commit_thread.py).
 
 Only COMMIT leaves the loop's thread, if anything: two threads that run Python would fight for the
 interpreter.
@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 import apsw
-import msgspec
 
 from strongroom.engines.base import (
     COMMIT_BYTES_MAX,
@@ -29,17 +28,13 @@ from strongroom.engines.base import (
     EngineError,
     Full,
     Partition,
-    Record,
     Ref,
-    Step,
     Unavailable,
-    record_of,
-    ref_of,
 )
-from strongroom.engines.bounds import check_steps
 from strongroom.engines.commit_thread import CommitThread
-from strongroom.engines.record_cache import UNKNOWN, RecordCache, Unknown
-from strongroom.engines.records_sqlite import Location, Reader, Writer
+from strongroom.engines.record_cache import RecordCache
+from strongroom.engines.records_sqlite import Reader, Writer
+from strongroom.engines.serial_point import Bodies, Group, Item, SerialPoint
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
 
@@ -65,56 +60,6 @@ class Ballast(Protocol):
     def fill_ballast(self) -> bool:
         """Take it again; False when there is no space."""
         ...
-
-
-class Bodies(Protocol):
-    """What the records' transaction has to do with contents."""
-
-    def location(self, content_id: int) -> Location | None:
-        """Where a written content lies that no commit has adopted."""
-        ...
-
-    def adopting(self, content_id: int) -> None:
-        """The open transaction adopts it: it may not be forgotten before the outcome is known."""
-        ...
-
-    def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
-        """A durable commit adopted contents and changed segments' (id, live bytes)."""
-        ...
-
-    def unsettle(self, adopted: Sequence[int]) -> None:
-        """The transaction that adopted these did not happen."""
-        ...
-
-
-class _Item(msgspec.Struct):
-    """One decision, or one piece of the engine's own work, that waits for its group."""
-
-    future: asyncio.Future[Any]
-    partition: Partition | None
-    reads: Sequence[Ref]
-    decide: Decide[Any] | None
-    work: Callable[[Group], Any] | None = None
-
-
-@dataclass(slots=True)
-class Group:
-    """What one transaction has done so far. Its decisions are made in one go, so `now`, store time
-    when it began, is the time of all of them."""
-
-    now: int
-    items: list[_Item] = field(default_factory=list)
-    answers: list[tuple[asyncio.Future[Any], object, Exception | None]] = field(
-        default_factory=list
-    )
-    # The records that it changes, as they will be.
-    changed: dict[Ref, Record | None] = field(default_factory=dict)
-    adopted: list[int] = field(default_factory=list)
-    live: list[tuple[int, int]] = field(default_factory=list)
-    size_bytes: int = 0
-    wrote: bool = False
-    # Whether something in it puts without taking away: that may not use the ballast's space.
-    grows: bool = False
 
 
 class Committer:
@@ -147,11 +92,12 @@ class Committer:
         self._cache = cache
         self._reader = reader
         self._bodies = bodies
+        self._point = SerialPoint(writer, time, cache, bodies, self.refuse_growth)
         self._ballast = ballast
         self._on_committed = on_committed
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[_Item] = deque()
+        self._queue: deque[Item] = deque()
         self._between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = deque()
         self._scheduled = False
         self._committing = False
@@ -226,7 +172,7 @@ class Committer:
         if self.broken is not None:
             future.set_exception(self.broken)
             return future
-        self._queue.append(_Item(future, partition, reads, decide, work))
+        self._queue.append(Item(future, partition, reads, decide, work))
         self._schedule()
         return future
 
@@ -266,8 +212,6 @@ class Committer:
         try:
             self._writer.begin()
             self._fill(group)
-            if group.wrote:
-                self._raise_ceiling(self._time.rise_soon(self._time.now()))
         except apsw.FullError:
             self._full(group)
         except (apsw.Error, OSError) as error:
@@ -279,102 +223,20 @@ class Committer:
 
     def _fill(self, group: Group) -> None:
         deadline = self._loop.time() + GROUP_TIME_S
-        limit = 1 if self._alone else GROUP_ITEMS_MAX
-        while self._queue and len(group.items) < limit:
+        count = 0
+        for item in itertools.islice(self._queue, 1 if self._alone else GROUP_ITEMS_MAX):
+            self._point.look_up(item, group)
+            count += 1
+            if self._loop.time() > deadline:
+                break
+        for _ in range(count):
             item = self._queue.popleft()
             if item.future.done():  # its caller has gone away
                 continue
-            group.items.append(item)
-            if item.decide is not None:
-                self._decide(item, item.decide, group)
-            elif item.work is not None:
-                group.answers.append((item.future, item.work(group), None))
-                group.wrote = True
+            self._point.take(item, group)
             if group.size_bytes > GROUP_BYTES_MAX or self._loop.time() > deadline:
                 break
-
-    def _decide(self, item: _Item, decide: Decide[Any], group: Group) -> None:
-        stamp = self._time.stamp(group.now)
-        if (ceiling := self._time.rise(stamp)) is not None:
-            self._raise_ceiling(ceiling)
-            group.wrote = True
-        records = self._read(item.reads, group)
-        try:
-            commit = decide(records, stamp)
-            if commit.steps:
-                self._check(commit.steps, group)
-        except apsw.Error:
-            raise
-        except StopIteration as refusal:  # which no future can carry
-            group.answers.append((item.future, None, RuntimeError(repr(refusal))))
-            return
-        except Exception as refusal:
-            group.answers.append((item.future, None, refusal))
-            return
-        if commit.steps:
-            self._apply(commit.steps, stamp, group)
-        group.answers.append((item.future, commit.result, None))
-
-    def _read(self, refs: Sequence[Ref], group: Group) -> list[Record | None]:
-        """Records as the open transaction sees them: as the group changed them, else as they were
-        committed."""
-        changed, look = group.changed, self._cache.look
-        found: list[Record | None] = []
-        read: dict[Ref, Record | None] = {}
-        for ref in refs:
-            record: Record | Unknown | None = changed.get(ref, UNKNOWN)
-            if record is UNKNOWN:
-                record = look(ref)
-            if record is UNKNOWN:
-                read[ref] = record = self._writer.get(ref)
-            found.append(record)
-        # What is there may be asked for again, and what is absent beside it. Where nothing is yet,
-        # something is being created, which as a rule is not.
-        if any(read.values()):
-            self._cache.keep(list(read), list(read.values()))
-        return found
-
-    def _check(self, steps: Sequence[Step], group: Group) -> None:
-        """Everything that can refuse a commit, before the first of its writes."""
-        weight = check_steps(steps)
-        if weight.adopts:
-            adopted = [content_id for step in steps for content_id in step.adopt]
-            unknown = any(self._bodies.location(one) is None for one in adopted)
-            if unknown or len({*adopted, *group.adopted}) < len(adopted) + len(group.adopted):
-                raise ValueError(
-                    "a commit adopts contents that were written and not adopted before"
-                )
-        if not weight.takes_away:
-            self.refuse_growth()
-            group.grows = True
-        group.size_bytes += weight.size_bytes
-
-    def _apply(self, steps: Sequence[Step], stamp: int, group: Group) -> None:
-        group.wrote = True
-        writer, changed = self._writer, group.changed
-        for step in steps:
-            writer.apply(step, stamp)
-            partition = step.partition
-            for key, value in step.writes:
-                record = None if value is None else record_of((value, stamp))
-                changed[ref_of((partition, key))] = record
-            for content_id in step.adopt:
-                location = self._bodies.location(content_id)
-                assert location is not None, "checked before"
-                writer.adopt(content_id, location)
-                self._bodies.adopting(content_id)
-                group.adopted.append(content_id)
-                group.live.append((location.segment, location.length))
-                if (ceiling := self._time.rise(content_id)) is not None:
-                    self._raise_ceiling(ceiling)
-            for content_id in step.drop:
-                dropped = writer.drop(content_id)
-                if dropped is not None:
-                    group.live.append((dropped.segment, -dropped.length))
-
-    def _raise_ceiling(self, ceiling: int | None) -> None:
-        if ceiling is not None:
-            self._writer.raise_ceiling(ceiling)
+        self._point.finish(group)
 
     def _end(self, group: Group) -> None:
         if group.wrote:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import apsw
@@ -23,7 +23,6 @@ from strongroom.engines.base import (
     Position,
     Record,
     Ref,
-    Step,
     Unavailable,
     record_of,
 )
@@ -116,6 +115,9 @@ _LIVE: Final = (
 _CRC_MODULUS: Final = 1 << 64
 
 
+_Row = tuple[bytes, bytes, bytes, int, bytes]
+
+
 class Location(NamedTuple):
     """Where a content lies."""
 
@@ -178,7 +180,8 @@ class Writer:
 
     def __init__(self, path: str, vfs: str | None, create: bool) -> None:
         self.connection = connect(path, vfs, _WRITER_CACHE_KIB, create)
-        self._execute = self.connection.cursor().execute
+        cursor = self.connection.cursor()
+        self._execute, self._execute_many = cursor.execute, cursor.executemany
 
     def begin(self) -> None:
         """Open a transaction."""
@@ -199,14 +202,18 @@ class Writer:
         row = self._execute(_GET[hidden], (keyspace, partition, name)).get
         return None if row is None else Record._make(row)
 
-    def apply(self, step: Step, stamp: int) -> None:
-        """Write a step's records."""
-        (keyspace, partition), execute = step.partition, self._execute
-        for (hidden, name), value in step.writes:
-            if value is None:
-                execute(_DELETE[hidden], (keyspace, partition, name))
+    def put_all(self, records: Mapping[Ref, Record | None]) -> None:
+        """Write records, or delete those that are to be absent."""
+        puts: tuple[list[_Row], list[_Row]] = ([], [])
+        for ((keyspace, partition), (hidden, name)), record in records.items():
+            if record is None:
+                self._execute(_DELETE[hidden], (keyspace, partition, name))
             else:
-                execute(_PUT[hidden], (keyspace, partition, name, stamp, value))
+                value, version = record
+                puts[hidden].append((keyspace, partition, name, version, value))
+        for statement, rows in zip(_PUT, puts, strict=True):
+            if rows:
+                self._execute_many(statement, rows)
 
     def adopt(self, content_id: int, location: Location) -> None:
         """Insert a content's row and count its bytes as live."""

@@ -156,11 +156,11 @@ class SegmentStore:
         return self._written.get(content_id)
 
     def adopting(self, content_id: int) -> None:
-        """See group_commit.Bodies."""
+        """See serial_point.Bodies."""
         self._adopting.add(content_id)
 
     def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
-        """See group_commit.Bodies."""
+        """See serial_point.Bodies."""
         for segment_id, change in live:
             if (segment := self.by_id.get(segment_id)) is not None:
                 segment.live_bytes += change
@@ -173,7 +173,7 @@ class SegmentStore:
             self.release(self.by_id[location.segment])
 
     def unsettle(self, adopted: Sequence[int]) -> None:
-        """See group_commit.Bodies."""
+        """See serial_point.Bodies."""
         self._adopting.difference_update(adopted)
         for content_id in adopted:
             if content_id in self._discarded:
