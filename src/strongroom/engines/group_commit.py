@@ -100,6 +100,7 @@ class Committer:
         self._queue: deque[Item] = deque()
         self._between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = deque()
         self._scheduled = False
+        self._gathered = 1  # how many waited a turn of the loop ago
         self._committing = False
         self._alone = 0  # how many items from the front run in groups of one
         self.is_low = False  # the ballast is in use, or could not be written
@@ -188,6 +189,11 @@ class Committer:
         self._scheduled = False
         if self._committing or self.broken is not None:
             return
+        if self._gathered < len(self._queue) < GROUP_ITEMS_MAX:
+            # Another turn may bring more: a sync for many costs little more than one for few.
+            self._gathered = len(self._queue)
+            self._schedule()
+            return
         # Before any of it: a snapshot that is held on to keeps the log from beginning again, and
         # does not show what is about to be committed.
         self._reader.let_go()
@@ -196,6 +202,7 @@ class Committer:
             self._committing = True
             self._thread.submit(work, lambda error: self._between_done(future, error))
         elif self._queue:
+            self._gathered = 1
             self._run_group()
 
     def _between_done(self, future: asyncio.Future[None], error: BaseException | None) -> None:
