@@ -8,6 +8,7 @@ sections 5 and 7.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -210,20 +211,22 @@ class _Transaction:
         found: list[Stored | None] = []
         needed: dict[int, int] = {}
         for index, record in enumerate(heads):
-            head = None if record is None else entity_records.head(record.value)
-            count = 0 if head is None else head.chunks
-            read = [next(rest) for _ in range(self.chunks.get(index, 0))]
-            if head is None:
+            wanted = self.chunks.get(index, 0)
+            read = list(itertools.islice(rest, wanted)) if wanted else []
+            if record is None:
                 found.append(None)
-            elif not count or not self._merges(index):
+                continue
+            head = entity_records.head(record.value)
+            count = head.chunks if self._merges(index) else 0
+            if not count:
                 found.append(Stored(head.timestamp, head.fragment))
-            elif len(read) == count:
+                continue
+            needed[index] = count
+            if len(read) == count:
                 values = [chunk.value for chunk in read if chunk is not None]
                 found.append(entity_records.whole(head, values))
             else:
                 found.append(None)
-            if count and self._merges(index):
-                needed[index] = count
         if any(self.chunks.get(index) != count for index, count in needed.items()):
             raise _Larger(needed)
         return found

@@ -8,6 +8,7 @@ take the fragment apart. Must not live here: which entities are answered. Source
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -23,6 +24,7 @@ _ANNOTATION: Final = "@odata.type"
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.~!*()-]*", re.ASCII).fullmatch
 # Of one entity: as long as it is kept, this is too (engines/page_cache.py weighs it).
 _KEPT_BYTES_MAX: Final = 768
 Names = tuple[str, ...] | None
@@ -164,6 +166,7 @@ def entity_link(table: str, partition_key: str, row_key: str) -> str:
 
 
 def _url_key(key: str) -> str:
-    if key.isascii() and key.isalnum():
+    # Of most keys nothing is to be quoted; RFC 3986, section 2.3, and what OData leaves as it is.
+    if _PLAIN_KEY(key):
         return f"'{key}'"
     return quote(quoted(key), safe="'!~*()")
