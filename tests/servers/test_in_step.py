@@ -17,15 +17,21 @@ from tests.servers.loopback import Client, Served, get, no_more_than, run, servi
 
 async def _crowd(served: Served, count: int) -> list[Client]:
     """Connections that the server knows, none of which was served last."""
-    clients = [await served.connect() for _ in range(count + 1)]
+    clients = [await served.connect() for _ in range(count)]
     for client in clients:
         assert (await client.ask(get("/first"))).status == 200
-    return clients[:count]
+    last = await served.connect()
+    assert (await last.ask(get("/first"))).status == 200
+    await last.close()
+    served.server._served_last = None
+    await no_more_than(served, count)
+    return clients
 
 
 def _connections(served: Served, count: int) -> list[Connection]:
-    server = served.server
-    return [one for one in server._connections if one is not server._served_last][:count]
+    found = list(served.server._connections)
+    assert len(found) == count
+    return found
 
 
 def test_all_come_to_the_end_of_a_stretch_before_one_goes_on() -> None:
@@ -199,5 +205,68 @@ def test_an_answer_leaves_before_whatever_ends_its_connection(then: Then) -> Non
             asyncio.get_running_loop().call_soon(answer_and_end)
             assert (await client.answer()).body == b"the answer"
             assert waited == [True]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_what_comes_while_a_request_waits_does_not_wake_it(count: int) -> None:
+    async def scenario() -> None:
+        awaited: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        steps: list[str] = []
+
+        async def handler(request: Request) -> Response:
+            steps.append(request.target)
+            if request.target != "/waits":
+                return Response(200, [], b"")
+            body = await awaited
+            steps.append("over")
+            return Response(200, [], body)
+
+        async with serving(handler) as served:
+            clients = await _crowd(served, 1 + count)
+            del steps[:]
+            await clients[0].send(b"PUT /waits HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
+            for piece in (b"bo", b"dy", get("/next")):
+                await asyncio.sleep(0.01)
+                await clients[0].send(piece)
+            for client in clients[1:]:
+                assert (await client.ask(get("/other"))).status == 200
+            assert steps == ["/waits", *["/other"] * count]
+            awaited.set_result(b"the answer")
+            assert (await clients[0].answer()).body == b"the answer"
+            assert (await clients[0].answer()).status == 200
+            assert steps[1 + count :] == ["over", "/next"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_one_that_waits_is_cancelled_where_it_waits(is_over: bool) -> None:
+    async def scenario() -> None:
+        awaited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        ended: list[str] = []
+
+        async def handler(request: Request) -> Response:
+            if request.target == "/waits":
+                try:
+                    await awaited
+                except asyncio.CancelledError:
+                    ended.append("cancelled")
+                    raise
+                ended.append("over")
+            return Response(200, [], b"")
+
+        async with serving(handler) as served:
+            (client,) = await _crowd(served, 1)
+            (connection,) = _connections(served, 1)
+            await client.send(get("/waits"))
+            await asyncio.sleep(0.02)
+            if is_over:
+                awaited.set_result(None)
+            connection.abort()
+            assert await client.ended() == b""
+            await served.server.close()
+            assert ended == ["cancelled"]
 
     run(scenario())

@@ -1,7 +1,8 @@
-"""A coroutine that begins at once, in the name of a task that goes on with it.
+"""A coroutine that begins at once, in the name of a task that can go on with it.
 
-Lives here: its first step, and how the task takes over. Must not live here: what it does. The first
-step of a task's own waits for a turn of the loop, and so would every answer that needs no waiting.
+Lives here: its steps, and how the task takes over. Must not live here: what it does. The first step
+of a task's own waits for a turn of the loop, and so would every answer that needs no waiting; each
+further one costs a callback more than what it waits for can give.
 Source: the Python documentation, "Extending asyncio", section "Task lifetime support"; Python 3.12
 has eager tasks for the same reason.
 """
@@ -9,14 +10,15 @@ has eager tasks for the same reason.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 
 class Begun:
-    """What has begun, and waits for something. The task in whose name it began awaits this.
+    """What has begun, and waits for something. It goes on when that is over; or the task in whose
+    name it began awaits this, and goes on with it from then on.
 
-    `asks_for_turn`: only for others to come first; it can be begun again after them.
+    `asks_for_turn`: it waits for nothing but that others come first.
     `error`: to be raised where it waits, since the task was cancelled before it took over.
     """
 
@@ -30,8 +32,19 @@ class Begun:
         self.asks_for_turn = asks_for_turn
         self.error: BaseException | None = None
 
+    def is_ready(self) -> bool:
+        """Whether it can go on."""
+        return self.asks_for_turn or _is_over(self._waits_for)
+
+    def tell_when_ready(self, callback: Callable[[object], None]) -> bool:
+        """Have `callback` called; False when only the task can go on with it."""
+        if self._waits_for is None:
+            return False
+        self._waits_for.add_done_callback(callback)
+        return True
+
     def go_on(self, task: asyncio.Task[None]) -> Begun | None:
-        """The turn that it asks for; otherwise as `begin`."""
+        """Its next step, once it is ready; otherwise as `begin`."""
         return begin(self._coroutine, task)
 
     def __await__(self) -> Generator[Any, Any, None]:

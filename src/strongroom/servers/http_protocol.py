@@ -1,19 +1,14 @@
 """One HTTP connection: bytes in, requests to the handler one after the other, responses out.
 
-Lives here: the life of a connection: its states, deadlines, and when it may be used again. Must
-not live here: the grammar of heads (http_head.py) and bodies (http_body.py), framing of responses
-(http_send.py), listening (http.py). Source: RFC 9112 section 9 (connections), RFC 9110 section
-10.1.1.
-
-States: HEAD (idle, or a head is arriving) -> BODY (a request is handled, its body still arrives) ->
-BUSY (a request is handled, all of it is here) -> HEAD ...; LINGER (the last answer is written; what
-arrives is thrown away until the client has seen it), CLOSING (what is buffered goes out), CLOSED.
+Lives here: the life of a connection: how it goes from state to state (http_state.py), deadlines,
+and when it may be used again. Must not live here: the grammar of heads (http_head.py) and bodies
+(http_body.py), framing of responses (http_send.py), listening (http.py). Source: RFC 9112 section 9
+(connections), RFC 9110 section 10.1.1.
 """
 
 from __future__ import annotations
 
 import asyncio
-import enum
 import logging
 import math
 from typing import Final
@@ -31,22 +26,12 @@ from strongroom.servers.http_body import EmptyBody, IncomingBody
 from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
+from strongroom.servers.http_state import State
 from strongroom.servers.stages import stretch_ends
 from strongroom.wire.http import Request
 
 _logger = logging.getLogger("strongroom.http")
 _EMPTY: Final = EmptyBody()
-
-
-class State(enum.IntEnum):
-    """Where a connection is; see the module's docstring."""
-
-    HEAD = 0
-    BODY = 1
-    BUSY = 2
-    LINGER = 3
-    CLOSING = 4
-    CLOSED = 5
 
 
 class Connection(asyncio.Protocol):
@@ -270,9 +255,11 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _waiting(self) -> Request | None:
-        """The request that is here, if the task waits for one."""
-        waiter = self._waiter
-        return None if waiter is None or waiter.done() else self._request
+        """The request that is here, if it can begin or go on and the task leaves that to others."""
+        waiter, begun = self._waiter, self._begun
+        if waiter is None or waiter.done() or not (begun is None or begun.is_ready()):
+            return None
+        return self._request
 
     def start(self) -> bool:
         """Begin with the request that is here, or go on with it, in the name of the task, which
@@ -288,11 +275,19 @@ class Connection(asyncio.Protocol):
         else:
             begun = begun.go_on(self._task)
         self._begun = begun
-        if begun is not None and begun.asks_for_turn:
+        if begun is None:
+            if self._request is not None:
+                self.wake()
+            return False
+        if begun.asks_for_turn:
             return True
-        if begun is not None or self._request is not None:
+        if not begun.tell_when_ready(self._come_back):
             self.wake()
         return False
+
+    def _come_back(self, waited_for: object) -> None:
+        if self._waiting() is not None:  # the task may have taken over
+            self._owner.take_up(self)
 
     async def _run(self) -> None:
         while self._state < State.LINGER or self._request is not None or self._begun is not None:
