@@ -45,6 +45,9 @@ edits = st.lists(
     ),
     max_size=4,
 )
+PLAIN = (
+    b'{"PartitionKey":"p","RowKey":"r","A":12,"B":1.5,"C":true,"D":"d\xc3\xa9","E":null,"F":-0.0}'
+)
 well_formed = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 values = st.one_of(
@@ -164,3 +167,43 @@ def test_every_page_is_json_with_each_entity(
         single = json.loads(odata_documents.entity(item, level, PLACE, select))
         single.pop("odata.metadata", None)
         assert single == found
+
+
+def _in_one_go(body: bytes) -> bool:
+    """Whether the document is read so; then that is what is found out of its members as well."""
+    plain = odata_entities._plain_values(body)
+    if plain is None:
+        return False
+    values, types = odata_entities._sorted_out(odata_entities._members(body))
+    plain.pop("Timestamp", None)
+    assert repr(plain) == repr(values)
+    assert not types
+    return True
+
+
+@examples(400)
+@given(edits)
+def test_a_document_read_in_one_go_is_the_one_that_was_sent(
+    changes: list[tuple[str, int, bytes]],
+) -> None:
+    _in_one_go(edited(PLAIN, changes))
+
+
+@pytest.mark.parametrize(
+    ("more", "in_one_go"),
+    [
+        (b"", True),
+        (b',"Timestamp":1', True),
+        (b',"Z":1e5', True),
+        (b',"A":3', False),
+        (b',"Z":"12:00"', False),
+        (b',"Z@odata.type":"Edm.Int64","Z":"1"', False),
+        (b',"\\u0040":1', False),
+        (b',"odata.etag":"x"', False),
+        (b',"Z":[1]', False),
+        (b',"Z":1e400', False),
+        (b',"Z":"' + b"z" * 16384 + b'"', False),
+    ],
+)
+def test_what_is_read_in_one_go(more: bytes, in_one_go: bool) -> None:
+    assert _in_one_go(PLAIN[:-1] + more + b"}") is in_one_go

@@ -160,7 +160,7 @@ def test_a_crowd_that_cannot_go_on_leaves_no_crowd_behind() -> None:
 def test_what_waits_leaves_in_order_and_when_it_is_many() -> None:
     async def scenario() -> None:
         sent: list[bytes] = []
-        box = Outbox()
+        box = Outbox(asyncio.get_running_loop().call_soon)
         for number in range(outbox.WAITING_MAX + 2):
             box.put(sent.append, b"%d" % number)
         assert sent == [b"%d" % number for number in range(outbox.WAITING_MAX)]

@@ -76,7 +76,8 @@ def check_key(name: str, key: str) -> None:
     """
     if not key.isascii() and _SURROGATE.search(key):
         raise invalid(f"The {name} is not well-formed text.")
-    if _utf16_chars(key) > KEY_CHARS_MAX:
+    # A character counts two at most: only what is near the limit is measured.
+    if 2 * len(key) > KEY_CHARS_MAX and _utf16_chars(key) > KEY_CHARS_MAX:
         raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
     if _KEY_ILLEGAL.search(key):
         raise out_of_range(name, key)

@@ -34,7 +34,8 @@ class Begun:
 
     def is_ready(self) -> bool:
         """Whether it can go on."""
-        return self.asks_for_turn or _is_over(self._waits_for)
+        waits_for = self._waits_for
+        return self.asks_for_turn if waits_for is None else waits_for.done()
 
     def tell_when_ready(self, callback: Callable[[object], None]) -> bool:
         """Have `callback` called; False when only the task can go on with it."""

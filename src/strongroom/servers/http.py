@@ -13,7 +13,7 @@ import logging
 import operator
 import socket
 import ssl
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
 
 from strongroom.servers.http_documents import Documents
@@ -67,7 +67,7 @@ class HttpServer:
         self.observe = observe
         self.draining = False
         self.documents = Documents(self.settings.documents_bytes_max)
-        self.outbox = Outbox()
+        self.outbox = Outbox(self._at_end_of_turn)
         self._served_last: Connection | None = None
         self._starting: list[Connection] = []
         self._tls = tls
@@ -165,14 +165,16 @@ class HttpServer:
         is_alone = self._served_last is connection
         self._served_last = connection
         self.outbox.is_crowd = not is_alone
-        loop = asyncio.get_running_loop()
-        if is_alone and asyncio.current_task(loop) is None:
+        if is_alone and asyncio.current_task() is None:
             if connection.start():
                 connection.wake()
         else:
             if not self._starting:
-                loop.call_soon(self._start_all)
+                self._at_end_of_turn(self._start_all)
             self._starting.append(connection)
+
+    def _at_end_of_turn(self, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(callback)
 
     def _start_all(self) -> None:
         starting, self._starting = self._starting, []

@@ -286,7 +286,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def _come_back(self, waited_for: object) -> None:
-        if self._waiting() is not None:  # the task may have taken over
+        if self._begun is not None:  # the task has not taken over
             self._owner.take_up(self)
 
     async def _run(self) -> None:

@@ -107,10 +107,10 @@ def _head(response: Response, framing: list[str]) -> bytes:
     lines = [_status_line(response), *map(_LINE, headers), *framing]
     # The net below every handler: a value that came from a client must not add a header or a
     # response.
-    text = "".join(lines)
-    if "\r" in text or "\n" in text or "\0" in text:
-        raise ValueError("a response header holds a line end or NUL")
     text = "\r\n".join((*lines, "", ""))
+    ends = len(lines) + 1
+    if text.count("\r") != ends or text.count("\n") != ends or "\0" in text:
+        raise ValueError("a response header holds a line end or NUL")
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

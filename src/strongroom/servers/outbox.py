@@ -10,7 +10,6 @@ its end, or as soon as it is `WAITING_MAX` answers. Who is served alone never wa
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -20,13 +19,17 @@ WAITING_MAX: Final = 16
 class Outbox:
     """The answers of one server that are about to leave. On the event loop.
 
+    Arguments:
+        call_soon: has something called at the end of the loop's turn.
+
     Attributes:
         is_crowd: whether several connections are busy; else nothing is to wait here.
     """
 
-    __slots__ = ("_waiting", "is_crowd")
+    __slots__ = ("_call_soon", "_waiting", "is_crowd")
 
-    def __init__(self) -> None:
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._call_soon = call_soon
         self.is_crowd = False
         self._waiting: list[tuple[Callable[[bytes], None], bytes]] = []
 
@@ -37,7 +40,7 @@ class Outbox:
         if len(waiting) >= WAITING_MAX:
             self.empty()
         elif len(waiting) == 1:
-            asyncio.get_running_loop().call_soon(self.empty)
+            self._call_soon(self.empty)
 
     def empty(self) -> None:
         """Let all of them leave. Idempotent."""

@@ -241,13 +241,14 @@ class _Transaction:
         return None if fragment is None else Stored(stamp, fragment)
 
 
-def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> Iterator[Write]:
+def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> list[Write]:
     """The records of an entity in place of those that it had."""
     chunks_before = 0 if before is None else entity_records.head(before.value).chunks
-    yield Write(head.key, values[0] if values else None)
+    found = [Write(head.key, values[0] if values else None)]
     for index in range(max(len(values) - 1, chunks_before)):
         value = values[index + 1] if index + 1 < len(values) else None
-        yield Write(keys.entity_chunk(head.key.name, index), value)
+        found.append(Write(keys.entity_chunk(head.key.name, index), value))
+    return found
 
 
 def _chunk_refs(head: Ref, count: int) -> list[Ref]:

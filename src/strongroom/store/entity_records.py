@@ -36,9 +36,11 @@ class EntityHead(NamedTuple):
 def encode(stored: Stored) -> list[bytes]:
     """The values of the head record and of the chunks."""
     fragment = stored.fragment
+    if len(fragment) <= HEAD_BYTES_MAX:
+        return [_PREFIX.pack(_VERSION, stored.timestamp, 0) + fragment]
     rest = fragment[HEAD_BYTES_MAX:]
     chunks = [rest[i : i + CHUNK_BYTES_MAX] for i in range(0, len(rest), CHUNK_BYTES_MAX)]
-    prefix = bytes((_VERSION,)) + stored.timestamp.to_bytes(8, "big") + bytes((len(chunks),))
+    prefix = _PREFIX.pack(_VERSION, stored.timestamp, len(chunks))
     return [prefix + fragment[:HEAD_BYTES_MAX], *chunks]
 
 

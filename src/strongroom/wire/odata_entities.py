@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from typing import Any, Final
 
 import msgspec
@@ -26,7 +27,10 @@ _LONG_BYTES: Final = 128 * 1024
 _NESTED_BYTES_MAX: Final = 64 * 1024
 _LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 Scalar = str | bool | int | float
-_SCALARS: Final = frozenset({str, bool, int, float, type(None)})
+_PLAIN_BYTES_MAX: Final = 16 * 1024
+# Names of OData, and escapes, which could hide them.
+_SPECIAL: Final = re.compile(rb"@|odata\.|\\u").search
+_PLAIN: Final = msgspec.json.Decoder(dict[str, Scalar | None])
 _SPACE: Final = " \t\n\r"  # RFC 8259, section 2
 
 
@@ -44,23 +48,28 @@ def read_entity(body: bytes) -> list[RawProperty]:
 
     Raises: StorageError InvalidInput, DuplicatePropertiesSpecified, TooManyProperties.
     """
-    members = _members(body)
-    values = dict(members)
-    types: dict[str, str] = {}
-    if len(values) == len(members) and _are_plain(values):
-        values.pop(_TIMESTAMP, None)
-    else:
-        values, types = _sorted_out(members)
+    plain = _plain_values(body)
+    if plain is not None:
+        plain.pop(_TIMESTAMP, None)
+        return list(map(RawProperty, plain, plain.values()))
+    values, types = _sorted_out(_members(body))
     if len(values) > _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     return [RawProperty(name, value, types.get(name)) for name, value in values.items()]
 
 
-def _are_plain(values: dict[str, Any]) -> bool:
-    """Whether all are values and none tells of another or of OData: so it is with most entities."""
-    names = "\n".join(values)
-    has_marks = "@" in names or _OWN in names
-    return not has_marks and _SCALARS.issuperset(map(type, values.values()))
+def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
+    """The values of a small document in which nothing is special, as in those of most entities: all
+    are values, none comes twice or tells of another or of OData. None: it must be looked at."""
+    if len(body) > _PLAIN_BYTES_MAX or _SPECIAL(body):
+        return None
+    try:
+        values = _PLAIN.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    # There is a colon for each member that was sent, and one for each that is left: so these are
+    # all. Where a text holds another, that is not known.
+    return values if body.count(b":") == len(values) else None
 
 
 def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
