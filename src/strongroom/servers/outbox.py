@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-WAITING_MAX: Final = 16
+WAITING_MAX: Final = 32
 
 
 class Outbox:
