@@ -115,6 +115,8 @@ def _broken(what: str) -> StorageError:
 class EmptyBody:
     """The body of a request without one."""
 
+    __slots__ = ()
+
     size_bytes: int | None = 0
     received_bytes = 0
     is_held_back = False
@@ -131,6 +133,33 @@ class EmptyBody:
     async def read_all(self, max_bytes: int) -> bytes:
         """Nothing, whatever the bound."""
         return b""
+
+
+class WholeBody(EmptyBody):
+    """A body that came with its head, all of it (a `BodyReader`)."""
+
+    __slots__ = ("_data", "received_bytes", "size_bytes")
+
+    def __init__(self, data: bytes) -> None:
+        self._data: bytes | None = data
+        self.size_bytes = self.received_bytes = len(data)
+
+    def release(self) -> None:
+        """Nobody reads it any more."""
+        self._data = None
+
+    async def __anext__(self) -> bytes:
+        data, self._data = self._data, None
+        if data is None:
+            raise StopAsyncIteration
+        return data
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        """All of it (see `BodyReader`)."""
+        if self.received_bytes > max_bytes:
+            raise body_too_large(max_bytes)
+        data, self._data = self._data, None
+        return data or b""
 
 
 class BodySource(Protocol):

@@ -22,7 +22,7 @@ from strongroom.errors import (
 from strongroom.servers.early_start import Begun, begin
 from strongroom.servers.http_ahead import Ahead
 from strongroom.servers.http_answer import Responder
-from strongroom.servers.http_body import EmptyBody, IncomingBody
+from strongroom.servers.http_body import EmptyBody, IncomingBody, WholeBody
 from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
@@ -166,23 +166,28 @@ class Connection(asyncio.Protocol):
             return
         head = parser.head
         assert head is not None
-        self._begin(head)
+        position = self._begin(head, data, position)
         if position < len(data):
             self._receive(data, position)
 
-    def _begin(self, head: Head) -> None:
-        """A request is here: let it be handled."""
+    def _begin(self, head: Head, data: bytes, position: int) -> int:
+        """A request is here: let it be handled. Returns the position behind what it has taken."""
         self.deadline = math.inf
         self._started = self._loop.time()
         self._sender.started = False
         self._head = head
-        if head.size_bytes == 0:
+        size_bytes = head.size_bytes
+        if size_bytes == 0:
             self._state = State.BUSY
             self._body = _EMPTY
+        elif size_bytes is not None and size_bytes <= len(data) - position:
+            self._state = State.BUSY
+            self._body = WholeBody(data[position : position + size_bytes])
+            position += size_bytes
         else:
             self._state = State.BODY
             self._body = IncomingBody(
-                head.size_bytes,
+                size_bytes,
                 self,
                 self._settings.body_buffer_high_bytes,
                 self._settings.body_buffer_low_bytes,
@@ -192,6 +197,7 @@ class Connection(asyncio.Protocol):
         self._request = Request(
             head.method, head.target, head.headers, self._body, self._peer, self._tls
         )
+        return position
 
     def _receive_body(self, data: bytes, start: int) -> None:
         body = self._body
