@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -11,7 +12,7 @@ from typing import cast
 import apsw
 import pytest
 
-from strongroom.engines import checkpoints, segments
+from strongroom.engines import checkpoints, group_commit, segments
 from strongroom.engines.base import (
     Commit,
     CommitUnknown,
@@ -21,6 +22,7 @@ from strongroom.engines.base import (
     Store,
     Unavailable,
 )
+from strongroom.engines.serial_point import Group, Item, SerialPoint
 from strongroom.testing.contract_subject import (
     Refused,
     commit,
@@ -137,6 +139,59 @@ def test_a_faulty_decision_harms_nobody_in_its_group(tmp_path: Path) -> None:
             assert [type(one) for one in answers] == [int, RuntimeError, int, TypeError, int]
             assert await value(store, face()) == b"3"
             assert await value(store, face(b"x")) is None
+
+    asyncio.run(prove())
+
+
+def test_one_that_asks_for_what_cannot_be_is_refused_alone(tmp_path: Path) -> None:
+    async def prove() -> None:
+        wrong = face(cast("bytes", "\ud800"))
+        async with store_on(Disk(tmp_path)) as store:
+            answers = await asyncio.gather(
+                increment(store, face()),
+                increment(store, wrong),
+                increment(store, face()),
+                return_exceptions=True,
+            )
+            assert [type(one) for one in answers] == [int, UnicodeEncodeError, int]
+
+    asyncio.run(prove())
+
+
+def test_slow_look_ups_leave_time_for_the_decisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = SerialPoint.look_up
+
+    def slow(self: SerialPoint, item: Item, group: Group) -> None:
+        time.sleep(0.02)
+        whole(self, item, group)
+
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        gate = Gate()
+        async with store_on(disk) as store:
+            disk.fault = gate
+            monkeypatch.setattr(group_commit, "GROUP_TIME_S", 0.1)
+            monkeypatch.setattr(SerialPoint, "look_up", slow)
+            await asyncio.gather(*(increment(store, face(b"%d" % one)) for one in range(20)))
+            assert gate.syncs <= 10
+
+    asyncio.run(prove())
+
+
+def test_a_group_does_not_gather_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            monkeypatch.setattr(group_commit, "GROUP_TIME_S", 0.05)
+            writing = [asyncio.create_task(put(store, (face(b"first"), b"")))]
+            while not writing[0].done() and len(writing) < 200:
+                time.sleep(0.005)  # noqa: ASYNC251 - turns of the loop that take long
+                key = face(b"%d" % len(writing))
+                writing.append(asyncio.create_task(put(store, (key, b""))))
+                await asyncio.sleep(0)
+            assert len(writing) < 200
+            await asyncio.gather(*writing)
 
     asyncio.run(prove())
 

@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from strongroom.servers.early_start import Begun, begin
 from strongroom.servers.http_protocol import Connection
 from strongroom.wire.http import Request, Response
+from tests.servers.holder import Holder, Work
 from tests.servers.loopback import Client, echo, get, no_more_than, put, run, serving
-
-Work = Callable[[], Coroutine[Any, Any, None]]
-
-
-class Holder:
-    """A task that waits for what was begun in its name, and what became of it."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self.handed: asyncio.Future[Begun] = asyncio.get_running_loop().create_future()
-        self.task = asyncio.create_task(self._take_over())
-
-    async def _take_over(self) -> None:
-        await (await self.handed)
-
-    async def begin(self) -> Begun | None:
-        """Begin from a callback of the loop, as a protocol does."""
-        await asyncio.sleep(0)
-        done: asyncio.Future[Begun | None] = asyncio.get_running_loop().create_future()
-
-        def now() -> None:
-            done.set_result(begin(self._work(), self.task))
-
-        asyncio.get_running_loop().call_soon(now)
-        return await done
 
 
 async def finish(work: Work) -> None:
@@ -157,7 +131,7 @@ def test_a_cancellation_arrives_where_it_waits(reached: str) -> None:
         begun = await holder.begin()
         assert begun is not None
         if reached == "begun":
-            begun.error = asyncio.CancelledError()
+            begun.cancel(asyncio.CancelledError())
         holder.handed.set_result(begun)
         if reached != "begun":
             await step.wait()
@@ -181,7 +155,7 @@ def test_a_cancellation_that_is_caught_ends_well() -> None:
         holder = Holder(work)
         begun = await holder.begin()
         assert begun is not None
-        begun.error = asyncio.CancelledError()
+        begun.cancel(asyncio.CancelledError())
         holder.handed.set_result(begun)
         await holder.task
 

@@ -101,6 +101,7 @@ class Committer:
         self._between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = deque()
         self._scheduled = False
         self._gathered = 1  # how many waited a turn of the loop ago
+        self._gathers_until = 0.0
         self._committing = False
         self._alone = 0  # how many items from the front run in groups of one
         self.is_low = False  # the ballast is in use, or could not be written
@@ -189,9 +190,7 @@ class Committer:
         self._scheduled = False
         if self._committing or self.broken is not None:
             return
-        if self._gathered < len(self._queue) < GROUP_ITEMS_MAX:
-            # Another turn may bring more: a sync for many costs little more than one for few.
-            self._gathered = len(self._queue)
+        if self._gathers():
             self._schedule()
             return
         # Before any of it: a snapshot that is held on to keeps the log from beginning again, and
@@ -204,6 +203,18 @@ class Committer:
         elif self._queue:
             self._gathered = 1
             self._run_group()
+
+    def _gathers(self) -> bool:
+        """Whether another turn of the loop may bring more, as the last one did, and not too late: a
+        sync for many costs little more than one for few."""
+        count = len(self._queue)
+        if not self._gathered < count < GROUP_ITEMS_MAX or self._between or self._alone:
+            return False
+        now = self._loop.time()
+        if self._gathered == 1:
+            self._gathers_until = now + GROUP_TIME_S
+        self._gathered = count
+        return now <= self._gathers_until
 
     def _between_done(self, future: asyncio.Future[None], error: BaseException | None) -> None:
         self._committing = False
@@ -232,10 +243,19 @@ class Committer:
         deadline = self._loop.time() + GROUP_TIME_S
         count = 0
         for item in itertools.islice(self._queue, 1 if self._alone else GROUP_ITEMS_MAX):
-            self._point.look_up(item, group)
+            try:
+                self._point.look_up(item, group)
+            except (apsw.Error, OSError):
+                raise
+            except Exception as error:  # what SQLite cannot look for: its decision's own fault
+                if not count:
+                    self._queue.popleft()
+                    _refuse(item.future, error)
+                break
             count += 1
             if self._loop.time() > deadline:
                 break
+        deadline = self._loop.time() + GROUP_TIME_S
         for _ in range(count):
             item = self._queue.popleft()
             if item.future.done():  # its caller has gone away

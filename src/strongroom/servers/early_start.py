@@ -19,10 +19,9 @@ class Begun:
     name it began awaits this, and goes on with it from then on.
 
     `asks_for_turn`: it waits for nothing but that others come first.
-    `error`: to be raised where it waits, since the task was cancelled before it took over.
     """
 
-    __slots__ = ("_coroutine", "_waits_for", "asks_for_turn", "error")
+    __slots__ = ("_coroutine", "_error", "_waits_for", "asks_for_turn")
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, None], waits_for: Any, asks_for_turn: bool = False
@@ -30,7 +29,13 @@ class Begun:
         self._coroutine = coroutine
         self._waits_for = waits_for
         self.asks_for_turn = asks_for_turn
-        self.error: BaseException | None = None
+        self._error: BaseException | None = None
+
+    def cancel(self, error: BaseException) -> None:
+        """The task was cancelled before it took over: so is what this waits for, as a task would do
+        it, or `error` is raised there."""
+        if self._waits_for is None or not self._waits_for.cancel():
+            self._error = error
 
     def is_ready(self) -> bool:
         """Whether it can go on."""
@@ -50,9 +55,11 @@ class Begun:
 
     def __await__(self) -> Generator[Any, Any, None]:
         rest = self._coroutine.__await__()
-        waits_for, error = self._waits_for, self.error
+        waits_for, error = self._waits_for, self._error
         while error is not None or not _is_over(waits_for):
             if error is None:
+                if waits_for is not None:
+                    waits_for._asyncio_future_blocking = True
                 try:
                     yield waits_for
                 except GeneratorExit:
@@ -93,6 +100,9 @@ def begin(coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> Beg
         return Begun(_failed(error), None)
     finally:
         asyncio.tasks._leave_task(loop, task)
+    if waits_for is not None:
+        # As a task does that waits for it: so others can, too.
+        waits_for._asyncio_future_blocking = False
     return Begun(coroutine, waits_for, asks_for_turn=waits_for is None)
 
 

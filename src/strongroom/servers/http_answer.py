@@ -16,6 +16,7 @@ from strongroom.servers.http_body import EmptyBody, IncomingBody
 from strongroom.servers.http_head import Head
 from strongroom.servers.http_send import Plan, Sender, plan_response
 from strongroom.servers.http_settings import Exchange, Observer, RenderError
+from strongroom.servers.stages import stretch_ends
 from strongroom.wire.http import Request, Response
 
 _logger = logging.getLogger("strongroom.http")
@@ -86,6 +87,7 @@ class Responder:
         bytes_before = sender.bytes_out
         plan: Plan | None = None
         try:
+            await stretch_ends()
             if not sender.lost:
                 plan = await self._send(request, head, response, keep_alive)
         finally:

@@ -27,7 +27,6 @@ from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
 from strongroom.servers.http_state import State
-from strongroom.servers.stages import stretch_ends
 from strongroom.wire.http import Request
 
 _logger = logging.getLogger("strongroom.http")
@@ -308,7 +307,7 @@ class Connection(asyncio.Protocol):
                 except asyncio.CancelledError as error:
                     if self._begun is None:
                         raise
-                    self._begun.error = error
+                    self._begun.cancel(error)
                 self._waiter = None
 
     def _take_over(self) -> Begun | None:
@@ -320,7 +319,6 @@ class Connection(asyncio.Protocol):
         assert head is not None
         try:
             response = await self._owner.handler(request)
-            await stretch_ends()
         except Exception as error:
             response = self._responder.render(error, request)
         finally:
