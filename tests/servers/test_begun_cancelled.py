@@ -71,11 +71,12 @@ def test_several_may_wait_for_the_same() -> None:
             seen.append(await shared)
 
         holders = [Holder(work) for _ in range(3)]
-        for holder in holders:
-            begun = await holder.begin()
-            assert begun is not None
-            holder.handed.set_result(begun)
+        begun = [await holder.begin() for holder in holders]
         plain = asyncio.create_task(work())
+        await asyncio.sleep(0.01)
+        for holder, one in zip(holders, begun, strict=True):
+            assert one is not None
+            holder.handed.set_result(one)
         await asyncio.sleep(0.01)
         shared.set_result("seen")
         await asyncio.gather(plain, *(holder.task for holder in holders))
