@@ -1,7 +1,7 @@
 """The embedded engine: records in SQLite, contents in segment files, one process, one directory.
 
 Lives here: how the parts are put together, opened and closed, and the contract's methods. Must not
-live here: what the parts do. See directory.py for the layout, group_commit.py for the serial point.
+live here: what the parts do. See directory.py for the layout, serial_point.py for decisions.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class EmbeddedStore:
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
-        return await self._committer.decide(partition, reads, decide)
+        return await self._committer.decide(reads, decide)
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""

@@ -27,7 +27,6 @@ from strongroom.engines.base import (
     Decide,
     EngineError,
     Full,
-    Partition,
     Ref,
     Unavailable,
 )
@@ -63,7 +62,7 @@ class Ballast(Protocol):
 
 
 class Committer:
-    """The serial point of an embedded store. Everything here runs on the event loop.
+    """The queue in front of the serial point of an embedded store. On the event loop.
 
     Arguments:
         writer: the writing connection, lent to `thread` during COMMIT.
@@ -109,15 +108,13 @@ class Committer:
         self.broken: EngineError | None = None
         self._idle: asyncio.Future[None] | None = None
 
-    def decide(
-        self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]
-    ) -> asyncio.Future[T]:
+    def decide(self, reads: Sequence[Ref], decide: Decide[T]) -> asyncio.Future[T]:
         """Queue a decision; the future has its result when that is durable."""
-        return self._add(partition, reads, decide, None)
+        return self._add(reads, decide, None)
 
     def work(self, work: Callable[[Group], T]) -> asyncio.Future[T]:
         """Queue the engine's own writes; they may use the ballast, and must bear running twice."""
-        return self._add(None, (), None, work)
+        return self._add((), None, work)
 
     def between_groups(self, work: Callable[[], object]) -> asyncio.Future[None]:
         """Run `work` on the commit thread while no transaction is open."""
@@ -165,7 +162,6 @@ class Committer:
 
     def _add(
         self,
-        partition: Partition | None,
         reads: Sequence[Ref],
         decide: Decide[Any] | None,
         work: Callable[[Group], Any] | None,
@@ -174,7 +170,7 @@ class Committer:
         if self.broken is not None:
             future.set_exception(self.broken)
             return future
-        self._queue.append(Item(future, partition, reads, decide, work))
+        self._queue.append(Item(future, reads, decide, work))
         self._schedule()
         return future
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import apsw
 import msgspec
 
-from strongroom.engines.base import Decide, Partition, Record, Ref, Step, record_of, ref_of
+from strongroom.engines.base import Decide, Record, Ref, Step, record_of, ref_of
 from strongroom.engines.bounds import check_steps
 from strongroom.engines.record_cache import UNKNOWN, RecordCache, Unknown
 from strongroom.engines.records_sqlite import Location, Writer
@@ -51,7 +51,6 @@ class Item(msgspec.Struct):
     """One decision, or one piece of the engine's own work, that waits for its group."""
 
     future: asyncio.Future[Any]
-    partition: Partition | None
     reads: Sequence[Ref]
     decide: Decide[Any] | None
     work: Callable[[Group], Any] | None = None
