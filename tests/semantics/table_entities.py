@@ -6,13 +6,15 @@ fast one is held against.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from hypothesis import strategies as st
 
 from strongroom.semantics import edm
-from strongroom.semantics.edm import EdmType, Typed
+from strongroom.semantics.edm import EdmType, Typed, Value
+from strongroom.semantics.entities import Properties
 from strongroom.semantics.table_filter import (
     Both,
     Comparison,
@@ -25,10 +27,11 @@ from strongroom.semantics.table_filter import (
     Operator,
 )
 
-FAMILIES = {
-    EdmType.STRING: Family.STRING,
-    EdmType.BOOLEAN: Family.BOOLEAN,
-    EdmType.INT32: Family.NUMBER,
+FAMILIES: dict[type | EdmType, Family] = {
+    str: Family.STRING,
+    bool: Family.BOOLEAN,
+    int: Family.NUMBER,
+    float: Family.NUMBER,
     EdmType.INT64: Family.NUMBER,
     EdmType.DOUBLE: Family.NUMBER,
     EdmType.DATE_TIME: Family.DATETIME,
@@ -40,12 +43,12 @@ Comparable = str | bool | int | float | bytes
 
 @dataclass(frozen=True)
 class Entity:
-    """An entity with typed values."""
+    """An entity with its values."""
 
     partition_key: str
     row_key: str
     timestamp: int
-    properties: tuple[tuple[str, Typed], ...] = ()
+    properties: Properties = field(default_factory=dict)
 
     def stored(self) -> tuple[bytes, bytes, int, bytes]:
         """As `Candidates.of` takes it."""
@@ -55,7 +58,7 @@ class Entity:
     @property
     def fragment(self) -> bytes:
         """The properties as they are stored."""
-        return b",".join(edm.pair(name, typed) for name, typed in self.properties)
+        return b",".join(edm.pair(name, value) for name, value in self.properties.items())
 
     def value(self, name: str) -> tuple[Family, Comparable] | None:
         """The value of a property, in the form in which it compares."""
@@ -65,8 +68,12 @@ class Entity:
             return Family.STRING, self.row_key.encode()
         if name == "Timestamp":
             return Family.DATETIME, self.timestamp
-        found = dict(self.properties).get(name)
-        return None if found is None else (FAMILIES[found.type], _comparable(found.value))
+        found = self.properties.get(name)
+        return None if found is None else (_family(found), _comparable(edm.bare(found)))
+
+
+def _family(value: Value) -> Family:
+    return FAMILIES[value.type if isinstance(value, Typed) else type(value)]
 
 
 def _comparable(value: Comparable | UUID) -> Comparable:
@@ -118,12 +125,14 @@ NUMBERS = (0, 1, -1, 2**31 - 1, -(2**31))
 LONGS = (*NUMBERS, 2**53 + 1, 2**63 - 1, -(2**63))
 DOUBLES = (0.0, -0.0, 1.0, 1.5, -1e300, 1e16, 2.0**53, float("nan"), float("inf"), float("-inf"))
 
-typed = st.one_of(
-    st.sampled_from(TEXTS).map(lambda value: Typed(EdmType.STRING, value)),
-    st.booleans().map(lambda value: Typed(EdmType.BOOLEAN, value)),
-    st.sampled_from(NUMBERS).map(lambda value: Typed(EdmType.INT32, value)),
+values: st.SearchStrategy[Value] = st.one_of(
+    st.sampled_from(TEXTS),
+    st.booleans(),
+    st.sampled_from(NUMBERS),
     st.sampled_from(LONGS).map(lambda value: Typed(EdmType.INT64, value)),
-    st.sampled_from(DOUBLES).map(lambda value: Typed(EdmType.DOUBLE, value)),
+    st.sampled_from(DOUBLES).map(
+        lambda value: value if math.isfinite(value) else Typed(EdmType.DOUBLE, value)
+    ),
     st.sampled_from(MOMENTS).map(lambda value: Typed(EdmType.DATE_TIME, value)),
     st.sampled_from(UUIDS).map(lambda value: Typed(EdmType.GUID, value)),
     st.binary(max_size=2).map(lambda value: Typed(EdmType.BINARY, value)),
@@ -135,14 +144,16 @@ entities = st.builds(
     key_text,
     key_text,
     st.sampled_from(MOMENTS),
-    st.dictionaries(st.sampled_from(PROPERTIES), typed, max_size=3).map(lambda d: tuple(d.items())),
+    st.dictionaries(st.sampled_from(PROPERTIES), values, max_size=3),
 )
 
-literals = typed.map(
-    lambda one: Literal(
-        FAMILIES[one.type], str(one.value) if isinstance(one.value, UUID) else one.value
-    )
-)
+
+def _literal(value: Value) -> Literal:
+    content = edm.bare(value)
+    return Literal(_family(value), str(content) if isinstance(content, UUID) else content)
+
+
+literals = values.map(_literal)
 key_literals = st.one_of(key_text, st.sampled_from(("a\0b", "c" * 3000, "a\x01"))).map(
     lambda text: Literal(Family.STRING, text)
 )

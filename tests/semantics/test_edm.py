@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics import edm
-from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Typed
+from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Scalar, Typed, Value
 from strongroom.values import iso7
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
@@ -55,10 +55,91 @@ VALUES: list[tuple[object, str | None, str]] = [
 
 @pytest.mark.parametrize(("raw", "type_name", "fragment"), VALUES)
 def test_a_value_becomes_canonical(raw: object, type_name: str | None, fragment: str) -> None:
-    typed = edm.typed(raw, type_name)
-    assert edm.pair("P", typed) == fragment.encode()
+    value = edm.typed(raw, type_name)
+    assert edm.pair("P", value) == fragment.encode()
     again: dict[str, Any] = msgspec.json.decode(f"{{{fragment}}}")
     assert edm.pair("P", edm.typed(again["P"], again.get("P@odata.type"))) == fragment.encode()
+
+
+TICKS = edm.parse_moment(WHEN)
+FORMS: list[tuple[object, str | None, Value]] = [
+    # JSON value, type as sent, value: plain where JSON tells its type
+    ("x", None, "x"),
+    (True, None, True),
+    (1, None, 1),
+    (1.0, None, 1.0),
+    (-0.0, None, -0.0),
+    ("x", "Edm.String", "x"),
+    (True, "Edm.Boolean", True),
+    ("true", "Edm.Boolean", True),
+    (1, "Edm.Int32", 1),
+    ("-2147483648", "Edm.Int32", -(2**31)),
+    (1, "Edm.Double", 1.0),
+    ("1.5", "Edm.Double", 1.5),
+    ("-0", "Edm.Double", -0.0),
+    ("NaN", "Edm.Double", Typed(EdmType.DOUBLE, math.nan)),
+    ("INF", "Edm.Double", Typed(EdmType.DOUBLE, math.inf)),
+    ("-Infinity", "Edm.Double", Typed(EdmType.DOUBLE, -math.inf)),
+    (1, "Edm.Int64", Typed(EdmType.INT64, 1)),
+    ("9223372036854775807", "Edm.Int64", Typed(EdmType.INT64, 2**63 - 1)),
+    (WHEN, "Edm.DateTime", Typed(EdmType.DATE_TIME, TICKS)),
+    (GUID, "Edm.Guid", Typed(EdmType.GUID, UUID(GUID))),
+    ("AP8=", "Edm.Binary", Typed(EdmType.BINARY, b"\x00\xff")),
+]
+
+
+@pytest.mark.parametrize(("raw", "type_name", "value"), FORMS)
+def test_a_value_has_one_form(raw: object, type_name: str | None, value: Value) -> None:
+    # 1 == True == 1.0, and no NaN equals another.
+    assert repr(edm.typed(raw, type_name)) == repr(value)
+
+
+LEAST, MOST = edm.INT32
+TOLD: list[tuple[dict[str, Scalar | None], bool]] = [
+    # JSON values, whether they are values of properties as they are
+    ({}, True),
+    ({"A": "x"}, True),
+    ({"A": ""}, True),
+    ({"A": True}, True),
+    ({"A": False}, True),
+    ({"A": 0}, True),
+    ({"A": LEAST}, True),
+    ({"A": LEAST - 1}, False),
+    ({"A": MOST}, True),
+    ({"A": MOST + 1}, False),
+    ({"A": 10**400}, False),
+    ({"A": 1.5}, True),
+    ({"A": -0.0}, True),
+    ({"A": 1e300}, True),
+    ({"A": math.inf}, False),
+    ({"A": -math.inf}, False),
+    ({"A": math.nan}, False),
+    ({"A": None}, False),
+    ({"A": "x", "B": True, "C": 1, "D": 1.5}, True),
+    ({"A": None, "B": "x"}, False),
+    ({"A": "x", "B": None}, False),
+    ({"A": True, "B": MOST + 1, "C": 1}, False),
+    ({"A": 1, "B": math.inf, "C": "x"}, False),
+]
+
+
+@pytest.mark.parametrize(("values", "told"), TOLD, ids=range(len(TOLD)))
+def test_what_json_tells_the_types_of(values: dict[str, Scalar | None], told: bool) -> None:
+    assert edm.are_told(values) is told
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("ABCD"),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    )
+)
+def test_what_json_tells_the_types_of_is_taken_as_it_is(
+    values: dict[str, Scalar | None],
+) -> None:
+    told = {name: raw for name, raw in values.items() if edm.are_told({name: raw})}
+    assert edm.are_told(values) is (len(told) == len(values))
+    assert repr({name: edm.typed(raw, None) for name, raw in told.items()}) == repr(told)
 
 
 REFUSED: list[tuple[object, str | None]] = [
@@ -123,28 +204,30 @@ def test_moments_out_of_range_are_quoted(text: str, quoted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "size_bytes"),
+    ("value", "size_bytes"),
     [
-        (Typed(EdmType.STRING, "ab\U0001f600"), 8),
+        ("ab\U0001f600", 8),
         (Typed(EdmType.BINARY, b"abc"), 3),
-        (Typed(EdmType.BOOLEAN, True), 1),
-        (Typed(EdmType.INT32, 1), 4),
+        (True, 1),
+        (1, 4),
         (Typed(EdmType.INT64, 1), 8),
-        (Typed(EdmType.DOUBLE, 1.0), 8),
+        (1.0, 8),
+        (Typed(EdmType.DOUBLE, math.inf), 8),
         (Typed(EdmType.DATE_TIME, 1), 8),
         (Typed(EdmType.GUID, UUID(GUID)), 16),
     ],
 )
-def test_what_a_value_counts(typed: Typed, size_bytes: int) -> None:
-    assert edm.size_bytes(typed) == size_bytes
+def test_what_a_value_counts(value: Value, size_bytes: int) -> None:
+    assert edm.size_bytes(value) == size_bytes
 
 
-ANY_VALUE = st.one_of(
-    st.builds(Typed, st.just(EdmType.STRING), st.text(st.characters(exclude_categories=["Cs"]))),
-    st.builds(Typed, st.just(EdmType.BOOLEAN), st.booleans()),
-    st.builds(Typed, st.just(EdmType.INT32), st.integers(*edm.INT32)),
+ANY_VALUE: st.SearchStrategy[Value] = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.booleans(),
+    st.integers(*edm.INT32),
     st.builds(Typed, st.just(EdmType.INT64), st.integers(*edm.INT64)),
-    st.builds(Typed, st.just(EdmType.DOUBLE), st.floats(allow_nan=False)),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.builds(Typed, st.just(EdmType.DOUBLE), st.sampled_from([math.nan, math.inf, -math.inf])),
     st.builds(Typed, st.just(EdmType.DATE_TIME), st.integers(FIRST, LAST)),
     st.builds(Typed, st.just(EdmType.GUID), st.uuids()),
     st.builds(Typed, st.just(EdmType.BINARY), st.binary()),
@@ -152,12 +235,18 @@ ANY_VALUE = st.one_of(
 
 
 @given(ANY_VALUE)
-def test_every_value_is_read_back_from_its_fragment(typed: Typed) -> None:
-    fragment = edm.pair("P", typed)
+def test_every_value_is_read_back_from_its_fragment(value: Value) -> None:
+    fragment = edm.pair("P", value)
     members: dict[str, Any] = msgspec.json.decode(b"{" + fragment + b"}")
     found = edm.typed(members["P"], members.get("P@odata.type"))
-    assert found == typed
-    assert type(found.value) is type(typed.value)
+    assert repr(found) == repr(value)  # 1 == True == 1.0
+    assert repr(edm.bare(found)) == repr(value.value if isinstance(value, Typed) else value)
+
+
+@given(st.dictionaries(st.sampled_from("ABCDEF"), ANY_VALUE))
+def test_properties_are_written_one_after_the_other(properties: dict[str, Value]) -> None:
+    pairs = [edm.pair(name, value) for name, value in properties.items()]
+    assert edm.fragment(properties) == b",".join(pairs)
 
 
 @given(st.text(max_size=40) | st.floats() | st.integers(), st.sampled_from(EdmType))

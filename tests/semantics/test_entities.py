@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.semantics import entities
-from strongroom.semantics.edm import EdmType, Typed
-from strongroom.semantics.entities import Change, Property, Stored, Wanted
+from strongroom.semantics import edm, entities
+from strongroom.semantics.edm import EdmType, Typed, Value
+from strongroom.semantics.entities import Change, Properties, Stored, Wanted
 from tests.refusals import OK, outcome, refusal
 
 OUT_OF_RANGE = "400 OutOfRangeInput"
@@ -40,28 +40,32 @@ def test_a_key_out_of_range_is_quoted() -> None:
     assert refused.message == "The 'RowKey' parameter of value 'a/b' is out of range."
 
 
-def text(name: str, value: str = "x") -> Property:
-    return Property(name, Typed(EdmType.STRING, value))
+def texts(*names: str) -> Properties:
+    return dict.fromkeys(names, "x")
 
 
-PROPERTIES = [
-    ([text("A"), text("_b1"), text("\u00dcn\u00ef"), text("N" * 255)], OK),
-    ([text("N" * 256)], "400 PropertyNameTooLong"),
-    *(([text(name)], "400 PropertyNameInvalid") for name in ("", "1a", "a-b", "a b", "a.b", "a@")),
-    ([text(f"P{n}") for n in range(252)], OK),
-    ([text(f"P{n}") for n in range(253)], "400 TooManyProperties"),
-    ([text("P", "x" * 32_768)], OK),
-    ([text("P", "x" * 32_769)], "400 PropertyValueTooLarge"),
-    ([text("P", "\U0001f600" * 16_384)], OK),
-    ([text("P", "\U0001f600" * 16_384 + "x")], "400 PropertyValueTooLarge"),
-    ([Property("P", Typed(EdmType.BINARY, bytes(65_536)))], OK),
-    ([Property("P", Typed(EdmType.BINARY, bytes(65_537)))], "400 PropertyValueTooLarge"),
-    ([text("P", "x\udfff")], "400 InvalidInput"),
+PROPERTIES: list[tuple[Properties, str]] = [
+    ({}, OK),
+    (texts("A", "_b1", "\u00dcn\u00ef", "N" * 255), OK),
+    (texts("N" * 256), "400 PropertyNameTooLong"),
+    *((texts(name), "400 PropertyNameInvalid") for name in ("", "1a", "a-b", "a b", "a.b", "a@")),
+    *(({"1a": value}, "400 PropertyNameInvalid") for value in (1, True, Typed(EdmType.INT64, 1))),
+    (texts(*(f"P{n}" for n in range(252))), OK),
+    (texts(*(f"P{n}" for n in range(253))), "400 TooManyProperties"),
+    ({"P": "x" * 32_768}, OK),
+    ({"P": "x" * 32_769}, "400 PropertyValueTooLarge"),
+    ({"P": "\U0001f600" * 16_384}, OK),
+    ({"P": "\U0001f600" * 16_384 + "x"}, "400 PropertyValueTooLarge"),
+    ({"P": Typed(EdmType.BINARY, bytes(65_536))}, OK),
+    ({"P": Typed(EdmType.BINARY, bytes(65_537))}, "400 PropertyValueTooLarge"),
+    ({"P": "x\udfff"}, "400 InvalidInput"),
+    ({"A": 1, "B": 1.5, "C": False, "D": Typed(EdmType.INT64, 1)}, OK),
+    ({"A": 1, "B": True, "P": "x" * 32_769}, "400 PropertyValueTooLarge"),
 ]
 
 
 @pytest.mark.parametrize(("properties", "expected"), PROPERTIES, ids=range(len(PROPERTIES)))
-def test_what_properties_may_be(properties: list[Property], expected: str) -> None:
+def test_what_properties_may_be(properties: Properties, expected: str) -> None:
     assert outcome(lambda: entities.check_properties(properties)) == expected
 
 
@@ -112,7 +116,7 @@ WRITES = {
 @pytest.mark.parametrize("change", list(Change))
 def test_each_write_in_each_state(change: Change) -> None:
     stored = Stored(7, b'"A":"1"')
-    properties = () if change is Change.DELETE else (text("B", "2"),)
+    properties = {} if change is Change.DELETE else {"B": "2"}
     row = WRITES[change]
     asked = [Wanted(change, properties, match) for match in (7, 8, None)]
     assert decided(None, asked[0]) == row.nothing
@@ -122,51 +126,63 @@ def test_each_write_in_each_state(change: Change) -> None:
     assert decided(stored, asked[2]) == row.same
 
 
-MERGES = [
+@pytest.mark.parametrize("change", [one for one in Change if one is not Change.DELETE])
+def test_a_write_may_have_no_properties(change: Change) -> None:
+    is_merge = change in (Change.MERGE, Change.INSERT_OR_MERGE)
+    for wanted in (Wanted(change), Wanted(change, {})):
+        if change is Change.INSERT:
+            assert decided(None, wanted) == ""
+        else:
+            assert decided(Stored(7, b'"A":"1"'), wanted) == ('"A":"1"' if is_merge else "")
+
+
+MERGES: list[tuple[str, Properties, str]] = [
     # stored, given, merged
-    ('"A":1,"B":2', [text("A", "x")], '"A":"x","B":2'),
-    ('"A":1', [], '"A":1'),
-    ("", [text("A")], '"A":"x"'),
-    ('"L@odata.type":"Edm.Int64","L":"7","A":1', [text("A")],
+    ('"A":1,"B":2', {"A": "x"}, '"A":"x","B":2'),
+    ('"A":1', {}, '"A":1'),
+    ("", {"A": "x"}, '"A":"x"'),
+    ('"L@odata.type":"Edm.Int64","L":"7","A":1', {"A": "x"},
      '"L@odata.type":"Edm.Int64","L":"7","A":"x"'),
-    ('"L@odata.type":"Edm.Int64","L":"7"', [text("L")], '"L":"x"'),
-    ('"L":"x"', [Property("L", Typed(EdmType.INT64, 7))], '"L@odata.type":"Edm.Int64","L":"7"'),
-    ('"a":1', [text("A")], '"a":1,"A":"x"'),
-    ('"A":"\\u0001\\"}"', [text("B")], '"A":"\\u0001\\"}","B":"x"'),
+    ('"L@odata.type":"Edm.Int64","L":"7"', {"L": "x"}, '"L":"x"'),
+    ('"L@odata.type":"Edm.Int64","L":"7"', {"L": 7}, '"L":7'),
+    ('"L":"x"', {"L": Typed(EdmType.INT64, 7)}, '"L@odata.type":"Edm.Int64","L":"7"'),
+    ('"A":1', {"B": True, "A": 1.0}, '"A":1.0,"B":true'),
+    ('"a":1', {"A": "x"}, '"a":1,"A":"x"'),
+    ('"A":"\\u0001\\"}"', {"B": "x"}, '"A":"\\u0001\\"}","B":"x"'),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("stored", "given_", "merged"), MERGES)
 def test_a_merge_puts_properties_in_their_places(
-    stored: str, given_: list[Property], merged: str
+    stored: str, given_: Properties, merged: str
 ) -> None:
-    wanted = Wanted(Change.MERGE, tuple(given_))
+    wanted = Wanted(Change.MERGE, given_)
     assert decided(Stored(1, stored.encode()), wanted) == merged
 
 
 def test_a_merge_makes_no_more_properties_than_there_may_be() -> None:
-    full = entities.fragment_of([text(f"P{n}") for n in range(252)])
-    assert decided(Stored(1, full), Wanted(Change.MERGE, (text("P7", "y"),))).count(":") == 252
-    more = Wanted(Change.MERGE, (text("Q"),))
+    full = edm.fragment(texts(*(f"P{n}" for n in range(252))))
+    assert decided(Stored(1, full), Wanted(Change.MERGE, {"P7": "y"})).count(":") == 252
+    more = Wanted(Change.MERGE, {"Q": "x"})
     assert decided(Stored(1, full), more) == "TooManyProperties"
     assert decided(Stored(1, full), Wanted(Change.INSERT_OR_MERGE, more.properties)) == (
         "TooManyProperties"
     )
 
 
-def sized(size_bytes: int, key_chars: int = 1) -> tuple[Property, ...]:
+def sized(size_bytes: int, key_chars: int = 1) -> Properties:
     """Properties of an entity that counts `size_bytes`, its keys of `key_chars` each included."""
     left = size_bytes - 4 - 2 * 2 * key_chars
-    found: list[Property] = []
+    found: dict[str, Value] = {}
     while left:
         name = f"P{len(found):03}"
         overhead = 8 + 2 * len(name) + 4
         value_bytes = min(60_000, left - overhead)
         if 0 < left - overhead - value_bytes <= 2 * overhead:
             value_bytes -= 4 * overhead
-        found.append(Property(name, Typed(EdmType.BINARY, bytes(value_bytes))))
+        found[name] = Typed(EdmType.BINARY, bytes(value_bytes))
         left -= overhead + value_bytes
-    return tuple(found)
+    return found
 
 
 def test_an_entity_counts_up_to_a_mebibyte() -> None:
@@ -174,30 +190,33 @@ def test_an_entity_counts_up_to_a_mebibyte() -> None:
     for change in (Change.INSERT, Change.INSERT_OR_REPLACE, Change.INSERT_OR_MERGE):
         assert decided(None, Wanted(change, sized(most))).startswith('"P000@')
         assert decided(None, Wanted(change, sized(most + 1))) == "EntityTooLarge"
-    fragment = entities.fragment_of(sized(most - 100))
-    assert '"Q":"' in decided(Stored(1, fragment), Wanted(Change.MERGE, (text("Q", "x" * 43),)))
-    over = Wanted(Change.MERGE, (text("Q", "x" * 44),))
+    fragment = edm.fragment(sized(most - 100))
+    assert '"Q":"' in decided(Stored(1, fragment), Wanted(Change.MERGE, {"Q": "x" * 43}))
+    over = Wanted(Change.MERGE, {"Q": "x" * 44})
     assert decided(Stored(1, fragment), over) == "EntityTooLarge"
 
 
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
-VALUE = st.one_of(
-    st.builds(Typed, st.just(EdmType.STRING), st.text(st.characters(exclude_categories=["Cs"]))),
+VALUE: st.SearchStrategy[Value] = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"])),
     st.builds(Typed, st.just(EdmType.INT64), st.integers(-(2**63), 2**63 - 1)),
     st.builds(Typed, st.just(EdmType.GUID), st.uuids()),
-    st.builds(Typed, st.just(EdmType.BOOLEAN), st.booleans()),
+    st.booleans(),
+    st.integers(0, 1),
+    st.sampled_from([0.0, -0.0, 1.0]),
 )
 SOME = st.dictionaries(NAME, VALUE, max_size=6)
 
 
 @given(SOME, SOME)
 def test_a_merge_is_the_merge_of_dictionaries(
-    before: dict[str, Typed], given_: dict[str, Typed]
+    before: dict[str, Value], given_: dict[str, Value]
 ) -> None:
-    stored = Stored(1, entities.fragment_of(Property(*pair) for pair in before.items()))
-    asked = Wanted(Change.MERGE, tuple(Property(*pair) for pair in given_.items()))
+    stored = Stored(1, edm.fragment(before))
+    asked = Wanted(Change.MERGE, given_)
     after = entities.decide(stored, asked, "p", "r")
     assert after is not None
-    found = {one.name: one.typed for one in entities.properties_of(after)}
-    assert found == before | given_
+    # In their places, and each with its type: 1 == True == 1.0.
+    assert repr(entities.properties_of(after)) == repr(before | given_)
+    assert after == edm.fragment(before | given_)
     msgspec.json.decode(b"{" + after + b"}")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from strongroom.servers.early_start import Begun, begin
+from strongroom.servers.early_start import Begun
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -28,7 +28,8 @@ class Holder:
         done: asyncio.Future[Begun | None] = asyncio.get_running_loop().create_future()
 
         def now() -> None:
-            done.set_result(begin(self._work(), self.task))
+            begun = Begun(self._work())
+            done.set_result(None if begun.go_on(self.task) else begun)
 
         asyncio.get_running_loop().call_soon(now)
         return await done

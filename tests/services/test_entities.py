@@ -12,8 +12,7 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Position
 from strongroom.errors import StorageError
-from strongroom.semantics.edm import EdmType, Typed
-from strongroom.semantics.entities import Change, Property
+from strongroom.semantics.entities import Change
 from strongroom.services import entities, tables
 from strongroom.services.calls import Call
 from strongroom.services.entities import EntityDocument, PartFailed, WriteEntity
@@ -41,10 +40,6 @@ async def placed(on: Services, input_: Any = None, **more: Any) -> Call[Any]:
     return replace(asked, service=Service.TABLE, **more)
 
 
-def strings(**values: str) -> tuple[Property, ...]:
-    return tuple(Property(name, Typed(EdmType.STRING, text)) for name, text in values.items())
-
-
 async def write(
     on: Services, change: Change, *, match: int | None = None, row: str = "r", **values: Any
 ) -> int:
@@ -57,7 +52,7 @@ async def write(
 async def written(
     on: Services, change: Change, *, match: int | None = None, row: str = "r", **values: Any
 ) -> Call[WriteEntity]:
-    document = EntityDocument(properties=strings(**values))
+    document = EntityDocument(properties=values)
     return await placed(on, WriteEntity(change, document, match), entity=("p", row))
 
 

@@ -17,8 +17,7 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Page, Position, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
-from strongroom.semantics.edm import EdmType, Typed
-from strongroom.semantics.entities import Stored
+from strongroom.semantics.entities import NO_PROPERTIES, Properties, Stored
 from strongroom.semantics.table_filter import Expression, parse
 from strongroom.semantics.table_intervals import START
 from strongroom.services import query_entities
@@ -31,7 +30,7 @@ from tests.semantics.table_entities import Entity, entities, expressions, holds,
 from tests.services.container_calls import ACCOUNT, call, refused, run, services
 
 KeyPair = tuple[str, str]
-LARGE = Typed(EdmType.STRING, "x" * 60_000)
+LARGE = "x" * 60_000
 
 
 def table_call(given: Any, **more: Any) -> Call[Any]:
@@ -91,12 +90,15 @@ def unique(found: Sequence[Entity]) -> list[Entity]:
     return [by_key[key] for key in sorted(by_key)]
 
 
+def larges(count: int) -> Properties:
+    return {f"L{number}": LARGE for number in range(count)}
+
+
 ends = st.one_of(st.none(), st.tuples(key_text, st.one_of(st.none(), key_text)))
 filters = st.one_of(st.none(), expressions)
 large = st.builds(
     lambda entity, count: dataclasses.replace(
-        entity,
-        properties=(*entity.properties, *((f"L{number}", LARGE) for number in range(count))),
+        entity, properties={**entity.properties, **larges(count)}
     ),
     entities,
     st.integers(1, 4),
@@ -171,7 +173,7 @@ class Counted(MemoryStore):
         return found
 
 
-def rows(partition: str, count: int, *properties: tuple[str, Typed]) -> list[Entity]:
+def rows(partition: str, count: int, properties: Properties = NO_PROPERTIES) -> list[Entity]:
     return [Entity(partition, f"{number:05}", number, properties) for number in range(count)]
 
 
@@ -225,7 +227,7 @@ def test_a_page_that_has_read_enough_ends_empty_and_goes_on(
         await create(on)
         for number in range(30):
             await put(on, rows(f"p{number:02}", 2))
-        await put(on, [Entity("q", "r", 0, (("A", Typed(EdmType.INT32, 1)),))])
+        await put(on, [Entity("q", "r", 0, {"A": 1})])
         # A scan reads as far as it goes; the engine may also give little at a time.
         monkeypatch.setattr(query_entities, "_READ_MOST", 4)
         monkeypatch.setattr(query_entities, "_READ_LEAST", 4)
@@ -270,17 +272,16 @@ def test_a_transaction_is_seen_as_a_whole(text: str) -> None:
             place = await on.place(Service.TABLE, ACCOUNT, "Tasks")
             assert place is not None
             partition = keys.entity(place.generation, "p", "").partition
-            value = Typed(EdmType.INT32, number)
             writes = []
             for name in ("00007", "00009"):
-                fragment = Entity("p", name, 0, (("A", value),)).fragment
+                fragment = Entity("p", name, 0, {"A": number}).fragment
                 (head,) = entity_records.encode(Stored(number, fragment))
                 key = keys.entity(place.generation, "p", name).key
                 writes.append(Write(key, head))
             await on.store.update(partition, [], _commit(Step(partition, tuple(writes))))
             store.between = write
 
-        await put(on, rows("p", 20, ("A", Typed(EdmType.INT32, 0))))
+        await put(on, rows("p", 20, {"A": 0}))
         await write()
         for _ in range(5):
             page = await query(on, QueryEntities(parse(text)))
@@ -299,8 +300,7 @@ def test_an_entity_that_grows_while_it_is_read_comes_whole() -> None:
 
         async def grow() -> None:
             store.between = None
-            texts = tuple((f"L{number}", LARGE) for number in range(3))
-            await put(on, [Entity("p", "r", 2, texts)])
+            await put(on, [Entity("p", "r", 2, larges(3))])
 
         store.between = grow
         page = await query(on, QueryEntities(parse("PartitionKey eq 'p' and RowKey eq 'r'")))
@@ -316,9 +316,8 @@ def test_large_entities_named_by_their_keys_come_a_page_at_a_time() -> None:
     async def test() -> None:
         on, store = counted()
         await create(on)
-        texts = tuple((f"L{number}", LARGE) for number in range(30))
         names = [f"{number:02}" for number in range(12)]
-        await put(on, [Entity("p", name, 1, texts) for name in names[1:]])
+        await put(on, [Entity("p", name, 1, larges(30)) for name in names[1:]])
         either = " or ".join(f"RowKey eq '{name}'" for name in names)
         wanted = parse(f"PartitionKey eq 'p' and ({either}) and RowKey ne '05'")
         pages = await all_of(on, QueryEntities(wanted))

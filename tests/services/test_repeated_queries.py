@@ -20,7 +20,7 @@ from strongroom.engines import page_cache
 from strongroom.engines.base import Commit, Page, Step, Write
 from strongroom.engines.embedded import open_store
 from strongroom.engines.records_sqlite import Reader
-from strongroom.semantics.edm import EdmType, Typed
+from strongroom.semantics.edm import Value
 from strongroom.semantics.entities import Stored
 from strongroom.semantics.table_filter import Expression, parse
 from strongroom.semantics.table_predicate import Predicate, predicate
@@ -54,14 +54,14 @@ _MANY_NAMES: Final = parse(" or ".join(f"Other{number} eq 1" for number in range
 
 
 def _entity(partition: str, row: int, chance: random.Random) -> Entity:
-    properties = [
-        ("Number", Typed(EdmType.INT32, chance.randrange(8))),
-        ("Name", Typed(EdmType.STRING, f"n{chance.randrange(8)}")),
-        ("Open", Typed(EdmType.BOOLEAN, chance.random() < 0.5)),
-    ]
+    properties: dict[str, Value] = {
+        "Number": chance.randrange(8),
+        "Name": f"n{chance.randrange(8)}",
+        "Open": chance.random() < 0.5,
+    }
     if chance.random() < 0.1:
-        properties[0] = ("Number", Typed(EdmType.STRING, "3"))
-    return Entity(partition, f"{row:04}", chance.randrange(10**15), tuple(properties))
+        properties["Number"] = "3"
+    return Entity(partition, f"{row:04}", chance.randrange(10**15), properties)
 
 
 async def _delete(on: Services, generation: int, gone: Entity) -> None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
-from strongroom.semantics.edm import EdmType, Typed
-from strongroom.semantics.entities import Change, Property
+from strongroom.semantics.edm import EdmType, Typed, Value
+from strongroom.semantics.entities import Change
 from strongroom.services import entities, tables
 from strongroom.services.entities import EntityDocument, WriteEntity
 from strongroom.services.runner import Services
@@ -28,9 +28,9 @@ async def create(on: Services, name: str) -> None:
 
 async def put(on: Services, table: str, row: str, chars: int, kind: Change) -> None:
     place = await on.place(Service.TABLE, given.ACCOUNT, table)
-    text = Property("T", Typed(EdmType.STRING, "x" * min(chars, 32_000)))
-    more = [Property(f"T{n}", text.typed) for n in range(chars // 32_000)]
-    whole = (text, Property("L", Typed(EdmType.INT64, 7)), *more)
+    text = "x" * min(chars, 32_000)
+    whole: dict[str, Value] = {"T": text, "L": Typed(EdmType.INT64, 7)}
+    whole |= {f"T{n}": text for n in range(chars // 32_000)}
     asked: Any = given.call(
         WriteEntity(kind, EntityDocument(properties=whole)), container=table, place=place
     )

@@ -13,7 +13,7 @@ from strongroom.errors import StorageError
 from strongroom.values import iso7
 from strongroom.wire import odata, odata_documents, odata_entities, path, table_path
 from strongroom.wire.odata import Metadata
-from strongroom.wire.odata_entities import RawProperty
+from strongroom.wire.odata_entities import Scalar
 from strongroom.wire.table_path import TableResource
 from tests.refusals import OK, outcome, refusal
 
@@ -107,29 +107,33 @@ def test_a_refusal_is_json() -> None:
     }
 
 
-DOCUMENTS = [
-    # body, properties
-    (b"{}", []),
-    (b'\xef\xbb\xbf{"A":1}', [RawProperty("A", 1)]),
-    (
-        b'{"A":"x","B":null,"C":1.0,"D":true}',
-        [RawProperty("A", "x"), RawProperty("B", None), RawProperty("C", 1.0),
-         RawProperty("D", True)],
-    ),
-    (b'{"A@odata.type":"Edm.Int64","A":"7"}', [RawProperty("A", "7", "Edm.Int64")]),
-    (b'{"A":"7","A@odata.type":"Edm.Int64"}', [RawProperty("A", "7", "Edm.Int64")]),
-    (b'{"B@odata.type":"Edm.Int64","A":1}', [RawProperty("A", 1)]),
-    (b'{"odata.etag":{"x":[]},"odata.type":"x","A@x":[1],"A":1}', [RawProperty("A", 1)]),
-    (b'{"a":1,"A":2}', [RawProperty("a", 1), RawProperty("A", 2)]),
-    (b'{"Timestamp":{"x":[]},"A":1,"Timestamp":2}', [RawProperty("A", 1)]),
-    (b'{"Timestamp@odata.type":"Edm.DateTime","Timestamp":"x"}', []),
-    (b'{"A":9007199254740993}', [RawProperty("A", 9007199254740993)]),
-]  # fmt: skip
+DOCUMENTS: list[tuple[bytes, dict[str, Scalar | None], dict[str, str]]] = [
+    # body, values, types that stand beside them
+    (b"{}", {}, {}),
+    (b'\xef\xbb\xbf{"A":1}', {"A": 1}, {}),
+    (b'{"A":"x","B":null,"C":1.0,"D":true}', {"A": "x", "B": None, "C": 1.0, "D": True}, {}),
+    (b'{"D":0,"C":false,"B":"12:00","A":-0.0}', {"D": 0, "C": False, "B": "12:00", "A": -0.0}, {}),
+    (b'{"A@odata.type":"Edm.Int64","A":"7"}', {"A": "7"}, {"A": "Edm.Int64"}),
+    (b'{"A":"7","A@odata.type":"Edm.Int64"}', {"A": "7"}, {"A": "Edm.Int64"}),
+    (b'{"B":1,"A":"7","A@odata.type":"Edm.Int64"}', {"B": 1, "A": "7"}, {"A": "Edm.Int64"}),
+    (b'{"A@odata.type":"Edm.Guid","A":null}', {"A": None}, {"A": "Edm.Guid"}),
+    (b'{"B@odata.type":"Edm.Int64","A":1}', {"A": 1}, {}),
+    (b'{"odata.etag":{"x":[]},"odata.type":"x","A@x":[1],"A":1}', {"A": 1}, {}),
+    (b'{"a":1,"A":2}', {"a": 1, "A": 2}, {}),
+    (b'{"Timestamp":{"x":[]},"A":1,"Timestamp":2}', {"A": 1}, {}),
+    (b'{"Timestamp":1,"A":1}', {"A": 1}, {}),
+    (b'{"Timestamp@odata.type":"Edm.DateTime","Timestamp":"x"}', {}, {}),
+    (b'{"A":9007199254740993}', {"A": 9007199254740993}, {}),
+]
 
 
-@pytest.mark.parametrize(("body", "properties"), DOCUMENTS)
-def test_documents_of_entities(body: bytes, properties: list[RawProperty]) -> None:
-    assert odata_entities.read_entity(body) == properties
+@pytest.mark.parametrize(("body", "values", "types"), DOCUMENTS)
+def test_documents_of_entities(
+    body: bytes, values: dict[str, Scalar | None], types: dict[str, str]
+) -> None:
+    found = odata_entities.read_entity(body)
+    assert repr(found.values) == repr(values)  # 1 == True == 1.0
+    assert dict(found.types) == types
 
 
 BAD = [

@@ -17,15 +17,16 @@ from strongroom.operations.fields import header, parameter
 from strongroom.operations.spec import Field
 from strongroom.operations.unserved import not_served
 from strongroom.semantics import edm, entities, property_names, table_filter
-from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange
-from strongroom.semantics.entities import Property
+from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Value
+from strongroom.semantics.entities import Properties
 from strongroom.semantics.table_filter import Expression
 from strongroom.services.entities import EntityDocument
 from strongroom.wire import continuation, odata, odata_entities
 from strongroom.wire.http import Request
-from strongroom.wire.odata_entities import RawProperty
+from strongroom.wire.odata_entities import SentEntity
 from strongroom.wire.query import Query
 
+_STRING: Final = EdmType.STRING.value
 _OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
 _OPTIONS_OF_ONE: Final = frozenset(("$select", "$format"))
 PREFERENCES: Final = ("return-content", "return-no-content")
@@ -140,29 +141,38 @@ def read_document(body: bytes) -> EntityDocument:
     Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
         entities.check_properties.
     """
-    keys: dict[str, str] = {}
-    found: list[Property] = []
+    sent = odata_entities.read_entity(body)
+    keys = [_key(sent, name) for name in entities.KEYS]
+    properties = _properties(sent)
+    entities.check_properties(properties)
+    return EntityDocument(keys[0], keys[1], properties)
+
+
+def _key(sent: SentEntity, name: str) -> str | None:
+    """A key that may stand in the document, taken out of it."""
+    values = sent.values
+    if name not in values:
+        return None
+    value = values.pop(name)
+    if value is None:
+        raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+    if not isinstance(value, str) or sent.types.get(name, _STRING) != _STRING:
+        raise entities.invalid(f"The {name} must be a string.")
+    return value
+
+
+def _properties(sent: SentEntity) -> Properties:
+    """All but the keys. What is null is no property."""
+    if not sent.types and edm.are_told(sent.values):
+        return sent.values
+    found: dict[str, Value] = {}
     name = ""
     try:
-        for raw in odata_entities.read_entity(body):
-            name = raw.name
-            if name in entities.SYSTEM_PROPERTIES:
-                if name != "Timestamp":
-                    keys[name] = _key(raw)
-            elif raw.value is not None:
-                found.append(Property(name, edm.typed(raw.value, raw.type_name)))
+        for name, raw in sent.values.items():
+            if raw is not None:
+                found[name] = edm.typed(raw, sent.types.get(name))
     except OutOfRange as error:
         raise entities.out_of_range(name, str(error)) from None
     except NotOfType as error:
         raise entities.invalid(f"The property {name[:255]}: {error}.") from None
-    properties = tuple(found)
-    entities.check_properties(properties)
-    return EntityDocument(keys.get("PartitionKey"), keys.get("RowKey"), properties)
-
-
-def _key(raw: RawProperty) -> str:
-    if raw.value is None:
-        raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
-    if not isinstance(raw.value, str) or raw.type_name not in (None, EdmType.STRING.value):
-        raise entities.invalid(f"The {raw.name} must be a string.")
-    return raw.value
+    return found

@@ -17,9 +17,9 @@ import binascii
 import enum
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeGuard
 from uuid import UUID
 
 import msgspec
@@ -67,10 +67,18 @@ EdmValue = str | bool | int | float | UUID | bytes
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """A value with its type."""
+    """A value whose type JSON does not tell: of Int64, DateTime, Guid or Binary, or a Double that
+    JSON has no number for."""
 
     type: EdmType
     value: EdmValue
+
+
+Scalar = str | bool | int | float
+"""What a document of JSON has for a value."""
+Value = Scalar | Typed
+"""The value of a property: as JSON has it where JSON tells its type (String, Boolean, Int32, and
+Double where it is finite), else Typed. So each has one form, and most are never wrapped."""
 
 
 class NotOfType(ValueError):
@@ -81,7 +89,28 @@ class OutOfRange(ValueError):
     """A moment before 1601 or after 9999; the text is as the service's refusal quotes it."""
 
 
-def typed(raw: object, type_name: str | None) -> Typed:
+def are_told(
+    values: Mapping[str, Scalar | None],
+) -> TypeGuard[Mapping[str, Scalar]]:
+    """Whether JSON tells the types of all these, so that they are Values as they are."""
+    least, most = INT32
+    for value in values.values():
+        kind = type(value)
+        if kind is str or kind is bool:
+            continue
+        if isinstance(value, int):
+            if not least <= value <= most:
+                return False
+        elif not (isinstance(value, float) and math.isfinite(value)):
+            return False
+    return True
+
+
+# Doubles are, too, that JSON has numbers for.
+_TOLD_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
+
+
+def typed(raw: object, type_name: str | None) -> Value:
     """The value that a property of a request's document has.
 
     Arguments:
@@ -96,18 +125,20 @@ def typed(raw: object, type_name: str | None) -> Typed:
         kind = EdmType(type_name)
     except ValueError:
         raise NotOfType(f"{type_name[:64]} is not a type of properties") from None
-    return Typed(kind, _of_type(raw, kind))
+    value = _of_type(raw, kind)
+    if kind in _TOLD_BY_JSON or (isinstance(value, float) and math.isfinite(value)):
+        assert isinstance(value, (str, bool, int, float))
+        return value
+    return Typed(kind, value)
 
 
-def _natural(raw: object) -> Typed:
-    if isinstance(raw, str):
-        return Typed(EdmType.STRING, raw)
-    if isinstance(raw, bool):
-        return Typed(EdmType.BOOLEAN, raw)
+def _natural(raw: object) -> Value:
+    if isinstance(raw, (str, bool)):
+        return raw
     if isinstance(raw, int):
-        return Typed(EdmType.INT32, _integer(raw, INT32, EdmType.INT32))
+        return _integer(raw, INT32, EdmType.INT32)
     if isinstance(raw, float):
-        return Typed(EdmType.DOUBLE, _finite(raw))
+        return _finite(raw)
     raise NotOfType("objects and arrays are not values of properties")
 
 
@@ -180,7 +211,7 @@ def _double(raw: object) -> float:
 
 def _finite(value: float) -> float:
     # What is infinite says so; a number that turns out so was too large.
-    if math.isinf(value):
+    if not math.isfinite(value):
         raise NotOfType("the value does not fit into Edm.Double")
     return value
 
@@ -223,27 +254,24 @@ def parse_moment(text: str) -> int:
     return ticks
 
 
-def fragment(properties: Iterable[tuple[str, Typed]]) -> bytes:
-    """Properties of different names as they are stored: the inside of a JSON object, in which those
-    whose JSON value does not tell their type have an annotation in front."""
+def fragment(properties: Mapping[str, Value]) -> bytes:
+    """Properties as they are stored: the inside of a JSON object, in which those whose JSON value
+    does not tell their type have an annotation in front."""
+    if Typed not in map(type, properties.values()):
+        return msgspec.json.encode(properties)[1:-1]
     members: dict[str, object] = {}
-    for name, one in properties:
-        kind, value = one.type, one.value
-        if kind in _TOLD_BY_JSON or (isinstance(value, float) and math.isfinite(value)):
-            members[name] = value
+    for name, value in properties.items():
+        if isinstance(value, Typed):
+            members[f"{name}@odata.type"] = value.type.value
+            members[name] = _json_text(value)
         else:
-            members[f"{name}@odata.type"] = kind.value
-            members[name] = _json_text(one)
+            members[name] = value
     return msgspec.json.encode(members)[1:-1]
 
 
-def pair(name: str, typed: Typed) -> bytes:
+def pair(name: str, value: Value) -> bytes:
     """A property by itself, as `fragment` has it."""
-    return fragment(((name, typed),))
-
-
-# Doubles are, too, that JSON has numbers for.
-_TOLD_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
+    return fragment({name: value})
 
 
 def _json_text(typed: Typed) -> str:
@@ -260,9 +288,10 @@ def _json_text(typed: Typed) -> str:
     return str(value)
 
 
-_FIXED_SIZES_BYTES: Final = {
-    EdmType.BOOLEAN: 1,
-    EdmType.INT32: 4,
+_SIZES_BYTES: Final[dict[object, int]] = {
+    bool: 1,
+    int: 4,
+    float: 8,
     EdmType.INT64: 8,
     EdmType.DOUBLE: 8,
     EdmType.DATE_TIME: 8,
@@ -270,11 +299,16 @@ _FIXED_SIZES_BYTES: Final = {
 }
 
 
-def size_bytes(typed: Typed) -> int:
+def bare(value: Value) -> EdmValue:
+    """The value without its type."""
+    return value.value if isinstance(value, Typed) else value
+
+
+def size_bytes(value: Value) -> int:
     """What the value counts: a string's UTF-16 form, binary data as it is."""
-    value = typed.value
-    if isinstance(value, str):
-        return 2 * len(value) if value.isascii() else len(value.encode("utf-16-le"))
-    if isinstance(value, bytes):
-        return len(value)
-    return _FIXED_SIZES_BYTES[typed.type]
+    content = bare(value)
+    if isinstance(content, str):
+        return 2 * len(content) if content.isascii() else len(content.encode("utf-16-le"))
+    if isinstance(content, bytes):
+        return len(content)
+    return _SIZES_BYTES[value.type if isinstance(value, Typed) else type(value)]

@@ -9,8 +9,9 @@ reference sections 3 to 5.
 from __future__ import annotations
 
 import enum
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -18,12 +19,12 @@ import msgspec
 from strongroom import errors, table_errors
 from strongroom.errors import StorageError
 from strongroom.semantics import edm, property_names
-from strongroom.semantics.edm import Typed
+from strongroom.semantics.edm import Typed, Value
 
 PROPERTIES_MAX: Final = 252
 KEY_CHARS_MAX: Final = 512
 ENTITY_BYTES_MAX: Final = 1024 * 1024
-SYSTEM_PROPERTIES: Final = ("PartitionKey", "RowKey", "Timestamp")
+KEYS: Final = ("PartitionKey", "RowKey")
 _KEY_ILLEGAL: Final = re.compile("[/\\\\#?\x00-\x1f\x7f-\x9f]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ANNOTATION: Final = "@odata.type"
@@ -31,11 +32,9 @@ _Members = dict[str, msgspec.Raw]
 _MEMBERS: Final = msgspec.json.Decoder(_Members)
 
 
-class Property(msgspec.Struct, frozen=True):
-    """A property of an entity."""
-
-    name: str
-    typed: Typed
+Properties = Mapping[str, Value]
+"""Properties of an entity in order: the value of each name."""
+NO_PROPERTIES: Final[Properties] = {}
 
 
 class Change(enum.Enum):
@@ -64,7 +63,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """A write. `match` is the Timestamp that the entity must still have; None = any."""
 
     change: Change
-    properties: tuple[Property, ...] = ()
+    properties: Properties = NO_PROPERTIES
     match: int | None = None
 
 
@@ -90,7 +89,7 @@ def require_keys(partition_key: str | None, row_key: str | None) -> tuple[str, s
     return partition_key, row_key
 
 
-def check_properties(properties: Sequence[Property]) -> None:
+def check_properties(properties: Properties) -> None:
     """What the properties of one request may be.
 
     Raises: StorageError TooManyProperties, PropertyNameTooLong, PropertyNameInvalid,
@@ -98,19 +97,19 @@ def check_properties(properties: Sequence[Property]) -> None:
     """
     if len(properties) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
-    for one in properties:
-        if not property_names.is_plain(one.name):
-            flaw = property_names.flaw(one.name)
+    for name, value in properties.items():
+        if not property_names.is_plain(name):
+            flaw = property_names.flaw(name)
             if flaw is not None:
                 raise StorageError(flaw)
-        value = one.typed.value
-        if not isinstance(value, (str, bytes)):
-            continue
-        if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
-            raise invalid(f"The value of {one.name} is not well-formed text.")
-        # A character counts four bytes at most: only what is near the limit is measured.
-        most = edm.VALUE_BYTES_MAX
-        if 4 * len(value) > most and edm.size_bytes(one.typed) > most:
+        if type(value) is str:
+            if not value.isascii() and _SURROGATE.search(value):
+                raise invalid(f"The value of {name} is not well-formed text.")
+            # A character counts four bytes at most: only what is near the limit is measured.
+            may_be_large = 4 * len(value) > edm.VALUE_BYTES_MAX
+        else:
+            may_be_large = type(value) is Typed
+        if may_be_large and edm.size_bytes(value) > edm.VALUE_BYTES_MAX:
             raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
 
 
@@ -148,22 +147,17 @@ def decide(stored: Stored | None, wanted: Wanted, partition_key: str, row_key: s
     if change in (Change.MERGE, Change.INSERT_OR_MERGE) and stored is not None:
         fragment, count = _merged(stored.fragment, wanted.properties)
     else:
-        fragment, count = fragment_of(wanted.properties), len(wanted.properties)
+        fragment, count = edm.fragment(wanted.properties), len(wanted.properties)
     if count > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     _check_size(fragment, partition_key, row_key)
     return fragment
 
 
-def fragment_of(properties: Iterable[Property]) -> bytes:
-    """The fragment of new properties."""
-    return edm.fragment([(one.name, one.typed) for one in properties])
-
-
-def _merged(fragment: bytes, properties: Sequence[Property]) -> tuple[bytes, int]:
+def _merged(fragment: bytes, properties: Properties) -> tuple[bytes, int]:
     """The stored properties with the given ones in their places; and how many they are."""
     members = members_of(fragment)
-    given = {one.name: edm.pair(one.name, one.typed) for one in properties}
+    given = {name: edm.pair(name, value) for name, value in properties.items()}
     parts: list[bytes] = []
     count = 0
     for name, raw in members.items():
@@ -191,28 +185,28 @@ def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
     # A character is one byte or more here and two there; only what is near the limit is measured.
     if 4 * len(fragment) > ENTITY_BYTES_MAX // 2:
         measured = 4 + 2 * (_utf16_chars(partition_key) + _utf16_chars(row_key))
-        measured += sum(map(_member_bytes, properties_of(fragment)))
+        measured += sum(itertools.starmap(_member_bytes, properties_of(fragment).items()))
         if measured > ENTITY_BYTES_MAX:
             raise StorageError(table_errors.ENTITY_TOO_LARGE)
 
 
-def _member_bytes(one: Property) -> int:
+def _member_bytes(name: str, value: Value) -> int:
     """What a property counts towards an entity's size ("Understanding the Table service data
     model": 8 bytes, its name, its value with 4 bytes of length where that varies)."""
-    varies = isinstance(one.typed.value, (str, bytes))
-    return 8 + 2 * _utf16_chars(one.name) + edm.size_bytes(one.typed) + (4 if varies else 0)
+    varies = isinstance(edm.bare(value), (str, bytes))
+    return 8 + 2 * _utf16_chars(name) + edm.size_bytes(value) + (4 if varies else 0)
 
 
-def properties_of(fragment: bytes) -> list[Property]:
-    """The properties of a fragment, typed."""
+def properties_of(fragment: bytes) -> dict[str, Value]:
+    """The properties of a fragment."""
     members = members_of(fragment)
-    found = []
+    found: dict[str, Value] = {}
     for name, raw in members.items():
         if name.endswith(_ANNOTATION):
             continue
         kind = members.get(name + _ANNOTATION)
         type_name = None if kind is None else msgspec.json.decode(kind, type=str)
-        found.append(Property(name, edm.typed(msgspec.json.decode(raw), type_name)))
+        found[name] = edm.typed(msgspec.json.decode(raw), type_name)
     return found
 
 

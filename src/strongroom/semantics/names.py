@@ -17,7 +17,7 @@ from strongroom.values import Metadata
 
 ROOT: Final = "$root"
 SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs", "$blobchangefeed"))
-_CONTAINER_CHARS: Final = (3, 63)
+_PLACE_CHARS: Final = (3, 63)
 _NAMES_REMEMBERED: Final = 1024
 _CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Control characters, halves of surrogate pairs, and the private use area.
@@ -44,7 +44,7 @@ def check_container(name: str) -> None:
 
 def is_queue_name(name: str) -> bool:
     """Whether a queue can have the name at all."""
-    least, most = _CONTAINER_CHARS
+    least, most = _PLACE_CHARS
     return least <= len(name) <= most and _has_form(name)
 
 
@@ -64,6 +64,13 @@ def check_queue(name: str) -> None:
 
 def is_table_name(name: str) -> bool:
     """Whether a table can have the name at all."""
+    least, most = _PLACE_CHARS
+    return least <= len(name) <= most and _is_free_table_name(name)
+
+
+@lru_cache(_NAMES_REMEMBERED)
+def _is_free_table_name(name: str) -> bool:
+    """As `_has_form`."""
     return _TABLE.fullmatch(name) is not None and name.lower() != RESERVED_TABLE
 
 
@@ -79,7 +86,7 @@ def check_table(name: str) -> None:
 
 
 def _check(name: str, shape: re.Pattern[str]) -> None:
-    least, most = _CONTAINER_CHARS
+    least, most = _PLACE_CHARS
     if not least <= len(name) <= most:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
     if shape.fullmatch(name) is None:

@@ -163,7 +163,8 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
         place = await context.services.place(service, target.account, target.container)
         if place is None and operation.waits and operation.resource is Resource.CONTAINER:
             place = await _awaited_place(context, operation, asked, claim, target.container)
-    grant = _judge(context, asked, claim, operation, place)
+    now = asked.identified or context.clock.wall_ticks()
+    grant = _judge(asked, claim, operation, place, now)
     _refuse_unserved(context, operation, asked)
     version = asked.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
@@ -218,7 +219,7 @@ async def _awaited_place(
     if not wait_s:
         return None
     # Who may not look gets no hint, by waiting, that there is nothing.
-    _judge(context, asked, claim, operation, None)
+    _judge(asked, claim, operation, None, context.clock.wall_ticks())
     service, name = context.endpoint.service, asked.addressed.target.account
     place = await context.services.await_place(service, name, container, wait_s, asked.request)
     _judge_again(context, asked, claim, operation, place)
@@ -226,7 +227,7 @@ async def _awaited_place(
 
 
 def _judge(
-    context: Context, asked: Asked, claim: Claim, operation: Operation, place: Place | None
+    asked: Asked, claim: Claim, operation: Operation, place: Place | None, now_wall_ticks: int
 ) -> Grant:
     if operation.resource is Resource.ANY:
         return Grant("", may_overwrite=False)
@@ -236,7 +237,7 @@ def _judge(
         asked.signed,
         PublicAccess.NONE if place is None else place.public_access,
         () if place is None else place.policies,
-        context.clock.wall_ticks(),
+        now_wall_ticks,
         asked.request.peer,
         asked.request.tls,
         asked.version,
@@ -250,7 +251,7 @@ def _judge_again(
     if asked.identified:  # the part of a batch has no credentials of its own
         # As of then: nobody is refused for the time that this server let them wait.
         claim = authenticate(asked.request, asked.signed, context.accounts, asked.identified)
-    return _judge(context, asked, claim, operation, place)
+    return _judge(asked, claim, operation, place, context.clock.wall_ticks())
 
 
 def _refuse_unserved(context: Context, operation: Operation, asked: Asked) -> None:

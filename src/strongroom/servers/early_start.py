@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Begun:
-    """What has begun, and waits for something. It goes on when that is over; or the task in whose
+    """What begins, and may wait for something. It goes on when that is over; or the task in whose
     name it began awaits this, and goes on with it from then on.
 
     `asks_for_turn`: it waits for nothing but that others come first.
@@ -23,13 +23,37 @@ class Begun:
 
     __slots__ = ("_coroutine", "_error", "_waits_for", "asks_for_turn")
 
-    def __init__(
-        self, coroutine: Coroutine[Any, Any, None], waits_for: Any, asks_for_turn: bool = False
-    ) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self._coroutine = coroutine
-        self._waits_for = waits_for
-        self.asks_for_turn = asks_for_turn
+        self._waits_for: Any = None
+        self.asks_for_turn = False
         self._error: BaseException | None = None
+
+    def go_on(self, task: asyncio.Task[None]) -> bool:
+        """Run until it waits, for the first time or again; whether it has ended well.
+
+        Arguments:
+            task: waits itself, and is to go on with what has begun; until then what asks for the
+                current task gets this one. No other may be running. It also gets whatever is
+                raised: if that came out here, the task would do again what has failed.
+        """
+        loop = task.get_loop()
+        asyncio.tasks._enter_task(loop, task)
+        try:
+            waits_for = self._coroutine.send(None)
+        except StopIteration:
+            return True
+        except BaseException as error:  # as a step of a task does, which ends with any
+            self._coroutine = _failed(error)
+            self._waits_for, self.asks_for_turn = None, False
+            return False
+        finally:
+            asyncio.tasks._leave_task(loop, task)
+        if waits_for is not None:
+            # As a task does that waits for it: so others can, too.
+            waits_for._asyncio_future_blocking = False
+        self._waits_for, self.asks_for_turn = waits_for, waits_for is None
+        return False
 
     def cancel(self, error: BaseException) -> None:
         """The task was cancelled before it took over: so is what this waits for, as a task would do
@@ -48,10 +72,6 @@ class Begun:
             return False
         self._waits_for.add_done_callback(callback)
         return True
-
-    def go_on(self, task: asyncio.Task[None]) -> Begun | None:
-        """Its next step, once it is ready; otherwise as `begin`."""
-        return begin(self._coroutine, task)
 
     def __await__(self) -> Generator[Any, Any, None]:
         rest = self._coroutine.__await__()
@@ -80,30 +100,6 @@ class Begun:
 def _is_over(waits_for: Any) -> bool:
     """Whether a turn of the loop would be waited for in vain. A bare `yield` asks for one."""
     return waits_for is not None and waits_for.done()
-
-
-def begin(coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> Begun | None:
-    """Run `coroutine` until it waits for the first time; None when it has ended well.
-
-    Arguments:
-        task: waits itself, and is to go on with what has begun; until then what asks for the
-            current task gets this one. No other may be running. It also gets whatever is raised:
-            if that came out here, the task would do again what has failed.
-    """
-    loop = task.get_loop()
-    asyncio.tasks._enter_task(loop, task)
-    try:
-        waits_for = coroutine.send(None)
-    except StopIteration:
-        return None
-    except BaseException as error:  # a task's step ends with any, and KeyboardInterrupt the loop
-        return Begun(_failed(error), None)
-    finally:
-        asyncio.tasks._leave_task(loop, task)
-    if waits_for is not None:
-        # As a task does that waits for it: so others can, too.
-        waits_for._asyncio_future_blocking = False
-    return Begun(coroutine, waits_for, asks_for_turn=waits_for is None)
 
 
 async def _failed(error: BaseException) -> None:

@@ -19,7 +19,7 @@ from strongroom.errors import (
     SERVER_BUSY,
     StorageError,
 )
-from strongroom.servers.early_start import Begun, begin
+from strongroom.servers.early_start import Begun
 from strongroom.servers.http_ahead import Ahead
 from strongroom.servers.http_answer import Responder
 from strongroom.servers.http_body import EmptyBody, IncomingBody, WholeBody
@@ -276,14 +276,13 @@ class Connection(asyncio.Protocol):
         if request is None:
             return False
         if begun is None:
-            begun = begin(self._serve(request), self._task)
-        else:
-            begun = begun.go_on(self._task)
-        self._begun = begun
-        if begun is None:
+            begun = Begun(self._serve(request))
+        if begun.go_on(self._task):
+            self._begun = None
             if self._request is not None:
                 self.wake()
             return False
+        self._begun = begun
         if begun.asks_for_turn:
             return True
         if not begun.tell_when_ready(self._come_back):

@@ -26,7 +26,7 @@ from strongroom.engines.base import (
 )
 from strongroom.errors import StorageError
 from strongroom.semantics import entities
-from strongroom.semantics.entities import Change, Property, Stored, Wanted
+from strongroom.semantics.entities import NO_PROPERTIES, Change, Properties, Stored, Wanted
 from strongroom.services.calls import Call
 from strongroom.services.places import check_place, generation_of, place_ref
 from strongroom.services.runner import Services
@@ -43,7 +43,7 @@ class EntityDocument(msgspec.Struct, frozen=True):
 
     partition_key: str | None = None
     row_key: str | None = None
-    properties: tuple[Property, ...] = ()
+    properties: Properties = NO_PROPERTIES
 
 
 NO_DOCUMENT: Final = EntityDocument()

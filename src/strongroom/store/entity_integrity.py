@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from strongroom.engines.base import Partition, Record, Ref
-from strongroom.semantics import entities
+from strongroom.semantics import edm, entities
 from strongroom.semantics.edm import NotOfType, OutOfRange
 from strongroom.store import entity_records, keys
 from strongroom.store.entity_records import EntityHead
@@ -113,7 +113,7 @@ def _problem(entity: _Entity) -> str:
         properties = entities.properties_of(stored.fragment)
     except (msgspec.DecodeError, NotOfType, OutOfRange) as error:
         return f"its properties cannot be read: {error}"
-    if entities.fragment_of(properties) != stored.fragment:
+    if edm.fragment(properties) != stored.fragment:
         return "its properties are not written as they should be"
     return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -28,21 +28,20 @@ _NESTED_BYTES_MAX: Final = 64 * 1024
 _LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 Scalar = str | bool | int | float
 _PLAIN_BYTES_MAX: Final = 16 * 1024
-# Names of OData, and escapes, which could hide them.
-_SPECIAL: Final = re.compile(rb"@|odata\.|\\u").search
 _PLAIN: Final = msgspec.json.Decoder(dict[str, Scalar | None])
+_NO_TYPES: Final[Mapping[str, str]] = {}
 _SPACE: Final = " \t\n\r"  # RFC 8259, section 2
 
 
-class RawProperty(msgspec.Struct, frozen=True):
-    """A property as it was sent: its JSON value (None = null) and the text of its type."""
+class SentEntity(msgspec.Struct, frozen=True):
+    """The properties of an entity as they were sent, in order: their JSON values (None = null), and
+    the texts of the types that some have."""
 
-    name: str
-    value: Scalar | None
-    type_name: str | None = None
+    values: dict[str, Scalar | None]
+    types: Mapping[str, str] = _NO_TYPES
 
 
-def read_entity(body: bytes) -> list[RawProperty]:
+def read_entity(body: bytes) -> SentEntity:
     """The properties of an entity. Members of OData itself are left out, and so are Timestamp,
     which the service alone decides, and the types of properties that are not there.
 
@@ -51,17 +50,20 @@ def read_entity(body: bytes) -> list[RawProperty]:
     plain = _plain_values(body)
     if plain is not None:
         plain.pop(_TIMESTAMP, None)
-        return list(map(RawProperty, plain, plain.values()))
+        return SentEntity(plain)
     values, types = _sorted_out(_members(body))
     if len(values) > _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
-    return [RawProperty(name, value, types.get(name)) for name, value in values.items()]
+    return SentEntity(values, {name: types[name] for name in values if name in types})
 
 
 def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
     """The values of a small document in which nothing is special, as in those of most entities: all
     are values, none comes twice or tells of another or of OData. None: it must be looked at."""
-    if len(body) > _PLAIN_BYTES_MAX or _SPECIAL(body):
+    if len(body) > _PLAIN_BYTES_MAX:
+        return None
+    # Names of OData, and escapes, which could hide them.
+    if b"@" in body or b"odata." in body or b"\\u" in body:
         return None
     try:
         values = _PLAIN.decode(body)
