@@ -47,11 +47,10 @@ def check_partition(partition: Partition) -> None:
 
 def check_reads(reads: Iterable[Ref]) -> None:
     """Raise ValueError for an address that is too long."""
-    checked: Partition | None = None
     for partition, (_, name) in reads:
-        if partition is not checked:
+        keyspace, partition_name = partition
+        if len(keyspace) > KEYSPACE_BYTES_MAX or len(partition_name) > PARTITION_BYTES_MAX:
             check_partition(partition)
-            checked = partition
         if len(name) > KEY_BYTES_MAX:
             raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
 

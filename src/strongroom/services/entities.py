@@ -183,8 +183,7 @@ class _Transaction:
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[list[EntityWritten]]:
         """All writes at the serial point."""
         heads = found[1 : 1 + len(self.heads)]
-        rest = iter(found[1 + len(self.heads) :])
-        stored = self._stored(heads, rest)
+        stored = self._stored(heads, iter(found[1 + len(self.heads) :]))
         results: list[EntityWritten] = []
         writes: list[Write] = []
         size_bytes = 0
@@ -227,7 +226,7 @@ class _Transaction:
                 found.append(entity_records.whole(head, values))
             else:
                 found.append(None)
-        if any(self.chunks.get(index) != count for index, count in needed.items()):
+        if needed and any(self.chunks.get(index) != count for index, count in needed.items()):
             raise _Larger(needed)
         return found
 
@@ -245,6 +244,8 @@ def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> list[W
     """The records of an entity in place of those that it had."""
     chunks_before = 0 if before is None else entity_records.head(before.value).chunks
     found = [Write(head.key, values[0] if values else None)]
+    if not chunks_before and len(values) <= 1:
+        return found
     for index in range(max(len(values) - 1, chunks_before)):
         value = values[index + 1] if index + 1 < len(values) else None
         found.append(Write(keys.entity_chunk(head.key.name, index), value))
