@@ -21,7 +21,7 @@ Rules that an engine keeps, whatever it is made of:
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
@@ -213,7 +213,7 @@ class Engine(Protocol):
         engine stops, so that one who looks first and waits then can tell that it is too late."""
         ...
 
-    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
+    def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> Awaitable[T]:
         """Decide at the serial point and commit durably; returns the commit's result.
 
         Arguments:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -145,12 +145,12 @@ class EmbeddedStore:
         """Have `callback` called, once, when an I/O error has stopped the store."""
         self._fatal.append(callback)
 
-    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
+    def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> Awaitable[T]:
         """See Engine.update. Decides at the serial point, so nothing is ever decided in vain."""
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
-        return await self._committer.decide(reads, decide)
+        return self._committer.decide(reads, decide)
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""

@@ -52,6 +52,9 @@ class Change(enum.Enum):
     INSERT_OR_MERGE = "insert or merge"
 
 
+MERGES: Final = (Change.MERGE, Change.INSERT_OR_MERGE)
+
+
 class Stored(msgspec.Struct, frozen=True):
     """An entity as it is kept: its Timestamp in ticks, its properties as a fragment (edm.py)."""
 
@@ -144,7 +147,7 @@ def decide(stored: Stored | None, wanted: Wanted, partition_key: str, row_key: s
             raise StorageError(table_errors.UPDATE_CONDITION_NOT_SATISFIED)
     if change is Change.DELETE:
         return None
-    if change in (Change.MERGE, Change.INSERT_OR_MERGE) and stored is not None:
+    if change in MERGES and stored is not None:
         fragment, count = _merged(stored.fragment, wanted.properties)
     else:
         fragment, count = edm.fragment(wanted.properties), len(wanted.properties)

@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
+_enter_task, _leave_task = asyncio.tasks._enter_task, asyncio.tasks._leave_task
+
 
 class Begun:
     """What begins, and may wait for something. It goes on when that is over; or the task in whose
@@ -38,7 +40,7 @@ class Begun:
                 raised: if that came out here, the task would do again what has failed.
         """
         loop = task.get_loop()
-        asyncio.tasks._enter_task(loop, task)
+        _enter_task(loop, task)
         try:
             waits_for = self._coroutine.send(None)
         except StopIteration:
@@ -48,7 +50,7 @@ class Begun:
             self._waits_for, self.asks_for_turn = None, False
             return False
         finally:
-            asyncio.tasks._leave_task(loop, task)
+            _leave_task(loop, task)
         if waits_for is not None:
             # As a task does that waits for it: so others can, too.
             waits_for._asyncio_future_blocking = False

@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of the client, given to whoever waits for them in this state."""
         self._receive(data, 0)
-        if self._waiting() is not None:
+        if self._request is not None and self._begun is None and self._waiter is not None:
             self._owner.take_up(self)
 
     def _receive(self, data: bytes, start: int) -> None:
@@ -259,24 +259,19 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _waiting(self) -> Request | None:
-        """The request that is here, if it can begin or go on and the task leaves that to others."""
-        waiter, begun = self._waiter, self._begun
-        if waiter is None or waiter.done() or not (begun is None or begun.is_ready()):
-            return None
-        return self._request
-
     def start(self) -> bool:
         """Begin with the request that is here, or go on with it, in the name of the task, which
         goes on with what is left. Not within another task.
 
         Returns: whether it only lets others come first. Then call this again, or wake the task.
         """
-        request, begun = self._waiting(), self._begun
-        if request is None:
+        waiter, request, begun = self._waiter, self._request, self._begun
+        if request is None or waiter is None or waiter.done():  # the task does it, or nobody
             return False
         if begun is None:
             begun = Begun(self._serve(request))
+        elif not begun.is_ready():
+            return False
         if begun.go_on(self._task):
             self._begun = None
             if self._request is not None:

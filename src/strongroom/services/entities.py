@@ -231,7 +231,7 @@ class _Transaction:
         return found
 
     def _merges(self, index: int) -> bool:
-        return self._calls[index].input.change in (Change.MERGE, Change.INSERT_OR_MERGE)
+        return self._calls[index].input.change in entities.MERGES
 
     def _after(self, index: int, stored: Stored | None, stamp: int) -> Stored | None:
         given = self._calls[index].input
