@@ -30,6 +30,8 @@ MONTH_NAMES: Final = (
     *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
 )
 
+Scalar = str | bool | int | float
+"""A value of JSON that is neither null nor made of others."""
 Metadata = tuple[tuple[str, str], ...]
 
 

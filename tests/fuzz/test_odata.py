@@ -132,7 +132,7 @@ def test_what_is_answered_is_what_can_be_sent(properties: Properties) -> None:
     sent = odata_entities.read_entity(body)
     assert (sent.values.pop("PartitionKey"), sent.values.pop("RowKey")) == ("p", "r")
     assert not sent.types.keys() & {"PartitionKey", "RowKey"}
-    found = {name: edm.typed(raw, sent.types.get(name)) for name, raw in sent.values.items()}
+    found = {name: edm.value_of(raw, sent.types.get(name)) for name, raw in sent.values.items()}
     # In their order, and each with its type: 1 == True == 1.0.
     assert repr(found) == repr(properties)
 

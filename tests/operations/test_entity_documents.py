@@ -68,6 +68,14 @@ REFUSED = [
     (b'"A@odata.type":"Edm.Int32","A":2147483648', "400 InvalidInput", "The property A: "),
     (b'"A@odata.type":"Edm.Nothing","A":1', "400 InvalidInput", "The property A: "),
     (b'"A@odata.type":"Edm.DateTime","A":"1600-01-01"', "400 OutOfRangeInput", "The 'A' parameter"),
+    # Keys are looked at first, and in this order.
+    (b'"Much":2147483648,"RowKey":null', "400 PropertiesNeedValue", ""),
+    (
+        b'"A@odata.type":"Edm.DateTime","A":"1600-01-01","RowKey":1',
+        "400 InvalidInput",
+        "The RowKey",
+    ),
+    (b'"RowKey":null,"PartitionKey":5', "400 InvalidInput", "The PartitionKey"),
     (b'"RowKey@odata.type":"Edm.Guid","RowKey":"r"', "400 InvalidInput", "The RowKey must be"),
 ]
 

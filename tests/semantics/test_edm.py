@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics import edm
-from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Scalar, Typed, Value
-from strongroom.values import iso7
+from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Typed, Value
+from strongroom.values import Scalar, iso7
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
 WHEN = "2013-08-09T18:55:48.3402073Z"
@@ -55,10 +55,10 @@ VALUES: list[tuple[object, str | None, str]] = [
 
 @pytest.mark.parametrize(("raw", "type_name", "fragment"), VALUES)
 def test_a_value_becomes_canonical(raw: object, type_name: str | None, fragment: str) -> None:
-    value = edm.typed(raw, type_name)
+    value = edm.value_of(raw, type_name)
     assert edm.pair("P", value) == fragment.encode()
     again: dict[str, Any] = msgspec.json.decode(f"{{{fragment}}}")
-    assert edm.pair("P", edm.typed(again["P"], again.get("P@odata.type"))) == fragment.encode()
+    assert edm.pair("P", edm.value_of(again["P"], again.get("P@odata.type"))) == fragment.encode()
 
 
 TICKS = edm.parse_moment(WHEN)
@@ -91,7 +91,7 @@ FORMS: list[tuple[object, str | None, Value]] = [
 @pytest.mark.parametrize(("raw", "type_name", "value"), FORMS)
 def test_a_value_has_one_form(raw: object, type_name: str | None, value: Value) -> None:
     # 1 == True == 1.0, and no NaN equals another.
-    assert repr(edm.typed(raw, type_name)) == repr(value)
+    assert repr(edm.value_of(raw, type_name)) == repr(value)
 
 
 LEAST, MOST = edm.INT32
@@ -139,7 +139,7 @@ def test_what_json_tells_the_types_of_is_taken_as_it_is(
 ) -> None:
     told = {name: raw for name, raw in values.items() if edm.are_told({name: raw})}
     assert edm.are_told(values) is (len(told) == len(values))
-    assert repr({name: edm.typed(raw, None) for name, raw in told.items()}) == repr(told)
+    assert repr({name: edm.value_of(raw, None) for name, raw in told.items()}) == repr(told)
 
 
 REFUSED: list[tuple[object, str | None]] = [
@@ -165,7 +165,7 @@ REFUSED: list[tuple[object, str | None]] = [
 @pytest.mark.parametrize(("raw", "type_name"), REFUSED, ids=repr)
 def test_what_a_type_cannot_have_is_refused(raw: object, type_name: str | None) -> None:
     with pytest.raises(NotOfType):
-        edm.typed(raw, type_name)
+        edm.value_of(raw, type_name)
 
 
 MOMENTS = [
@@ -238,7 +238,7 @@ ANY_VALUE: st.SearchStrategy[Value] = st.one_of(
 def test_every_value_is_read_back_from_its_fragment(value: Value) -> None:
     fragment = edm.pair("P", value)
     members: dict[str, Any] = msgspec.json.decode(b"{" + fragment + b"}")
-    found = edm.typed(members["P"], members.get("P@odata.type"))
+    found = edm.value_of(members["P"], members.get("P@odata.type"))
     assert repr(found) == repr(value)  # 1 == True == 1.0
     assert repr(edm.bare(found)) == repr(value.value if isinstance(value, Typed) else value)
 
@@ -252,4 +252,4 @@ def test_properties_are_written_one_after_the_other(properties: dict[str, Value]
 @given(st.text(max_size=40) | st.floats() | st.integers(), st.sampled_from(EdmType))
 def test_nothing_else_is_raised_than_what_is_told(raw: object, kind: EdmType) -> None:
     with contextlib.suppress(NotOfType, OutOfRange):
-        assert msgspec.json.decode(b"{" + edm.pair("P", edm.typed(raw, kind.value)) + b"}")
+        assert msgspec.json.decode(b"{" + edm.pair("P", edm.value_of(raw, kind.value)) + b"}")

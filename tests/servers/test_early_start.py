@@ -453,3 +453,32 @@ def test_who_is_broken_off_before_the_task_takes_over_is_told() -> None:
             assert seen == ["cancelled"]
 
     run(scenario())
+
+
+def test_a_body_behind_its_head_is_handled_as_it_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        happened: list[str] = []
+        received = Connection.data_received
+
+        def receive(connection: Connection, data: bytes) -> None:
+            happened.append("arrives")
+            received(connection, data)
+            happened.append("has arrived")
+
+        async def handler(request: Request) -> Response:
+            await request.body.read_all(10)
+            happened.append("handled")
+            return Response(200, [], b"")
+
+        monkeypatch.setattr(Connection, "data_received", receive)
+        async with serving(handler) as served:
+            client = await served.connect()
+            await client.ask(get())
+            happened.clear()
+            await client.send(get("/", "Content-Length: 3", method="PUT"))
+            await asyncio.sleep(0.02)
+            await client.send(b"abc")
+            await client.answer()
+        assert happened == ["arrives", "has arrived", "arrives", "handled", "has arrived"]
+
+    run(scenario())

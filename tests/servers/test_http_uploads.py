@@ -233,6 +233,57 @@ def test_a_client_that_ends_early(how: str, chunked: bool) -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_came_ahead_and_ends_early_is_refused_at_once(chunked: bool) -> None:
+    async def scenario() -> None:
+        may_answer = asyncio.Event()
+
+        async def handler(request: Request) -> Response:
+            if request.method == "GET":
+                await may_answer.wait()
+                return Response(200, [], b"")
+            return await digest(request)
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            framing = "Transfer-Encoding: chunked" if chunked else "Content-Length: 100"
+            cut = get("/", framing, method="PUT") + b"1f\r\nonly this"
+            await client.send(get("/") + cut)
+            client.end_sending()
+            await asyncio.sleep(0.02)
+            may_answer.set()
+            assert (await client.answer()).status == 200
+            answer = await client.answer()
+            assert (answer.code, answer.header("Connection")) == ("IncompleteBody", "close")
+            assert await client.ended() == b""
+            await client.close()
+
+    run(scenario())
+
+
+def test_who_begins_after_the_client_has_stopped_sending_is_told() -> None:
+    async def scenario() -> None:
+        may_answer = asyncio.Event()
+        told: list[str] = []
+
+        async def handler(request: Request) -> Response:
+            await may_answer.wait()
+            request.when_gone(lambda: told.append(request.target))
+            return Response(200, [], b"")
+
+        async with serving(handler) as served:
+            client = await served.connect()
+            await client.send(get("/1") + get("/2"))
+            client.end_sending()
+            await asyncio.sleep(0.02)
+            may_answer.set()
+            assert [(await client.answer()).status for _ in range(2)] == [200, 200]
+            assert told == ["/1", "/2"]
+            await client.close()
+
+    run(scenario())
+
+
 async def _end(client: Client, how: str) -> None:
     if how == "abort":
         client.writer.transport.abort()

@@ -17,7 +17,7 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Page, Position, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
-from strongroom.semantics.entities import NO_PROPERTIES, Properties, Stored
+from strongroom.semantics.entities import Properties, Stored
 from strongroom.semantics.table_filter import Expression, parse
 from strongroom.semantics.table_intervals import START
 from strongroom.services import query_entities
@@ -30,6 +30,7 @@ from tests.semantics.table_entities import Entity, entities, expressions, holds,
 from tests.services.container_calls import ACCOUNT, call, refused, run, services
 
 KeyPair = tuple[str, str]
+NONE: Properties = {}
 LARGE = "x" * 60_000
 
 
@@ -173,7 +174,7 @@ class Counted(MemoryStore):
         return found
 
 
-def rows(partition: str, count: int, properties: Properties = NO_PROPERTIES) -> list[Entity]:
+def rows(partition: str, count: int, properties: Properties = NONE) -> list[Entity]:
     return [Entity(partition, f"{number:05}", number, properties) for number in range(count)]
 
 

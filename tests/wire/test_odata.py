@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from strongroom import errors
 from strongroom.errors import StorageError
-from strongroom.values import iso7
+from strongroom.values import Scalar, iso7
 from strongroom.wire import odata, odata_documents, odata_entities, path, table_path
 from strongroom.wire.odata import Metadata
-from strongroom.wire.odata_entities import Scalar
 from strongroom.wire.table_path import TableResource
 from tests.refusals import OK, outcome, refusal
 

@@ -223,6 +223,8 @@ class Engine(Protocol):
                 inputs.
             decide: see `Decide`. What it raises is raised here, after everything it saw is durable.
 
+        It may begin, and may raise, at the call: it is to be awaited there.
+
         Raises: Full, CommitUnknown, Unavailable; whatever `decide` raises.
         """
         ...

@@ -136,19 +136,19 @@ IF_MATCH: Final = header("match", "if-match", _match, required=True)
 
 
 def read_document(body: bytes) -> EntityDocument:
-    """The entity of a request's body.
+    """The entity of a request's body. Keys are looked at first, then each property by itself.
 
     Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
         entities.check_properties.
     """
     sent = odata_entities.read_entity(body)
-    keys = [_key(sent, name) for name in entities.KEYS]
+    keys = [_take_key(sent, name) for name in entities.KEYS]
     properties = _properties(sent)
     entities.check_properties(properties)
     return EntityDocument(keys[0], keys[1], properties)
 
 
-def _key(sent: SentEntity, name: str) -> str | None:
+def _take_key(sent: SentEntity, name: str) -> str | None:
     """A key that may stand in the document, taken out of it."""
     values = sent.values
     if name not in values:
@@ -170,7 +170,7 @@ def _properties(sent: SentEntity) -> Properties:
     try:
         for name, raw in sent.values.items():
             if raw is not None:
-                found[name] = edm.typed(raw, sent.types.get(name))
+                found[name] = edm.value_of(raw, sent.types.get(name))
     except OutOfRange as error:
         raise entities.out_of_range(name, str(error)) from None
     except NotOfType as error:

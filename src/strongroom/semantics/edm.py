@@ -1,7 +1,7 @@
 """The values of table entities: the eight primitive types, their JSON forms, their limits.
 
-Lives here: a property's value as JSON has it <-> a typed value, canonically. Must not live here:
-entities as a whole (entities.py), documents (wire/odata.py). Source: "Understanding the Table
+Lives here: a property's value as it is sent <-> as it is stored, each in one form. Must not live
+here: entities as a whole (entities.py), documents (wire/odata.py). Source: "Understanding the Table
 service data model", "Payload format for Table service operations", OData 3.0 JSON format.
 
 The fragment, in which an entity's properties are stored and (at minimal metadata) sent, is the
@@ -24,7 +24,7 @@ from uuid import UUID
 
 import msgspec
 
-from strongroom.values import TICKS_PER_S, iso7, ticks_of
+from strongroom.values import TICKS_PER_S, Scalar, iso7, ticks_of
 
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
@@ -62,20 +62,22 @@ class EdmType(enum.Enum):
     BINARY = "Edm.Binary"
 
 
-EdmValue = str | bool | int | float | UUID | bytes
-"""What a value is here: DateTime in ticks (values.py), Guid as UUID, Binary as bytes."""
+# Their JSON values tell them; so do those of Doubles that are finite.
+_TOLD_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
+
+Untold = int | float | UUID | bytes
+"""A value whose type JSON does not tell: Int64, DateTime in ticks (values.py), a Double that is not
+finite, Guid as UUID, Binary as bytes."""
+EdmValue = Scalar | Untold
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """A value whose type JSON does not tell: of Int64, DateTime, Guid or Binary, or a Double that
-    JSON has no number for."""
+    """A value whose type JSON does not tell, with its type."""
 
     type: EdmType
-    value: EdmValue
+    value: Untold
 
 
-Scalar = str | bool | int | float
-"""What a document of JSON has for a value."""
 Value = Scalar | Typed
 """The value of a property: as JSON has it where JSON tells its type (String, Boolean, Int32, and
 Double where it is finite), else Typed. So each has one form, and most are never wrapped."""
@@ -89,10 +91,9 @@ class OutOfRange(ValueError):
     """A moment before 1601 or after 9999; the text is as the service's refusal quotes it."""
 
 
-def are_told(
-    values: Mapping[str, Scalar | None],
-) -> TypeGuard[Mapping[str, Scalar]]:
-    """Whether JSON tells the types of all these, so that they are Values as they are."""
+def are_told(values: Mapping[str, Scalar | None]) -> TypeGuard[Mapping[str, Scalar]]:
+    """Whether JSON tells the types of all these, so that they are Values as they are; None has
+    none."""
     least, most = INT32
     for value in values.values():
         kind = type(value)
@@ -106,11 +107,7 @@ def are_told(
     return True
 
 
-# Doubles are, too, that JSON has numbers for.
-_TOLD_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
-
-
-def typed(raw: object, type_name: str | None) -> Value:
+def value_of(raw: object, type_name: str | None) -> Value:
     """The value that a property of a request's document has.
 
     Arguments:
@@ -127,8 +124,9 @@ def typed(raw: object, type_name: str | None) -> Value:
         raise NotOfType(f"{type_name[:64]} is not a type of properties") from None
     value = _of_type(raw, kind)
     if kind in _TOLD_BY_JSON or (isinstance(value, float) and math.isfinite(value)):
-        assert isinstance(value, (str, bool, int, float))
+        assert isinstance(value, Scalar)
         return value
+    assert not isinstance(value, (str, bool))
     return Typed(kind, value)
 
 
@@ -258,7 +256,7 @@ def fragment(properties: Mapping[str, Value]) -> bytes:
     """Properties as they are stored: the inside of a JSON object, in which those whose JSON value
     does not tell their type have an annotation in front."""
     if Typed not in map(type, properties.values()):
-        return msgspec.json.encode(properties)[1:-1]
+        return msgspec.json.encode(dict(properties))[1:-1]
     members: dict[str, object] = {}
     for name, value in properties.items():
         if isinstance(value, Typed):
@@ -288,7 +286,7 @@ def _json_text(typed: Typed) -> str:
     return str(value)
 
 
-_SIZES_BYTES: Final[dict[object, int]] = {
+_SIZES_BYTES: Final[dict[type | EdmType, int]] = {
     bool: 1,
     int: 4,
     float: 8,

@@ -33,8 +33,8 @@ _MEMBERS: Final = msgspec.json.Decoder(_Members)
 
 
 Properties = Mapping[str, Value]
-"""Properties of an entity in order: the value of each name."""
-NO_PROPERTIES: Final[Properties] = {}
+"""Properties of an entity in order: the value of each name. Nobody changes one that was handed on:
+a decision that is made again must see the same."""
 
 
 class Change(enum.Enum):
@@ -66,7 +66,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """A write. `match` is the Timestamp that the entity must still have; None = any."""
 
     change: Change
-    properties: Properties = NO_PROPERTIES
+    properties: Properties = {}
     match: int | None = None
 
 
@@ -209,7 +209,7 @@ def properties_of(fragment: bytes) -> dict[str, Value]:
             continue
         kind = members.get(name + _ANNOTATION)
         type_name = None if kind is None else msgspec.json.decode(kind, type=str)
-        found[name] = edm.typed(msgspec.json.decode(raw), type_name)
+        found[name] = edm.value_of(msgspec.json.decode(raw), type_name)
     return found
 
 

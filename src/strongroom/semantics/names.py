@@ -70,7 +70,7 @@ def is_table_name(name: str) -> bool:
 
 @lru_cache(_NAMES_REMEMBERED)
 def _is_free_table_name(name: str) -> bool:
-    """As `_has_form`."""
+    """As `_has_form`, and not the name that stands for all tables."""
     return _TABLE.fullmatch(name) is not None and name.lower() != RESERVED_TABLE
 
 

@@ -21,7 +21,7 @@ _FURTHER: Final = _FIRST | {"Mn", "Mc", "Nd", "Pc", "Cf"}
 def is_plain(text: str) -> bool:
     """Whether nothing is wrong with a name, for sure: so with nearly all. Each property of each
     write is asked for; of ASCII, an identifier of Python is one of C#, in a third of the time."""
-    return text.isascii() and text.isidentifier() and len(text) <= NAME_CHARS_MAX
+    return len(text) <= NAME_CHARS_MAX and text.isascii() and text.isidentifier()
 
 
 def flaw(text: str) -> ErrorCode | None:

@@ -163,6 +163,7 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
         place = await context.services.place(service, target.account, target.container)
         if place is None and operation.waits and operation.resource is Resource.CONTAINER:
             place = await _awaited_place(context, operation, asked, claim, target.container)
+    # As of its credentials; who waited for the place was judged again.
     now = asked.identified or context.clock.wall_ticks()
     grant = _judge(asked, claim, operation, place, now)
     _refuse_unserved(context, operation, asked)

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
+# What asks for the current task must get it (asyncio.timeout does): each step needs both.
 _enter_task, _leave_task = asyncio.tasks._enter_task, asyncio.tasks._leave_task
 
 
@@ -64,7 +65,7 @@ class Begun:
             self._error = error
 
     def is_ready(self) -> bool:
-        """Whether it can go on."""
+        """Whether it can go on, once it has begun."""
         waits_for = self._waits_for
         return self.asks_for_turn if waits_for is None else waits_for.done()
 

@@ -95,7 +95,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of the client, given to whoever waits for them in this state."""
         self._receive(data, 0)
-        if self._request is not None and self._begun is None and self._waiter is not None:
+        begun = self._begun
+        if self._request is not None and (begun is None or begun.is_ready()):
             self._owner.take_up(self)
 
     def _receive(self, data: bytes, start: int) -> None:
@@ -117,15 +118,17 @@ class Connection(asyncio.Protocol):
         """The client sends no more. It may still read, so requests that are here are answered."""
         self._eof = True
         self._sender.catch_up()
+        if self._state not in (State.BODY, State.BUSY):
+            return False
+        self._hear_eof()
+        return not (self._discarding or self._tls)
+
+    def _hear_eof(self) -> None:
+        """Nothing more comes for the request that is here."""
         if self._state is State.BODY:
             assert isinstance(self._body, IncomingBody)
             self._body.fail(StorageError(INCOMPLETE_BODY))
-        elif self._state is not State.BUSY:
-            return False
-        if self._discarding:
-            return False
         self._tell_gone()
-        return not self._tls
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is over; a handler that still runs is told, but runs on."""
@@ -390,6 +393,8 @@ class Connection(asyncio.Protocol):
                 self._close()
             elif self._owner.draining:
                 self.close_if_idle()
+        elif self._eof:
+            self._hear_eof()
 
     # The end.
 

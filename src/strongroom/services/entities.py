@@ -26,7 +26,7 @@ from strongroom.engines.base import (
 )
 from strongroom.errors import StorageError
 from strongroom.semantics import entities
-from strongroom.semantics.entities import NO_PROPERTIES, Change, Properties, Stored, Wanted
+from strongroom.semantics.entities import Change, Properties, Stored, Wanted
 from strongroom.services.calls import Call
 from strongroom.services.places import check_place, generation_of, place_ref
 from strongroom.services.runner import Services
@@ -43,7 +43,7 @@ class EntityDocument(msgspec.Struct, frozen=True):
 
     partition_key: str | None = None
     row_key: str | None = None
-    properties: Properties = NO_PROPERTIES
+    properties: Properties = {}
 
 
 NO_DOCUMENT: Final = EntityDocument()
@@ -244,8 +244,6 @@ def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> list[W
     """The records of an entity in place of those that it had."""
     chunks_before = 0 if before is None else entity_records.head(before.value).chunks
     found = [Write(head.key, values[0] if values else None)]
-    if not chunks_before and len(values) <= 1:
-        return found
     for index in range(max(len(values) - 1, chunks_before)):
         value = values[index + 1] if index + 1 < len(values) else None
         found.append(Write(keys.entity_chunk(head.key.name, index), value))

@@ -16,6 +16,7 @@ import msgspec
 
 from strongroom import errors, table_errors
 from strongroom.errors import StorageError
+from strongroom.values import Scalar
 
 _ANNOTATION: Final = "@odata.type"
 _OWN: Final = "odata."
@@ -26,10 +27,8 @@ _PROPERTIES_READ_MAX: Final = 4096
 _LONG_BYTES: Final = 128 * 1024
 _NESTED_BYTES_MAX: Final = 64 * 1024
 _LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-Scalar = str | bool | int | float
 _PLAIN_BYTES_MAX: Final = 16 * 1024
 _PLAIN: Final = msgspec.json.Decoder(dict[str, Scalar | None])
-_NO_TYPES: Final[Mapping[str, str]] = {}
 _SPACE: Final = " \t\n\r"  # RFC 8259, section 2
 
 
@@ -38,7 +37,7 @@ class SentEntity(msgspec.Struct, frozen=True):
     the texts of the types that some have."""
 
     values: dict[str, Scalar | None]
-    types: Mapping[str, str] = _NO_TYPES
+    types: Mapping[str, str] = {}
 
 
 def read_entity(body: bytes) -> SentEntity:
