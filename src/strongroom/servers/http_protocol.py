@@ -95,8 +95,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of the client, given to whoever waits for them in this state."""
         self._receive(data, 0)
-        begun = self._begun
-        if self._request is not None and (begun is None or begun.is_ready()):
+        if self._waiting() is not None:
             self._owner.take_up(self)
 
     def _receive(self, data: bytes, start: int) -> None:
@@ -262,19 +261,23 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def _waiting(self) -> Request | None:
+        """The request that is here, if it can begin or go on and the task leaves that to others."""
+        waiter, begun = self._waiter, self._begun
+        if waiter is None or waiter.done() or not (begun is None or begun.is_ready()):
+            return None
+        return self._request
+
     def start(self) -> bool:
         """Begin with the request that is here, or go on with it, in the name of the task, which
         goes on with what is left. Not within another task.
 
         Returns: whether it only lets others come first. Then call this again, or wake the task.
         """
-        waiter, request, begun = self._waiter, self._request, self._begun
-        if request is None or waiter is None or waiter.done():  # the task does it, or nobody
+        request = self._waiting()
+        if request is None:
             return False
-        if begun is None:
-            begun = Begun(self._serve(request))
-        elif not begun.is_ready():
-            return False
+        begun = self._begun or Begun(self._serve(request))
         if begun.go_on(self._task):
             self._begun = None
             if self._request is not None:
