@@ -26,7 +26,7 @@ from strongroom.servers.http_body import EmptyBody, IncomingBody, WholeBody
 from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
-from strongroom.servers.http_state import State
+from strongroom.servers.http_state import BODY, BUSY, CLOSED, CLOSING, HEAD, LINGER, State
 from strongroom.wire.http import Request
 
 _logger = logging.getLogger("strongroom.http")
@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
         self._settings = owner.settings
         self._loop = loop
         self._parser = HeadParser(owner.settings)
-        self._state = State.HEAD
+        self._state: State = HEAD
         self.deadline = math.inf
         self._request: Request | None = None
         self._head: Head | None = None
@@ -100,13 +100,13 @@ class Connection(asyncio.Protocol):
 
     def _receive(self, data: bytes, start: int) -> None:
         state = self._state
-        if state is State.HEAD:
+        if state is HEAD:
             self._receive_head(data, start)
-        elif state is State.BODY:
+        elif state is BODY:
             self._receive_body(data, start)
-        elif state is State.BUSY:
+        elif state is BUSY:
             self._receive_ahead(data, start)
-        elif state is State.LINGER:
+        elif state is LINGER:
             self._lingered_bytes += len(data)
             idle_end = self._loop.time() + self._settings.linger_idle_timeout_s
             self.deadline = min(self._linger_end, idle_end)
@@ -117,21 +117,21 @@ class Connection(asyncio.Protocol):
         """The client sends no more. It may still read, so requests that are here are answered."""
         self._eof = True
         self._sender.catch_up()
-        if self._state not in (State.BODY, State.BUSY):
+        if self._state not in (BODY, BUSY):
             return False
         self._hear_eof()
         return not (self._discarding or self._tls)
 
     def _hear_eof(self) -> None:
         """Nothing more comes for the request that is here."""
-        if self._state is State.BODY:
+        if self._state is BODY:
             assert isinstance(self._body, IncomingBody)
             self._body.fail(StorageError(INCOMPLETE_BODY))
         self._tell_gone()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is over; a handler that still runs is told, but runs on."""
-        self._state = State.CLOSED
+        self._state = CLOSED
         self.deadline = math.inf
         self._eof = True
         self._parser.close()
@@ -179,14 +179,14 @@ class Connection(asyncio.Protocol):
         self._head = head
         size_bytes = head.size_bytes
         if size_bytes == 0:
-            self._state = State.BUSY
+            self._state = BUSY
             self._body = _EMPTY
         elif size_bytes is not None and size_bytes <= len(data) - position:
-            self._state = State.BUSY
+            self._state = BUSY
             self._body = WholeBody(data[position : position + size_bytes])
             position += size_bytes
         else:
-            self._state = State.BODY
+            self._state = BODY
             self._body = IncomingBody(
                 size_bytes,
                 self,
@@ -210,7 +210,7 @@ class Connection(asyncio.Protocol):
                 self._close()
             return
         if not self._discarding:
-            self._state = State.BUSY
+            self._state = BUSY
             if not self._sending:
                 self.deadline = math.inf
         if position < len(data):
@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
 
     def resume_body(self) -> None:
         """The handler has caught up."""
-        if self._state is State.BODY:
+        if self._state is BODY:
             self._resume()
 
     def body_wanted(self) -> None:
@@ -295,7 +295,7 @@ class Connection(asyncio.Protocol):
             self._owner.take_up(self)
 
     async def _run(self) -> None:
-        while self._state < State.LINGER or self._request is not None or self._begun is not None:
+        while self._state < LINGER or self._request is not None or self._begun is not None:
             if (begun := self._take_over()) is not None:
                 await begun
             elif self._request is not None:
@@ -353,8 +353,8 @@ class Connection(asyncio.Protocol):
         head = self._head
         if head is None or not head.keep_alive or self._owner.draining:
             return False
-        if self._state is not State.BODY:
-            return self._state is State.BUSY
+        if self._state is not BODY:
+            return self._state is BUSY
         body = self._body
         assert isinstance(body, IncomingBody)
         # Without its 100 Continue a client may send the body or leave it out: nobody can know.
@@ -369,7 +369,7 @@ class Connection(asyncio.Protocol):
 
     def _after_answer(self) -> None:
         """Go on with the next request, after what is left of this one's body."""
-        if self._state is not State.BODY:
+        if self._state is not BODY:
             self._next()
             return
         assert isinstance(self._body, IncomingBody)
@@ -382,16 +382,16 @@ class Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Wait for the next request, which may be here already."""
-        if self._state >= State.LINGER:
+        if self._state >= LINGER:
             return
-        self._state = State.HEAD
+        self._state = HEAD
         self._body = _EMPTY
         self._discarding = False
         self.deadline = self._loop.time() + self._settings.idle_timeout_s
         self._resume()
         if self._ahead:
             self._receive_head(*self._ahead.take())
-        if self._state is State.HEAD:
+        if self._state is HEAD:
             if self._eof:
                 self._close()
             elif self._owner.draining:
@@ -412,31 +412,31 @@ class Connection(asyncio.Protocol):
         Closing a socket with unread input resets it, and a reset may overtake the answer; so what
         still comes is read and dropped for a while.
         """
-        if self._state >= State.LINGER:
+        if self._state >= LINGER:
             return
         self._sender.catch_up()
-        unread = unread or self._state is State.BODY or bool(self._ahead)
+        unread = unread or self._state is BODY or bool(self._ahead)
         now = self._loop.time()
         self._linger_end = now + self._settings.linger_timeout_s
         self._ahead.take()
         if isinstance(self._body, IncomingBody):
             self._body.discard()
         if unread and not self._eof:
-            self._state = State.LINGER
+            self._state = LINGER
             self.deadline = min(self._linger_end, now + self._settings.linger_idle_timeout_s)
             if self._transport.can_write_eof():
                 self._transport.write_eof()
             self._resume()
         else:
-            self._state = State.CLOSING
+            self._state = CLOSING
             self.deadline = self._linger_end
             self._transport.close()
         self.wake()
 
     def _abort(self) -> None:
-        if self._state is not State.CLOSED:
+        if self._state is not CLOSED:
             self._sender.catch_up()
-            self._state = State.CLOSING
+            self._state = CLOSING
             self._transport.abort()
 
     def abort(self) -> None:
@@ -446,7 +446,7 @@ class Connection(asyncio.Protocol):
 
     def close_if_idle(self) -> None:
         """Close the connection unless a request, or a part of one, is here."""
-        if self._state is State.HEAD and not self._parser.started:
+        if self._state is HEAD and not self._parser.started:
             self._close()
 
     def give_up(self) -> None:
@@ -459,12 +459,12 @@ class Connection(asyncio.Protocol):
         """Called by the server's sweep when `deadline` has passed."""
         if self._sending:
             self._judge_writing(now)
-        elif self._state is State.HEAD:
+        elif self._state is HEAD:
             if self._parser.started:
                 self._refuse(StorageError(REQUEST_TIMEOUT))
             else:
                 self._close()
-        elif self._state is State.BODY and not self._discarding:
+        elif self._state is BODY and not self._discarding:
             self._judge_body(now)
         else:
             self._transport.abort()
@@ -494,7 +494,7 @@ class Connection(asyncio.Protocol):
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             _logger.error("a connection failed", exc_info=task.exception())
-        if self._state < State.LINGER:
+        if self._state < LINGER:
             self._abort()
-        if self._state is State.CLOSED:
+        if self._state is CLOSED:
             self._owner.forget(self)

@@ -104,13 +104,13 @@ def _head(response: Response, framing: list[str]) -> bytes:
     headers = response.headers
     if not _OWN_FIELDS.isdisjoint(map(_NAME, headers)):
         headers = [field for field in headers if field[0] not in _OWN_FIELDS]
-    lines = [_status_line(response), *map(_LINE, headers), *framing]
+    lines = [_status_line(response), *map(_LINE, headers), *framing, "", ""]
     # The net below every handler: a value that came from a client must not add a header or a
     # response.
-    text = "\r\n".join((*lines, "", ""))
-    ends = len(lines) + 1
-    if text.count("\r") != ends or text.count("\n") != ends or "\0" in text:
+    text = "".join(lines)
+    if "\r" in text or "\n" in text or "\0" in text:
         raise ValueError("a response header holds a line end or NUL")
+    text = "\r\n".join(lines)
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
