@@ -32,6 +32,8 @@ MONTH_NAMES: Final = (
 
 Scalar = str | bool | int | float
 """A value of JSON that is neither null nor made of others."""
+# The least and the greatest Edm.Int32, the type that whole numbers of JSON have.
+INT32: Final = (-(2**31), 2**31 - 1)
 Metadata = tuple[tuple[str, str], ...]
 
 

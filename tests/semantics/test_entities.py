@@ -66,7 +66,11 @@ PROPERTIES: list[tuple[Properties, str]] = [
 
 @pytest.mark.parametrize(("properties", "expected"), PROPERTIES, ids=range(len(PROPERTIES)))
 def test_what_properties_may_be(properties: Properties, expected: str) -> None:
-    assert outcome(lambda: entities.check_properties(properties)) == expected
+    def check() -> None:
+        entities.check_names(properties)
+        entities.check_values(properties)
+
+    assert outcome(check) == expected
 
 
 @pytest.mark.parametrize(

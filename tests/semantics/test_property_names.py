@@ -36,7 +36,7 @@ def test_names(text: str) -> None:
 @pytest.mark.parametrize("text", NO_NAMES, ids=repr)
 def test_what_is_no_name(text: str) -> None:
     """T-KEY-05, T-QRY-04."""
-    assert not property_names.is_name(text) and not property_names.is_plain(text)
+    assert not property_names.is_name(text) and not property_names.are_plain([text])
     assert property_names.flaw(text) is table_errors.PROPERTY_NAME_INVALID
     assert outcome(lambda: table_filter.parse(f"{text} eq 1")) == "400 InvalidInput"
 
@@ -54,7 +54,7 @@ def test_names_have_up_to_255_utf_16_characters(text: str, is_too_long: bool) ->
     """T-KEY-05."""
     too_long = table_errors.PROPERTY_NAME_TOO_LONG
     assert property_names.flaw(text) is (too_long if is_too_long else None)
-    assert bool(property_names.is_plain(text)) is (text.isascii() and not is_too_long)
+    assert property_names.are_plain(["A", text]) is (text.isascii() and not is_too_long)
 
 
 @given(st.text(st.characters(max_codepoint=127)))

@@ -135,6 +135,29 @@ def test_documents_of_entities(
     assert dict(found.types) == types
 
 
+@pytest.mark.parametrize(
+    ("members", "plain"),
+    [
+        (b"", True),
+        (b'"A":"","B":"x\\n","C":"12:00"', True),
+        (b'"A":"a : b"', False),
+        (b'"A":"\\":"', False),
+        (b'"A":true,"B":0,"C":1.5,"D":-0.0,"E":1e300', True),
+        (b'"A":-2147483648,"B":2147483647', True),
+        (b'"A":-2147483649', False),
+        (b'"A":1,"B":2147483648', False),
+        (b'"A":1,"B":null', False),
+        (b'"A":"\\ud83d\\ude00"', False),
+        (b'"A":"7","A@odata.type":"Edm.Int64"', False),
+        (b'"A":"x","B":"%b"' % (b"x" * 16_384), False),
+    ],
+    ids=range(12),
+)
+def test_plain_documents(members: bytes, plain: bool) -> None:
+    found = odata_entities.read_entity(b"{%b}" % members)
+    assert found.is_plain is plain
+
+
 BAD = [
     b"", b"[]", b"1", b'"x"', b"null", b"{", b'{"A":1}x', b'{"A":}', b"{'A':1}", b'{"A":NaN}',
     b'{"A":Infinity}', b'{"A":-Infinity}', b'{"A":\xff}', b'\xff\xfe{\x00}\x00', b'{"A":[]}',

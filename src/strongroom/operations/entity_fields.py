@@ -136,15 +136,17 @@ IF_MATCH: Final = header("match", "if-match", _match, required=True)
 
 
 def read_document(body: bytes) -> EntityDocument:
-    """The entity of a request's body. Keys are looked at first, then each property by itself.
+    """The entity of a request's body. Its keys are looked at first.
 
     Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
-        entities.check_properties.
+        entities.check_names and check_values.
     """
     sent = odata_entities.read_entity(body)
     keys = [_take_key(sent, name) for name in entities.KEYS]
-    properties = _properties(sent)
-    entities.check_properties(properties)
+    properties: Properties = sent.values if sent.is_plain else _properties(sent)
+    entities.check_names(properties)
+    if not sent.is_plain:
+        entities.check_values(properties)
     return EntityDocument(keys[0], keys[1], properties)
 
 
@@ -163,8 +165,6 @@ def _take_key(sent: SentEntity, name: str) -> str | None:
 
 def _properties(sent: SentEntity) -> Properties:
     """All but the keys. What is null is no property."""
-    if not sent.types and edm.are_told(sent.values):
-        return sent.values
     found: dict[str, Value] = {}
     name = ""
     try:

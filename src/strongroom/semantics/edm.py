@@ -19,14 +19,13 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, TypeGuard
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from strongroom.values import TICKS_PER_S, Scalar, iso7, ticks_of
+from strongroom.values import INT32, TICKS_PER_S, Scalar, iso7, ticks_of
 
-INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 VALUE_BYTES_MAX: Final = 64 * 1024
 _EARLIEST: Final = ticks_of(datetime(1601, 1, 1, tzinfo=UTC))
@@ -89,22 +88,6 @@ class NotOfType(ValueError):
 
 class OutOfRange(ValueError):
     """A moment before 1601 or after 9999; the text is as the service's refusal quotes it."""
-
-
-def are_told(values: Mapping[str, Scalar | None]) -> TypeGuard[Mapping[str, Scalar]]:
-    """Whether JSON tells the types of all these, so that they are Values as they are; None has
-    none."""
-    least, most = INT32
-    for value in values.values():
-        kind = type(value)
-        if kind is str or kind is bool:
-            continue
-        if isinstance(value, int):
-            if not least <= value <= most:
-                return False
-        elif not (isinstance(value, float) and math.isfinite(value)):
-            return False
-    return True
 
 
 def value_of(raw: object, type_name: str | None) -> Value:

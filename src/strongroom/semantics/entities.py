@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -92,19 +92,26 @@ def require_keys(partition_key: str | None, row_key: str | None) -> tuple[str, s
     return partition_key, row_key
 
 
-def check_properties(properties: Properties) -> None:
-    """What the properties of one request may be.
+def check_names(names: Collection[str]) -> None:
+    """What the properties of one request may be called, and how many they may be.
 
-    Raises: StorageError TooManyProperties, PropertyNameTooLong, PropertyNameInvalid,
-        PropertyValueTooLarge, InvalidInput.
+    Raises: StorageError TooManyProperties, PropertyNameTooLong, PropertyNameInvalid.
     """
-    if len(properties) > PROPERTIES_MAX:
+    if len(names) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
+    if property_names.are_plain(names):
+        return
+    for flaw in map(property_names.flaw, names):
+        if flaw is not None:
+            raise StorageError(flaw)
+
+
+def check_values(properties: Properties) -> None:
+    """What the values of one request's properties may be.
+
+    Raises: StorageError PropertyValueTooLarge, InvalidInput.
+    """
     for name, value in properties.items():
-        if not property_names.is_plain(name):
-            flaw = property_names.flaw(name)
-            if flaw is not None:
-                raise StorageError(flaw)
         if type(value) is str:
             if not value.isascii() and _SURROGATE.search(value):
                 raise invalid(f"The value of {name} is not well-formed text.")

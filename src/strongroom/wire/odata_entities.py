@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+import re
+from collections.abc import Mapping, Sized
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from strongroom import errors, table_errors
 from strongroom.errors import StorageError
-from strongroom.values import Scalar
+from strongroom.values import INT32, Scalar
 
 _ANNOTATION: Final = "@odata.type"
 _OWN: Final = "odata."
@@ -28,16 +29,24 @@ _LONG_BYTES: Final = 128 * 1024
 _NESTED_BYTES_MAX: Final = 64 * 1024
 _LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _PLAIN_BYTES_MAX: Final = 16 * 1024
-_PLAIN: Final = msgspec.json.Decoder(dict[str, Scalar | None])
+_Int32 = Annotated[int, msgspec.Meta(ge=INT32[0], le=INT32[1])]
+_PLAIN: Final = msgspec.json.Decoder(dict[str, str | bool | _Int32 | float])
 _SPACE: Final = " \t\n\r"  # RFC 8259, section 2
+_SPACED_COLON: Final = re.compile(rb"[ \t\n\r]:")
 
 
 class SentEntity(msgspec.Struct, frozen=True):
     """The properties of an entity as they were sent, in order: their JSON values (None = null), and
-    the texts of the types that some have."""
+    the texts of the types that some have.
 
-    values: dict[str, Scalar | None]
+    `is_plain`: each value is of a type that JSON tells, with no other beside it: a text that is
+    well-formed, and short since the document is, a truth value, a number of 32 bits, or one with a
+    fraction or exponent that is finite.
+    """
+
+    values: dict[str, Any]
     types: Mapping[str, str] = {}
+    is_plain: bool = False
 
 
 def read_entity(body: bytes) -> SentEntity:
@@ -49,16 +58,16 @@ def read_entity(body: bytes) -> SentEntity:
     plain = _plain_values(body)
     if plain is not None:
         plain.pop(_TIMESTAMP, None)
-        return SentEntity(plain)
+        return SentEntity(plain, is_plain=True)
     values, types = _sorted_out(_members(body))
     if len(values) > _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     return SentEntity(values, {name: types[name] for name in values if name in types})
 
 
-def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
+def _plain_values(body: bytes) -> dict[str, Scalar] | None:
     """The values of a small document in which nothing is special, as in those of most entities: all
-    are values, none comes twice or tells of another or of OData. None: it must be looked at."""
+    are plain, none comes twice or tells of another or of OData. None: it must be looked at."""
     if len(body) > _PLAIN_BYTES_MAX:
         return None
     # Names of OData, and escapes, which could hide them.
@@ -68,9 +77,17 @@ def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
         values = _PLAIN.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    # There is a colon for each member that was sent, and one for each that is left: so these are
-    # all. Where a text holds another, that is not known.
-    return values if body.count(b":") == len(values) else None
+    return values if _are_all(values, body) else None
+
+
+def _are_all(values: Sized, body: bytes) -> bool:
+    """Whether no member came twice, for sure: there is a colon for each that was sent, so if there
+    are no more than values, these are all. Texts may hold colons too, but as a rule none behind a
+    quotation mark, where those of members are unless there is space in front of one."""
+    count = len(values)
+    if body.count(b":") == count:
+        return True
+    return body.count(b'":') == count and _SPACED_COLON.search(body) is None
 
 
 def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
