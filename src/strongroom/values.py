@@ -24,6 +24,8 @@ TICKS_PER_S: Final = 10_000_000
 UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
 _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 _DAY_S: Final = 86_400
+# The least and the greatest Edm.Int32, which documents are read by as well as values.
+INT32: Final = (-(2**31), 2**31 - 1)
 DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTH_NAMES: Final = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
@@ -32,8 +34,6 @@ MONTH_NAMES: Final = (
 
 Scalar = str | bool | int | float
 """A value of JSON that is neither null nor made of others."""
-# The least and the greatest Edm.Int32, the type that whole numbers of JSON have.
-INT32: Final = (-(2**31), 2**31 - 1)
 Metadata = tuple[tuple[str, str], ...]
 
 

@@ -76,6 +76,8 @@ REFUSED = [
         "The RowKey",
     ),
     (b'"RowKey":null,"PartitionKey":5', "400 InvalidInput", "The PartitionKey"),
+    # Names before the sizes and the form of values.
+    (b'"A":"\\udfff","1a":1', "400 PropertyNameInvalid", ""),
     (b'"RowKey@odata.type":"Edm.Guid","RowKey":"r"', "400 InvalidInput", "The RowKey must be"),
 ]
 

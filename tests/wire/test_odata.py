@@ -135,24 +135,24 @@ def test_documents_of_entities(
     assert dict(found.types) == types
 
 
-@pytest.mark.parametrize(
-    ("members", "plain"),
-    [
-        (b"", True),
-        (b'"A":"","B":"x\\n","C":"12:00"', True),
-        (b'"A":"a : b"', False),
-        (b'"A":"\\":"', False),
-        (b'"A":true,"B":0,"C":1.5,"D":-0.0,"E":1e300', True),
-        (b'"A":-2147483648,"B":2147483647', True),
-        (b'"A":-2147483649', False),
-        (b'"A":1,"B":2147483648', False),
-        (b'"A":1,"B":null', False),
-        (b'"A":"\\ud83d\\ude00"', False),
-        (b'"A":"7","A@odata.type":"Edm.Int64"', False),
-        (b'"A":"x","B":"%b"' % (b"x" * 16_384), False),
-    ],
-    ids=range(12),
-)
+PLAIN: list[tuple[bytes, bool]] = [
+    # members of a document, whether it is plain
+    (b"", True),
+    (b'"A":"","B":"x\\n","C":"12:00"', True),
+    (b'"A":"a : b"', False),
+    (b'"A":"\\":"', False),
+    (b'"A":true,"B":0,"C":1.5,"D":-0.0,"E":1e300', True),
+    (b'"A":-2147483648,"B":2147483647', True),
+    (b'"A":-2147483649', False),
+    (b'"A":1,"B":2147483648', False),
+    (b'"A":1,"B":null', False),
+    (b'"A":"\\ud83d\\ude00"', False),
+    (b'"A":"7","A@odata.type":"Edm.Int64"', False),
+    (b'"A":"x","B":"%b"' % (b"x" * 16_384), False),
+]
+
+
+@pytest.mark.parametrize(("members", "plain"), PLAIN, ids=range(len(PLAIN)))
 def test_plain_documents(members: bytes, plain: bool) -> None:
     found = odata_entities.read_entity(b"{%b}" % members)
     assert found.is_plain is plain
@@ -178,6 +178,8 @@ def test_bodies_that_are_no_entity(body: bytes) -> None:
         b'{"A":null,"A":1}',
         b'{"RowKey":"a","RowKey":"b"}',
         b'{"A@odata.type":"Edm.Int64","A":"1","A@odata.type":"Edm.String"}',
+        *(b'{"Z":"a:b","A":1,"A"%b:2}' % space for space in (b"", b" ", b"\t", b"\n", b"\r")),
+        b'{"Z":"\\":","A":1,"A" :2}',
     ],
 )
 def test_a_property_twice(body: bytes) -> None:

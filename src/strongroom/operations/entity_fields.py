@@ -9,7 +9,7 @@ headers and bodies of "Operations on tables" and "Operations on entities"; refer
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, cast
 
 from strongroom import limits, table_errors
 from strongroom.errors import StorageError, invalid_header
@@ -143,9 +143,12 @@ def read_document(body: bytes) -> EntityDocument:
     """
     sent = odata_entities.read_entity(body)
     keys = [_take_key(sent, name) for name in entities.KEYS]
-    properties: Properties = sent.values if sent.is_plain else _properties(sent)
-    entities.check_names(properties)
-    if not sent.is_plain:
+    if sent.is_plain:  # then JSON tells the types of its values, and none can be too large
+        properties = cast("Properties", sent.values)
+        entities.check_names(properties)
+    else:
+        properties = _properties(sent)
+        entities.check_names(properties)
         entities.check_values(properties)
     return EntityDocument(keys[0], keys[1], properties)
 

@@ -7,7 +7,6 @@ letters, combining marks, digits, connecting and formatting characters.
 
 from __future__ import annotations
 
-import functools
 import unicodedata
 from collections.abc import Collection
 from typing import Final
@@ -16,21 +15,16 @@ from strongroom import table_errors
 from strongroom.errors import ErrorCode
 
 NAME_CHARS_MAX: Final = 255
-_REMEMBERED: Final = 2048
 _FIRST: Final = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl"))
 _FURTHER: Final = _FIRST | {"Mn", "Mc", "Nd", "Pc", "Cf"}
 
 
 def are_plain(names: Collection[str]) -> bool:
     """Whether nothing is wrong with any of these names, for sure: so with nearly all. It is asked
-    at each write, and as a rule of names that entities of the same kind had before."""
-    return max(map(len, names), default=0) <= NAME_CHARS_MAX and all(map(_is_plain, names))
-
-
-@functools.lru_cache(maxsize=_REMEMBERED)
-def _is_plain(text: str) -> bool:
-    """Of ASCII, an identifier of Python is one of C#."""
-    return text.isascii() and text.isidentifier()
+    at each write; of ASCII, an identifier of Python is one of C#."""
+    if max(map(len, names), default=0) > NAME_CHARS_MAX:
+        return False
+    return "".join(names).isascii() and all(map(str.isidentifier, names))
 
 
 def flaw(text: str) -> ErrorCode | None:

@@ -107,8 +107,8 @@ def _head(response: Response, framing: list[str]) -> bytes:
     lines = [_status_line(response), *map(_LINE, headers), *framing, "", ""]
     # The net below every handler: a value that came from a client must not add a header or a
     # response.
-    text = "".join(lines)
-    if "\r" in text or "\n" in text or "\0" in text:
+    content = "".join(lines)
+    if "\r" in content or "\n" in content or "\0" in content:
         raise ValueError("a response header holds a line end or NUL")
     text = "\r\n".join(lines)
     try:

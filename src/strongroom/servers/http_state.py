@@ -26,4 +26,5 @@ class State(enum.IntEnum):
 
 
 # By themselves, since to ask the enumeration for one costs Python 3.11 a call, ten times a request.
-HEAD, BODY, BUSY, LINGER, CLOSING, CLOSED = State
+HEAD, BODY, BUSY = State.HEAD, State.BODY, State.BUSY
+LINGER, CLOSING, CLOSED = State.LINGER, State.CLOSING, State.CLOSED

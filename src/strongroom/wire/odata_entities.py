@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -28,23 +27,23 @@ _PROPERTIES_READ_MAX: Final = 4096
 _LONG_BYTES: Final = 128 * 1024
 _NESTED_BYTES_MAX: Final = 64 * 1024
 _LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_PLAIN_BYTES_MAX: Final = 16 * 1024
+PLAIN_BYTES_MAX: Final = 16 * 1024
 _Int32 = Annotated[int, msgspec.Meta(ge=INT32[0], le=INT32[1])]
-_PLAIN: Final = msgspec.json.Decoder(dict[str, str | bool | _Int32 | float])
+_PLAIN: Final = msgspec.json.Decoder(dict[str, str | bool | _Int32 | float | None])
 _SPACE: Final = " \t\n\r"  # RFC 8259, section 2
-_SPACED_COLON: Final = re.compile(rb"[ \t\n\r]:")
+_SPACED_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
 class SentEntity(msgspec.Struct, frozen=True):
     """The properties of an entity as they were sent, in order: their JSON values (None = null), and
     the texts of the types that some have.
 
-    `is_plain`: each value is of a type that JSON tells, with no other beside it: a text that is
-    well-formed, and short since the document is, a truth value, a number of 32 bits, or one with a
-    fraction or exponent that is finite.
+    `is_plain`: none is null or has a type beside it. Each is of a type that JSON tells: a text that
+    is well-formed, and takes no more than the PLAIN_BYTES_MAX of its document, a truth value, a
+    number of 32 bits, or one with a fraction or exponent that is finite.
     """
 
-    values: dict[str, Any]
+    values: dict[str, Scalar | None]
     types: Mapping[str, str] = {}
     is_plain: bool = False
 
@@ -58,17 +57,18 @@ def read_entity(body: bytes) -> SentEntity:
     plain = _plain_values(body)
     if plain is not None:
         plain.pop(_TIMESTAMP, None)
-        return SentEntity(plain, is_plain=True)
+        return SentEntity(plain, is_plain=None not in plain.values())
     values, types = _sorted_out(_members(body))
     if len(values) > _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     return SentEntity(values, {name: types[name] for name in values if name in types})
 
 
-def _plain_values(body: bytes) -> dict[str, Scalar] | None:
+def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
     """The values of a small document in which nothing is special, as in those of most entities: all
-    are plain, none comes twice or tells of another or of OData. None: it must be looked at."""
-    if len(body) > _PLAIN_BYTES_MAX:
+    are plain, or null, none comes twice or tells of another or of OData. None: it must be looked
+    at."""
+    if len(body) > PLAIN_BYTES_MAX:
         return None
     # Names of OData, and escapes, which could hide them.
     if b"@" in body or b"odata." in body or b"\\u" in body:
@@ -77,17 +77,18 @@ def _plain_values(body: bytes) -> dict[str, Scalar] | None:
         values = _PLAIN.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return values if _are_all(values, body) else None
+    return values if _none_came_twice(len(values), body) else None
 
 
-def _are_all(values: Sized, body: bytes) -> bool:
-    """Whether no member came twice, for sure: there is a colon for each that was sent, so if there
-    are no more than values, these are all. Texts may hold colons too, but as a rule none behind a
-    quotation mark, where those of members are unless there is space in front of one."""
-    count = len(values)
+def _none_came_twice(count: int, body: bytes) -> bool:
+    """Whether there are no more members than `count`, the values that are left, for sure.
+
+    Each member has a colon behind its name. Texts may hold colons too: so where none has space in
+    front, only those right behind a quotation mark are counted, as that of each member is.
+    """
     if body.count(b":") == count:
         return True
-    return body.count(b'":') == count and _SPACED_COLON.search(body) is None
+    return body.count(b'":') == count and not any(map(body.__contains__, _SPACED_COLONS))
 
 
 def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
