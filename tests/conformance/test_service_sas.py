@@ -206,10 +206,11 @@ def test_a_stored_policy_completes_a_token(client: Client, blob: str) -> None:
     assert text in missing.error["AuthenticationErrorDetail"]
 
 
-@pytest.mark.parametrize(("name", "text"), [("sp", "r"), ("se", at(60)), ("st", at(-60))])
-def test_a_field_in_token_and_policy(client: Client, blob: str, name: str, text: str) -> None:
+@pytest.mark.parametrize("name", ["sp", "se", "st"])
+def test_a_field_in_token_and_policy(client: Client, blob: str, name: str) -> None:
     """B-SSA-06."""
     expect(client.put(acl(blob), (), document(policy("whole", at(-90), at(90), "r"))), 200)
+    text = {"sp": "r", "se": at(60), "st": at(-60)}[name]
     fields: dict[str, str] = {"sp": "", "se": "", name: text}
     token = service_sas(client.credential, blob, si="whole", **fields)  # type: ignore[arg-type]
     answer = client.get(f"/{blob}/b?{token}", auth=None)

@@ -62,7 +62,7 @@ def test_a_range_of_a_body(size_bytes: int) -> None:
     run(test)
 
 
-@pytest.mark.parametrize(("before", "after"), itertools.product(KINDS, KINDS))
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(KINDS, KINDS)))
 def test_a_body_that_replaces_another(before: int, after: int) -> None:
     async def test() -> None:
         on, sweeper = await fresh()

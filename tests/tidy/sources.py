@@ -13,6 +13,8 @@ PACKAGE = PurePosixPath("src/strongroom")
 
 _FOLDERS = (".ci", "benchmarks", "docs", "examples", "src", "tests")
 _FOREIGN = {"__pycache__", "node_modules"}
+# In a linked worktree, git's own folder is a file.
+_NOT_OURS = {".coverage", ".git"}
 _BINARY_SUFFIXES = {".gif", ".ico", ".png", ".pyc", ".woff2"}
 
 
@@ -64,7 +66,7 @@ def package_sources() -> tuple[Source, ...]:
 
 
 def _files() -> Iterator[Path]:
-    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name != ".coverage")
+    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name not in _NOT_OURS)
     for folder in _FOLDERS:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and not _is_foreign(path):

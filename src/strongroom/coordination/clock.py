@@ -11,6 +11,8 @@ import random
 import time
 from typing import Final, Protocol
 
+_SYSTEM: Final = random.SystemRandom()
+
 
 class Clock(Protocol):
     """Two clocks that nobody can set, a wall clock for people, and chance."""
@@ -65,7 +67,8 @@ class SystemClock:
         return f"{text}.{nanoseconds // 1_000_000:03}Z"
 
     def random(self) -> float:
-        return random.random()  # noqa: S311 - jitter keeps no secret
+        # Not the module's own generator: processes that were forked would draw the same jitter.
+        return _SYSTEM.random()
 
     def nonce(self) -> str:
         return os.urandom(8).hex()
