@@ -1,8 +1,14 @@
-# One word each. PYTHON=python3.12 picks an interpreter; ARGS="..." goes to the program that is run.
+# One word each. PYTHON=python3.12 picks an interpreter, VENV=.venv-3.12 where it is installed;
+# ARGS="..." goes to the program that is run. `make test ARGS=tests/auth` tests one area.
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
+# Many tests wait, so twice as many processes as cores; one area is quicker without any.
+JOBS ?= $(if $(ARGS),0,$(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? cores * 2 : 8))))
+# The folder to test, unless ARGS names what to test.
+in = $(if $(filter tests/%,$(ARGS)),,$(1))
 NODE_DIR := tests/interop/node
 
 .PHONY: help run install test check interop proof bench
@@ -10,41 +16,42 @@ NODE_DIR := tests/interop/node
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s%s\n", $$1, $$2}' Makefile
 
-run: .venv/.runtime ## Install what serving needs, then serve (ARGS="--data DIR ...")
+run: $(VENV)/.runtime ## Install what serving needs, then serve (ARGS="--data DIR ...")
 	@$(BIN)/strongroom serve $(ARGS)
 
-install: .venv/.dev ## Install the project with everything its development needs
+install: $(VENV)/.dev ## Install the project with everything its development needs
 
-test: .venv/.dev ## Run the tests that need only Python
-	$(PYTEST) tests --ignore=tests/interop --ignore=tests/proof $(ARGS)
+test: $(VENV)/.dev ## Run the tests that need only Python (ARGS=tests/auth: one area)
+	$(PYTEST) $(call in,tests) --ignore=tests/interop --ignore=tests/proof \
+		--numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
-check: .venv/.dev ## Format, lint, types, layers, style by the numbers
+check: $(VENV)/.dev ## Format, lint, types, layers, style by the numbers
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo && $(PYTEST) tests/tidy
 
-interop: .venv/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, Celery
-	$(PYTEST) tests/interop $(ARGS)
+interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, Celery
+	$(PYTEST) $(call in,tests/interop) $(ARGS)
 
-proof: .venv/.dev ## Run the long proofs (kill -9 loops, power cuts, histories)
-	$(PYTEST) -s --timeout=3600 tests/proof $(ARGS)
+proof: $(VENV)/.dev ## Run the long proofs (kill -9 loops, power cuts, histories, fuzzing)
+	HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout=3600 $(call in,tests/proof tests/fuzz) $(ARGS)
 
-bench: .venv/.dev ## Measure
+bench: $(VENV)/.dev ## Measure
 	$(BIN)/python -m benchmarks $(ARGS)
 
-.venv/.created:
+$(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Strongroom needs Python 3.11 or later, and '$(PYTHON)' is not. Name one: make run PYTHON=python3.12" >&2; exit 1; }
-	@$(PYTHON) -m venv .venv || { echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@touch $@
 
-.venv/.runtime: .venv/.created pyproject.toml constraints.txt
-	@echo "Installing Strongroom into .venv"
+$(VENV)/.runtime: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "Installing Strongroom into $(VENV)"
 	@$(PIP) --editable .
 	@touch $@
 
-.venv/.dev: .venv/.created pyproject.toml constraints.txt
-	@echo "Installing Strongroom and its development tools into .venv"
+$(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "Installing Strongroom and its development tools into $(VENV)"
 	@$(PIP) --editable '.[dev]'
-	@touch .venv/.runtime $@
+	@touch $(VENV)/.runtime $@
 
 # Without npm there is nothing to install: the tests then fail and say what is missing.
 $(NODE_DIR)/node_modules/.installed: $(NODE_DIR)/package.json

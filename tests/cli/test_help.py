@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from strongroom import __version__
 from strongroom.cli.exits import MEANINGS
-from tests.cli.command import strongroom
+from tests.cli.command import Ran, strongroom
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 COMMANDS = [
@@ -40,39 +41,45 @@ COMMANDS = [
 WITH_EXAMPLES = [command[0] for command in COMMANDS if len(command) == 1]
 
 
+@cache
+def help_of(*command: str) -> Ran:
+    """What `strongroom COMMAND --help` says; several tests look at it."""
+    return strongroom(*command, "--help")
+
+
 def test_the_version_is_shown() -> None:
     assert strongroom("--version").out == f"strongroom {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_explains_itself(command: list[str]) -> None:
-    ran = strongroom(*command, "--help")
+    ran = help_of(*command)
     assert ran.code == 0
     assert f"strongroom {' '.join(command)}" in ran.out
 
 
 @pytest.mark.parametrize("verb", ["list", "watch", "join"])
 def test_every_verb_of_members_explains_itself(verb: str) -> None:
-    ran = strongroom("members", "workers", verb, "--help")
+    ran = help_of("members", "workers", verb)
     assert ran.code == 0 and "--store" in ran.out
 
 
 @pytest.mark.parametrize("command", ["lock", "elect", "sem", "rwlock", "barrier"])
 def test_commands_that_wait_name_their_exit_codes_and_their_store(command: str) -> None:
-    out = strongroom(command, "--help").out
+    out = help_of(command).out
     for word in ("--store", "--ttl", "--wait", "--quiet", "--verbose", "75", "76", "69"):
         assert re.search(rf"{word}\b", out), word
 
 
 @pytest.mark.parametrize("command", WITH_EXAMPLES)
 def test_help_shows_examples(command: str) -> None:
-    out = strongroom(command, "--help").out
+    out = help_of(command).out
     examples = out.partition("Examples")[2]
     assert f"strongroom {command}" in examples
 
 
 def test_help_names_every_flag_and_keeps_its_colons() -> None:
-    out = strongroom("serve", "--help").out
+    out = help_of("serve").out
     for flag in (
         *("--data", "--in-memory", "--host", "--blob-port", "--queue-port", "--table-port"),
         *("--cert", "--key", "--tls", "--accounts-file", "--account", "--test-clock"),
@@ -85,7 +92,7 @@ def test_help_names_every_flag_and_keeps_its_colons() -> None:
 
 
 def test_exit_codes_are_the_same_in_help_and_in_the_manual() -> None:
-    out = strongroom("--help").out
+    out = help_of().out
     manual = OPERATING.read_text(encoding="utf-8")
     for code, meaning in MEANINGS.items():
         assert re.search(rf"^ *{code.value}  {re.escape(meaning)}", out, re.MULTILINE), meaning

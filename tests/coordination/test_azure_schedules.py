@@ -13,7 +13,7 @@ from strongroom.coordination.stores import azure_lease
 from strongroom.coordination.stores.azure_lease import AzureLeaseStore
 from tests.coordination.azure_world import run_schedule
 
-SEEDS = 15
+SEEDS = 6
 MUTANT_SEEDS = 40
 
 

@@ -22,7 +22,7 @@ from strongroom.testing.history import History, check
 from strongroom.testing.linearizability import UNKNOWN, Operation
 from tests.coordination.other_mutants import GATES, IDS, REGISTERS, in_force
 
-SEEDS = 25
+SEEDS = 10
 MUTANT_SEEDS = 150
 
 

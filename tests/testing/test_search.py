@@ -72,33 +72,40 @@ LEASE_STEPS: list[Step] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("model", "steps"),
-    [(BlobModel(), BLOB_STEPS), (LeaseModel(), LEASE_STEPS)],
-    ids=["blob", "lease"],
-)
-def test_agrees_with_brute_force_on_every_history_of_three(
-    model: Model[State], steps: list[Step]
-) -> None:
+def check_every_history(model: Model[State], steps: list[Step], length: int) -> dict[bool, int]:
+    """Judge every history of `length` steps, overlapping in every way, as brute force does.
+
+    Returns how many have an order, and how many have none.
+    """
     verdicts = {True: 0, False: 0}
-    for chosen in itertools.product(steps, repeat=3):
-        for shape in overlaps(3):
+    for chosen in itertools.product(steps, repeat=length):
+        for shape in overlaps(length):
             history = operations(
                 *((step, *times) for step, times in zip(chosen, shape, strict=True))
             )
             expected = brute_force(history, model)
             verdicts[expected] += 1
             assert judge(history, model) == expected, history
-    assert min(verdicts.values()) > 100
+    return verdicts
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.integers(0, 99), min_size=4, max_size=6), st.randoms(use_true_random=False))
-@pytest.mark.parametrize(
+MODELS = pytest.mark.parametrize(
     ("model", "steps"),
     [(BlobModel(), BLOB_STEPS), (LeaseModel(), LEASE_STEPS)],
     ids=["blob", "lease"],
 )
+
+
+@MODELS
+def test_agrees_with_brute_force_on_every_history_of_two(
+    model: Model[State], steps: list[Step]
+) -> None:
+    assert min(check_every_history(model, steps, 2).values()) > 30
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(0, 99), min_size=4, max_size=6), st.randoms(use_true_random=False))
+@MODELS
 def test_agrees_with_brute_force_on_random_histories(
     model: Model[State], steps: list[Step], picks: list[int], random: Random
 ) -> None:
