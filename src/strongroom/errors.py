@@ -660,12 +660,6 @@ CRC64_MISMATCH = row(
     "The CRC64 value specified in the request did not match with the CRC64 value calculated "
     "by server.",
 )
-INVALID_CRC64 = row(
-    "InvalidCrc64",
-    400,
-    "The CRC64 value specified in the request is invalid. The CRC64 value must be 64 bits and"
-    " Base64-encoded.",
-)
 BOTH_CRC64_AND_MD5_HEADER_PRESENT = row(
     "BothCrc64AndMd5HeaderPresent",
     400,

@@ -169,7 +169,11 @@ class Lease(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ContentProperties(msgspec.Struct, frozen=True, array_like=True):
-    """The six HTTP properties stored with a blob; `None` = not set. `md5` is the raw 16 bytes."""
+    """The six HTTP properties stored with a blob; `None` = not set.
+
+    `md5` is the raw 16 bytes. What a client calls an MD5 is stored unchecked: `other_md5` is such a
+    text where it is not the base64 of 16 bytes, and then `md5` is None.
+    """
 
     content_type: str | None = None
     encoding: str | None = None
@@ -177,6 +181,16 @@ class ContentProperties(msgspec.Struct, frozen=True, array_like=True):
     md5: bytes | None = None
     cache_control: str | None = None
     disposition: str | None = None
+    other_md5: str | None = None
+
+    @property
+    def content_md5(self) -> str | None:
+        """The text of Content-MD5."""
+        return self.other_md5 if self.md5 is None else md5_text(self.md5)
+
+    def with_md5(self, digest: bytes | None) -> ContentProperties:
+        """These properties with another MD5, or none."""
+        return msgspec.structs.replace(self, md5=digest, other_md5=None)
 
 
 class AccessPolicy(msgspec.Struct, frozen=True, array_like=True):

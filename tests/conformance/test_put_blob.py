@@ -87,6 +87,16 @@ def test_an_md5_is_checked(client: Client, container: str, name: str) -> None:
     put(client, f"/{container}/b", NINE, {name: md5(NINE)})
 
 
+def test_the_blobs_own_md5_goes_before_that_of_the_body(client: Client, container: str) -> None:
+    """B-PUT-03."""
+    own, other = {"x-ms-blob-content-md5": md5(NINE)}, {"Content-MD5": md5(b"zzz")}
+    put(client, f"/{container}/b", NINE, own | other)
+    assert client.head(f"/{container}/b")["Content-MD5"] == md5(NINE)
+    swapped = {"x-ms-blob-content-md5": md5(b"zzz"), "Content-MD5": md5(NINE)}
+    refused = client.put(f"/{container}/b", PUT_BLOB | swapped, NINE)
+    assert expect(refused, 400, "Md5Mismatch").error["UserSpecifiedMd5"] == md5(b"zzz")
+
+
 def test_a_crc64_is_checked(client: Client, container: str) -> None:
     """B-PUT-04."""
     crc = "x-ms-content-crc64"
@@ -98,6 +108,9 @@ def test_a_crc64_is_checked(client: Client, container: str) -> None:
         f"/{container}/b", {**PUT_BLOB, crc: NINE_CRC64, "Content-MD5": md5(NINE)}, NINE
     )
     expect(both, 400, "BothCrc64AndMd5HeaderPresent")
+    for text in ("AAAAAA==", "no base64!"):
+        answer = client.put(f"/{container}/b", {**PUT_BLOB, crc: text}, NINE)
+        expect_names(answer, 400, "InvalidHeaderValue", crc)
 
 
 def test_over_a_blob_only_this_request_counts(

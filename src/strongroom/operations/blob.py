@@ -33,7 +33,7 @@ PUT_BLOB: Final = Operation(
         fields.NO_PAGE_HEADERS,
         fields.BODY_PROPERTIES,
         fields.METADATA,
-        fields.DIGESTS,
+        fields.BODY_DIGESTS,
         fields.TIER,
         fields.TAGS,
     ),
@@ -109,9 +109,9 @@ SET_BLOB_PROPERTIES: Final = Operation(
     permission=permissions.WRITE,
     rule=WRITES,
     input=attributes.SetProperties,
-    accepts=(fields.SOME_PROPERTIES,),
+    accepts=(fields.NEW_PROPERTIES,),
     returns=(give.ETAG, give.LAST_MODIFIED),
-    fails=(errors.PENDING_COPY_OPERATION, errors.INVALID_MD5),
+    fails=(errors.PENDING_COPY_OPERATION,),
     run=attributes.set_properties,
 )
 

@@ -89,35 +89,44 @@ _MD5: Final = "x-ms-blob-content-md5"
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 
 
-def _properties(request: Request, standard: bool) -> ContentProperties:
-    """Of each property, the first header that says something. Raises InvalidHeaderValue when it is
-    too long."""
+def _properties(
+    request: Request, standard: bool = False, default_type: str | None = None
+) -> ContentProperties:
+    """Of each property, the first header that is not empty.
+
+    Arguments:
+        standard: also look at the standard headers, where the blob's own are missing.
+        default_type: the content type where no header gives one.
+
+    Raises: InvalidHeaderValue for a value that is too long.
+    """
     get = request.headers.get
-    md5 = get(_MD5)
     texts: list[str | None] = []
     for _, own, other in _PROPERTY_HEADERS:
-        value = get(own) or (get(other) if standard else None) or None
-        if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
-            name = own if get(own) else other
-            raise invalid_header(name, value, "The value is longer than 4,096 characters.")
-        texts.append(value)
+        is_own = not standard or bool(get(own))
+        texts.append(_short(own if is_own else other, get(own if is_own else other)))
     content_type, encoding, language, cache_control, disposition = texts
+    content_type = content_type or default_type
+    given = _short(_MD5, get(_MD5))
+    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
     return ContentProperties(
-        content_type or DEFAULT_CONTENT_TYPE,
-        encoding,
-        language,
-        wire.md5(md5) if md5 else None,
-        cache_control,
-        disposition,
+        content_type, encoding, language, md5, cache_control, disposition, other_md5
     )
 
 
+def _short(name: str, value: str | None) -> str | None:
+    """A property's value, None where it is empty. Raises InvalidHeaderValue when it is too long."""
+    if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
+        raise invalid_header(name, value, "The value is longer than 4,096 characters.")
+    return value or None
+
+
 def _own_properties(request: Request, query: Query) -> ContentProperties:
-    return _properties(request, standard=False)
+    return _properties(request, default_type=DEFAULT_CONTENT_TYPE)
 
 
 def _body_properties(request: Request, query: Query) -> ContentProperties:
-    return _properties(request, standard=True)
+    return _properties(request, standard=True, default_type=DEFAULT_CONTENT_TYPE)
 
 
 _OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
@@ -140,11 +149,20 @@ def _digests(request: Request, query: Query) -> Digests:
     if md5 is not None and crc64 is not None:
         raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
     return Digests(
-        None if md5 is None else wire.md5(md5), None if crc64 is None else wire.crc64(crc64)
+        None if md5 is None else wire.md5(md5),
+        None if crc64 is None else wire.crc64("x-ms-content-crc64", crc64),
     )
 
 
-DIGESTS: Final = Field("digests", _digests, headers=("content-md5", "x-ms-content-crc64"))
+def _body_digests(request: Request, query: Query) -> Digests:
+    found, own = _digests(request, query), request.headers.get(_MD5)
+    return Digests(wire.md5(own), found.crc64) if own else found
+
+
+_DIGEST_HEADERS: Final = ("content-md5", "x-ms-content-crc64")
+DIGESTS: Final = Field("digests", _digests, headers=_DIGEST_HEADERS)
+BODY_DIGESTS: Final = Field("digests", _body_digests, headers=(*_DIGEST_HEADERS, _MD5))
+"""Digests of Put Blob: x-ms-blob-content-md5 takes precedence over Content-MD5."""
 RANGE: Final = Field(
     "range",
     lambda request, query: wire.requested_range(
@@ -245,14 +263,22 @@ def flag(name: str, value: str) -> bool:
     return wire.boolean(name, value)
 
 
-def _some_properties(request: Request, query: Query) -> ContentProperties | None:
-    found = _own_properties(request, query)
-    given = any(request.headers.get(name) is not None for name in _OWN_NAMES)
-    return found if given else None
+# Only a page blob has them; a request that changes nothing else leaves the six properties alone.
+_PAGE_NAMES: Final = frozenset(
+    ("x-ms-blob-content-length", "x-ms-blob-sequence-number", "x-ms-sequence-number-action")
+)
 
 
-SOME_PROPERTIES: Final = Field("properties", _some_properties, headers=_OWN_NAMES)
-"""Set Blob Properties: all six together, or None when none of them was sent."""
+def _new_properties(request: Request, query: Query) -> ContentProperties | None:
+    sent = request.headers
+    if sent.has_none_of(frozenset(_OWN_NAMES)) and not sent.has_none_of(_PAGE_NAMES):
+        return None
+    return _properties(request)
+
+
+NEW_PROPERTIES: Final = Field("properties", _new_properties, headers=(*_OWN_NAMES, *_PAGE_NAMES))
+"""Set Blob Properties: all six, each None unless it was sent. None instead of the six when the
+request is only about a page blob's size or sequence number."""
 DELETE_SNAPSHOTS: Final = header(
     "snapshots", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
 )

@@ -112,13 +112,13 @@ def _add_properties(result: BlobView | Download, found: list[tuple[str, str]]) -
         found.append(("Cache-Control", shown.cache_control))
     if shown.disposition:
         found.append(("Content-Disposition", shown.disposition))
-    stored = shown.md5
+    stored = shown.content_md5
     if not isinstance(result, Download) or not result.partial:
         if stored is not None:
-            found.append(("Content-MD5", md5_text(stored)))
+            found.append(("Content-MD5", stored))
         return
     if stored is not None:
-        found.append(("x-ms-blob-content-md5", md5_text(stored)))
+        found.append(("x-ms-blob-content-md5", stored))
     if result.range_md5 is not None:
         found.append(("Content-MD5", md5_text(result.range_md5)))
     if result.range_crc64 is not None:
@@ -135,6 +135,7 @@ def _overridden(stored: ContentProperties, over: Overrides) -> ContentProperties
         stored.md5,
         over.cache_control or stored.cache_control,
         over.content_disposition or stored.disposition,
+        stored.other_md5,
     )
 
 

@@ -256,7 +256,6 @@ _DIGESTS: Final = frozenset(
     {
         errors.INVALID_MD5,
         errors.MD5_MISMATCH,
-        errors.INVALID_CRC64,
         errors.CRC64_MISMATCH,
         errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
     }

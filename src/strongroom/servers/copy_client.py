@@ -219,21 +219,17 @@ def _text(fields: dict[str, str], name: str) -> str | None:
 
 
 def _properties(fields: dict[str, str]) -> ContentProperties:
+    given = _text(fields, "content-md5")
+    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
     return ContentProperties(
         _text(fields, "content-type") or _DEFAULT_TYPE,
         _text(fields, "content-encoding"),
         _text(fields, "content-language"),
-        _md5(_text(fields, "content-md5")),
+        md5,
         _text(fields, "cache-control"),
         _text(fields, "content-disposition"),
+        other_md5,
     )
-
-
-def _md5(value: str | None) -> bytes | None:
-    try:
-        return None if value is None else wire.md5(value)
-    except StorageError:
-        return None
 
 
 def _metadata(fields: Iterable[tuple[str, str]]) -> Metadata:

@@ -19,7 +19,7 @@ from strongroom.values import ContentProperties, Metadata
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """Input of Set Blob Properties: all six together, or None when none of them was given."""
+    """Input of Set Blob Properties: all six together, or None when they stay as they are."""
 
     properties: ContentProperties | None
 

@@ -35,8 +35,8 @@ NO_PROPERTIES: Final = ContentProperties()
 
 
 class PutBlob(msgspec.Struct, frozen=True):
-    """Input of Put Blob (block blob). `digests` are of the body; `properties.md5` is what is
-    stored."""
+    """Input of Put Blob (block blob). `digests` are of the body, whose MD5 is stored whatever
+    `properties` say."""
 
     properties: ContentProperties = NO_PROPERTIES
     metadata: Metadata = ()
@@ -76,20 +76,15 @@ def _put(
     call: Call[PutBlob], received: Received, state: BlobState, change: BlobChange
 ) -> BlobWritten:
     given = call.input
-    properties = given.properties
     # Here, behind the guard: the order of refusals must not depend on the body's size.
     intake.verify(given.digests, received)
-    if properties.md5 is not None:
-        intake.verify(Digests(properties.md5), received)
-    else:
-        properties = msgspec.structs.replace(properties, md5=received.md5)
     replace_head(
         call,
         state,
         change,
         size_bytes=received.size_bytes,
         body=change.take_body(received),
-        properties=properties,
+        properties=given.properties.with_md5(received.md5),
         metadata=given.metadata,
         tier=given.tier,
         tags=given.tags,

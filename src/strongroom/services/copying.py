@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
 from strongroom import errors, limits
 from strongroom.clock import guid
 from strongroom.semantics import conditions as conditional
@@ -224,7 +222,7 @@ def _replace(
     properties = source.properties
     if copies.is_pending(copy):
         # It is that of the content to come: until then, or for ever, the blob is empty.
-        properties = msgspec.structs.replace(properties, md5=None)
+        properties = properties.with_md5(None)
     replace_head(
         call,
         state,

@@ -16,7 +16,7 @@ from typing import Final
 from strongroom import errors
 from strongroom.errors import StorageError, invalid_header
 from strongroom.times import parse_rfc1123
-from strongroom.values import ByteRange
+from strongroom.values import ByteRange, md5_text
 
 METADATA_PREFIX: Final = "x-ms-meta-"
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
@@ -60,11 +60,20 @@ def md5(value: str) -> bytes:
     return digest
 
 
-def crc64(value: str) -> int:
-    """The checksum of base64 of eight bytes, least significant first. Raises InvalidCrc64."""
+def unchecked_md5(value: str) -> tuple[bytes | None, str | None]:
+    """An MD5 that nobody checks: its 16 bytes where `value` is exactly their base64, else None and
+    `value` itself."""
+    digest = _base64(value)
+    if digest is not None and len(digest) == 16 and md5_text(digest) == value:
+        return digest, None
+    return None, value
+
+
+def crc64(name: str, value: str) -> int:
+    """The checksum of base64 of eight bytes, least significant first. Raises InvalidHeaderValue."""
     checksum = _base64(value)
     if checksum is None or len(checksum) != 8:
-        raise StorageError(errors.INVALID_CRC64)
+        raise invalid_header(name, value)
     return int.from_bytes(checksum, "little")
 
 

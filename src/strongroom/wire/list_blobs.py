@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, md5_text, rfc1123
+from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc1123
 from strongroom.wire import xml
 from strongroom.wire.xml import escape
 
@@ -155,13 +155,12 @@ def _content(item: BlobItem) -> str:
     if item.modified is None:
         return "<Content-Length>0</Content-Length>"
     given = item.properties
-    digest = "" if given.md5 is None else md5_text(given.md5)
     return (
         f"<Creation-Time>{rfc1123(item.created)}</Creation-Time>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>0x{item.stamp:X}</Etag><Content-Length>{item.size_bytes}</Content-Length>"
         f"{_typed(given.content_type, given.encoding, given.language)}"
-        f"{f'<Content-MD5>{digest}</Content-MD5>' if digest else '<Content-MD5 />'}"
+        f"{xml.element('Content-MD5', given.content_md5)}"
         f"{_handled(given.cache_control, given.disposition)}"
     )
 
