@@ -8,7 +8,9 @@ import pytest
 
 from tests.conformance.answer import expect, texts
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.copying import copy, source_url
 from tests.conformance.rows import SERVED, request_of
+from tests.conformance.sas import service_sas
 from tests.operations.transcript import Row
 
 IN_CONTAINERS = [
@@ -133,6 +135,44 @@ def test_a_name_comes_back_as_it_was_put(client: Client, container: str, name: s
     prefixed = client.get(f"/{container}?restype=container&comp=list&prefix={quote(name)}")
     assert texts(expect(prefixed, 200).xml, ".//Blob/Name") == [name]
     expect(client.delete(f"/{container}/{encoded}"), 202)
+
+
+@pytest.mark.parametrize("sent", ["dir%5Cx", "dir%5cx", "dir\\x"])
+def test_a_backslash_is_a_slash(client: Client, container: str, sent: str) -> None:
+    """B-NAM-06."""
+    expect(client.put(f"/{container}/{sent}", PUT_BLOB, b"text"), 201)
+    for name in ("dir/x", "dir%2Fx", "dir%5Cx"):
+        assert expect(client.get(f"/{container}/{name}"), 200).body == b"text"
+    target = f"/{container}?restype=container&comp=list"
+    assert texts(client.get(target).xml, ".//Blob/Name") == ["dir/x"]
+    folded = client.get(f"{target}&prefix=d&delimiter=/").xml
+    assert texts(folded, ".//BlobPrefix/Name") == ["dir/"]
+    for asked in ("prefix=dir%5C", "prefix=d&delimiter=%5C"):
+        assert not texts(client.get(f"{target}&{asked}").xml, ".//BlobPrefix/Name")
+    assert not texts(client.get(f"{target}&prefix=dir%5C").xml, ".//Blob/Name")
+    expect(copy(client, source_url(client, f"/{container}/{sent}"), f"/{container}/to%5C"), 202)
+    assert expect(client.get(f"/{container}/to/"), 200).body == b"text"
+    expect(client.delete(f"/{container}/{sent}"), 202)
+    expect(client.get(f"/{container}/dir/x"), 404, "BlobNotFound")
+
+
+def test_backslashes_count_as_segments(client: Client, container: str) -> None:
+    """B-NAM-06."""
+    deep = "%5C".join("s" for _ in range(254))
+    expect(client.put(f"/{container}/{deep}", PUT_BLOB, b"x"), 201)
+    expect(client.put(f"/{container}/{deep}%5Cs", PUT_BLOB, b"x"), 400, "InvalidResourceName")
+
+
+def test_a_token_signs_slashes(client: Client, container: str) -> None:
+    """B-NAM-06: whichever the URL has."""
+    expect(client.put(f"/{container}/dir%5Cx", PUT_BLOB, b"text"), 201)
+    right = service_sas(client.credential, container, "dir/x")
+    wrong = service_sas(client.credential, container, "dir\\x")
+    for name in ("dir/x", "dir%5Cx"):
+        read = client.anonymous.get(f"/{container}/{name}?{right}")
+        assert expect(read, 200).body == b"text"
+        refused = client.anonymous.get(f"/{container}/{name}?{wrong}")
+        expect(refused, 403, "AuthenticationFailed")
 
 
 def test_a_plus_is_a_plus(client: Client, container: str) -> None:

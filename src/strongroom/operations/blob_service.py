@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from strongroom.auth.request import Service
 from strongroom.operations import blob, block, container, copy, lease, service, unserved
 from strongroom.operations.endpoint import Addressed, Endpoint
@@ -34,12 +36,17 @@ ROUTES: Final = Routes(
 
 
 def _address(target: Target, asked: Query) -> Addressed:
-    """A lone segment without `restype` is a blob of the root container."""
+    """A lone segment without `restype` is a blob of the root container. A backslash in a blob's
+    name is a slash, for signatures (SAS) as well: so no blob has one in its name."""
     if target.container is None:
         return Addressed(target, Resource.SERVICE)
     if target.blob is None and "restype" not in asked and asked.get("comp") != "list":
         target = target.in_root()
-    return Addressed(target, Resource.CONTAINER if target.blob is None else Resource.BLOB)
+    if target.blob is None:
+        return Addressed(target, Resource.CONTAINER)
+    if "\\" in target.blob:
+        target = msgspec.structs.replace(target, blob=target.blob.replace("\\", "/"))
+    return Addressed(target, Resource.BLOB)
 
 
 def _check_names(addressed: Addressed) -> None:
