@@ -179,7 +179,10 @@ def test_who_may_read_a_source_of_the_same_account(
     target = f"/{elsewhere}/b?{writer}"
     anybody = client.anonymous
     for url in (plain, f"{plain}?{other}", f"{plain}?{letters}"):
-        expect(copy(anybody, url, target, kind), 403, "CannotVerifyCopySource")
+        refused = expect(copy(anybody, url, target, kind), 403, "CannotVerifyCopySource")
+        assert refused.reason == anybody.get(url.removeprefix(client.url)).reason
+    denied = "This request is not authorized to perform this operation using this permission."
+    assert refused.reason.startswith(denied)
     expect(copy(anybody, f"{plain}?{reader}", target, kind), 202)
     acl = f"/{container}?restype=container&comp=acl"
     expect(client.put(acl, {"x-ms-blob-public-access": "blob"}), 200)

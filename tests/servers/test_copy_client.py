@@ -256,6 +256,24 @@ def test_what_the_source_answered_is_told() -> None:
         ("x-ms-copy-source-status-code", "404"),
         ("x-ms-copy-source-error-code", "BlobNotFound"),
     )
+    assert error.message == "No"
+
+
+def test_only_a_storage_service_is_quoted() -> None:
+    """B-CPY-09."""
+    for first in (b"HTTP/1.1 100 Go on\r\n\r\n", b""):
+        answer = b"HTTP/1.1 404 Oh no\r\nContent-Length: 0\r\n\r\n"
+        error, _ = exchange(first + answer, refused)
+        assert error.message == "The copy source answered with status 404."
+        for reason, text in (
+            (b"Oh no", "Oh no"),
+            (b"", None),
+            (b"\xff", None),
+            (b"a" * 1025, None),
+        ):
+            answer = b"HTTP/1.1 404 %b\r\nContent-Length: 0\r\nx-ms-error-code: A\r\n\r\n" % reason
+            error, _ = exchange(first + answer, refused)
+            assert error.message == (text or "The copy source answered with status 404.")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -18,6 +18,7 @@ from strongroom.values import Metadata
 ROOT: Final = "$root"
 SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs", "$blobchangefeed"))
 _PLACE_CHARS: Final = (3, 63)
+_LENGTH: Final = "The specified resource name length is not within the permissible limits."
 _NAMES_REMEMBERED: Final = 1024
 _CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Control characters, halves of surrogate pairs, and the private use area.
@@ -88,7 +89,7 @@ def check_table(name: str) -> None:
 def _check(name: str, shape: re.Pattern[str]) -> None:
     least, most = _PLACE_CHARS
     if not least <= len(name) <= most:
-        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+        raise StorageError(errors.OUT_OF_RANGE_INPUT, _LENGTH)
     if shape.fullmatch(name) is None:
         raise StorageError(errors.INVALID_RESOURCE_NAME)
 
@@ -100,7 +101,7 @@ def check_blob(name: str, container: str = "") -> None:
     Raises: OutOfRangeInput for the length, InvalidResourceName for anything else.
     """
     if not 1 <= _utf16_length(name) <= limits.BLOB_NAME_CHARS_MAX:
-        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+        raise StorageError(errors.OUT_OF_RANGE_INPUT, _LENGTH)
     too_deep = name.count("/") >= limits.BLOB_NAME_SEGMENTS_MAX
     is_plain = name.isascii() and name.isprintable()
     is_illegal = not is_plain and _BLOB_ILLEGAL.search(name) is not None

@@ -152,7 +152,7 @@ class CopyClient:
 def _source(exchange: Exchange, conditions: Conditions) -> OpenSource:
     """The source of an answer. Raises StorageError for one that is no source."""
     fields = {name.lower(): value for name, value in exchange.fields}
-    _check_status(exchange.status, fields)
+    _check_status(exchange.status, exchange.reason, fields)
     _check_conditions(conditions, fields)
     length = fields.get("content-length")
     size_bytes = int(length) if length is not None and _is_length(length) else None
@@ -176,7 +176,11 @@ def _is_length(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
-def _check_status(status: int, fields: dict[str, str]) -> None:
+def _check_status(status: int, reason: str, fields: dict[str, str]) -> None:
+    """Refuse what is no content, in the words of the source where it is a storage service.
+
+    Raises: StorageError CannotVerifyCopySource, SourceConditionNotMet.
+    """
     if status == 200:
         return
     if status in (304, 412):
@@ -188,7 +192,9 @@ def _check_status(status: int, fields: dict[str, str]) -> None:
     elif 300 <= status < 400:
         row, text = errors.COPY_SOURCE_FORBIDDEN, "Redirects of copy sources are not followed."
     code = fields.get("x-ms-error-code", "")
-    raise cannot_read(row, text, status, code if _CODE.fullmatch(code) else "")
+    if _CODE.fullmatch(code) is None:
+        raise cannot_read(row, text, status)
+    raise cannot_read(row, _printable(reason) or text, status, code)
 
 
 def _check_conditions(conditions: Conditions, fields: dict[str, str]) -> None:
@@ -213,7 +219,10 @@ def _check_conditions(conditions: Conditions, fields: dict[str, str]) -> None:
 
 def _text(fields: dict[str, str], name: str) -> str | None:
     """A field as it could be sent again; None for what could not."""
-    value = fields.get(name, "")
+    return _printable(fields.get(name, ""))
+
+
+def _printable(value: str) -> str | None:
     usable = 0 < len(value) <= _VALUE_CHARS_MAX and all(" " <= char <= "~" for char in value)
     return value if usable else None
 

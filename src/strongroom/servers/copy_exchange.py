@@ -53,6 +53,7 @@ class Exchange:
         self._has_head = False
         self._is_complete = False
         self.status = 0
+        self.reason = ""
         self.fields: list[tuple[str, str]] = []
 
     def ask(self, parts: SplitResult, conditions: Conditions) -> None:
@@ -132,12 +133,18 @@ class Exchange:
         if not self._has_head:
             self.fields.append((name.decode("latin-1"), value.decode("latin-1").strip()))
 
+    def on_status(self, text: bytes) -> None:
+        """A part of the reason phrase, where a storage service says what it refuses."""
+        if not self._has_head:
+            self.reason += text.decode("latin-1")
+
     def on_headers_complete(self) -> None:
         if self._has_head:
             return
         self.status = self._parser.get_status_code()
         if self.status < 200:
             self.fields.clear()
+            self.reason = ""
         else:
             self._has_head = True
 

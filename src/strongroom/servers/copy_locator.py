@@ -108,7 +108,7 @@ class CopyLocator:
             )
         except StorageError as refusal:
             row = errors.COPY_SOURCE_FORBIDDEN
-            raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
+            raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
         context.endpoint.refuse_unserved(asked.request.headers, asked.query)
         if place is None:
             raise source_missing(errors.CONTAINER_NOT_FOUND)
@@ -131,5 +131,5 @@ def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSou
         snapshot = None if text is None else snapshots.snapshot_time(text)
     except StorageError as refusal:
         row = errors.CANNOT_VERIFY_COPY_SOURCE
-        raise cannot_read(row, None, refusal.row.status, refusal.row.code) from None
+        raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
     return LocalSource(asked.addressed.target.account, container, generation, blob, snapshot)
