@@ -254,7 +254,7 @@ OUT_OF_RANGE_QUERY_PARAMETER_VALUE = row(
 REQUEST_BODY_TOO_LARGE = row(
     "RequestBodyTooLarge",
     413,
-    "The size of the request body exceeds the maximum size permitted.",
+    "The request body is too large and exceeds the maximum permissible limit.",
 )
 RESOURCE_TYPE_MISMATCH = row(
     "ResourceTypeMismatch",

@@ -51,7 +51,7 @@ MESSAGES_PER_GET: Final = (1, 32)
 PUT_VISIBILITY_S: Final = (0, 7 * 24 * 3600)
 GET_VISIBILITY_S: Final = (1, 7 * 24 * 3600)
 DEFAULT_VISIBILITY_S: Final = 30
-MESSAGE_TTL_S: Final = (1, 2**31 - 1)
+MESSAGE_TTL_S: Final = (1, 10**18 - 1)
 # Before x-ms-version 2017-07-29.
 MESSAGE_TTL_S_BEFORE_2017: Final = (1, 7 * 24 * 3600)
 DEFAULT_MESSAGE_TTL_S: Final = 7 * 24 * 3600

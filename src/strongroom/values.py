@@ -24,6 +24,8 @@ TICKS_PER_S: Final = 10_000_000
 UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
 _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 _DAY_S: Final = 86_400
+LATEST_TICKS: Final = 3_155_378_975_999_999_999
+"""The end of 9999-12-31, the last day that a time can be written of."""
 # The least and the greatest Edm.Int32, which documents are read by as well as values.
 INT32: Final = (-(2**31), 2**31 - 1)
 DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

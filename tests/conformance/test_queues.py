@@ -100,6 +100,10 @@ def test_policies_come_back_as_they_were_set(queues: Client, queue: str) -> None
     many = "".join(f"<SignedIdentifier><Id>{n}</Id></SignedIdentifier>" for n in range(6))
     body = f"<SignedIdentifiers>{many}</SignedIdentifiers>".encode()
     expect(queues.put(f"/{queue}?comp=acl", (), body), 400, "InvalidXmlDocument")
+    for letters in ("rwdl", "zz"):
+        body = POLICY.format(id="p", letters=letters).encode()
+        refused = queues.put(f"/{queue}?comp=acl", (), body)
+        assert expect(refused, 400, "InvalidXmlDocument").error["LineNumber"] == "0"
     expect(queues.put(f"/{queue}?comp=acl"), 204)
     assert not list(expect(queues.get(f"/{queue}?comp=acl"), 200).xml)
 

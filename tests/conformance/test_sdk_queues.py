@@ -126,7 +126,7 @@ def test_encodings(service: QueueServiceClient, queue_account: Client, tasks: Qu
     assert received is not None and received.content == body
     with pytest.raises(HttpResponseError) as long:
         raw.send_message(body + b"x")
-    assert code(long) == "MessageTooLarge"
+    assert code(long) == "RequestBodyTooLarge"
 
 
 def test_what_the_sdk_is_refused(tasks: QueueClient) -> None:

@@ -145,4 +145,4 @@ def test_texts_of_messages_come_back(queues: Client) -> None:
             edge.delete_message(got)
     with pytest.raises(HttpResponseError) as refused:
         edge.send_message("x" * 65_537)
-    assert vars(refused.value)["error_code"] == "MessageTooLarge"
+    assert vars(refused.value)["error_code"] == "RequestBodyTooLarge"

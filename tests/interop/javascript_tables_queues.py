@@ -72,7 +72,7 @@ QUEUES: Steps = {
     "visible again": ["changed", 2, True],
     "never expires": True,
     "too many at once": Refusal(400, "OutOfRangeQueryParameterValue"),
-    "too large": Refusal(400, "MessageTooLarge"),
+    "too large": Refusal(413, "RequestBodyTooLarge"),
     "as large as can be": 201,
     "visibility beyond its life": Refusal(400, "InvalidQueryParameterValue"),
     "clear": [204, 0],

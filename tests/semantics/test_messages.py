@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import limits, queue_errors
+from strongroom import errors, limits, queue_errors
 from strongroom.semantics import messages
 from strongroom.semantics.messages import INFINITE, NEVER, Message
-from strongroom.values import TICKS_PER_S
+from strongroom.values import LATEST_TICKS, TICKS_PER_S, rfc1123
 from tests.refusals import refusal
 
 NOW = 638_000_000_000_000_000
@@ -31,7 +31,8 @@ def at(seconds: float) -> int:
         (WEEK_S, INFINITE, NEW, None),
         (WEEK_S, WEEK_S + 1, NEW, None),
         (0, 2**31 - 1, NEW, None),
-        (0, 2**31, NEW, "OutOfRangeQueryParameterValue"),
+        (0, 2**31, NEW, None),
+        (0, 10**18 - 1, NEW, None),
         (0, 0, NEW, "OutOfRangeQueryParameterValue"),
         (0, -2, NEW, "OutOfRangeQueryParameterValue"),
         (5, 5, NEW, "InvalidQueryParameterValue"),
@@ -79,7 +80,7 @@ def test_a_text_is_measured_in_utf_8(text: str, fits: bool) -> None:
     """Q-PUT-08."""
     found = refusal(lambda: messages.require_text(text))
     assert (found is None) is fits
-    assert found is None or found.row is queue_errors.MESSAGE_TOO_LARGE
+    assert found is None or found.row is errors.REQUEST_BODY_TOO_LARGE
 
 
 def test_a_message_is_seen_from_its_visibility_to_its_expiry() -> None:
@@ -95,6 +96,15 @@ def test_without_expiry_a_message_stays() -> None:
     made = messages.put("id", 0, INFINITE, NOW)
     assert made.expires == NEVER
     assert not messages.is_expired(made, at(10**9))
+
+
+def test_an_expiry_after_the_last_year_is_none() -> None:
+    """Q-PUT-04."""
+    left_s = (LATEST_TICKS - NOW) // TICKS_PER_S
+    last = messages.put("id", 0, left_s, NOW)
+    assert rfc1123(last.expires) == "Fri, 31 Dec 9999 23:59:59 GMT"
+    for ttl_s in (left_s + 1, 10**18 - 1):
+        assert messages.put("id", 0, ttl_s, NOW).expires == NEVER
 
 
 def test_a_retrieval_counts_and_hides_beyond_the_expiry_too() -> None:

@@ -15,7 +15,11 @@ from strongroom.values import UNIX_EPOCH_TICKS, AccessPolicy
 from strongroom.wire import service_properties_xml as properties_xml
 from strongroom.wire.block_list import read_block_list, write_block_list
 from strongroom.wire.errors_xml import error_body
-from strongroom.wire.signed_identifiers import read_signed_identifiers, write_signed_identifiers
+from strongroom.wire.signed_identifiers import (
+    read_queue_identifiers,
+    read_signed_identifiers,
+    write_signed_identifiers,
+)
 from tests.refusals import outcome
 
 DOCUMENT, NODE = "400 InvalidXmlDocument", "400 InvalidXmlNodeValue"
@@ -101,6 +105,25 @@ POLICIES = [
 @pytest.mark.parametrize(("body", "expected"), POLICIES)
 def test_policies(body: bytes, expected: str) -> None:
     assert outcome(lambda: read_signed_identifiers(body)) == expected
+
+
+@pytest.mark.parametrize(
+    ("letters", "expected"),
+    [
+        *((letters, "ok") for letters in (None, "r", "raup", "puar")),
+        *((letters, DOCUMENT) for letters in ("rwdl", "d", "zz")),
+    ],
+)
+def test_queues_have_fewer_letters(letters: str | None, expected: str) -> None:
+    """Q-QUE-07."""
+    body = write_signed_identifiers([AccessPolicy("id", permission=letters)])
+    assert outcome(lambda: read_queue_identifiers(body)) == expected
+
+
+def test_other_mistakes_in_the_policies_of_queues() -> None:
+    """Q-QUE-07."""
+    late = write_signed_identifiers([AccessPolicy("id", "yesterday")])
+    assert outcome(lambda: read_queue_identifiers(late)) == NODE
 
 
 TIMES = st.sampled_from([None, "2020-01-01", "2020-01-01T00:00:00.1234567Z"])

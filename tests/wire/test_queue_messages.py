@@ -78,8 +78,8 @@ def test_documents_may_be_declared_and_spaced() -> None:
         (b"<QueueMessage>text</QueueMessage>", "MissingRequiredXmlNode"),
         (b"<QueueMessage><Text>x</Text></QueueMessage>", "UnsupportedXmlNode"),
         (body("a<b>c</b>"), "UnsupportedXmlNode"),
-        (body("x" * 65537), "MessageTooLarge"),
-        (body("é" * 32769), "MessageTooLarge"),
+        (body("x" * 65537), "RequestBodyTooLarge"),
+        (body("é" * 32769), "RequestBodyTooLarge"),
         (b" " * (limits.MESSAGE_BODY_BYTES_MAX + 1), "RequestBodyTooLarge"),
     ],
 )

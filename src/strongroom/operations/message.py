@@ -34,7 +34,6 @@ PUT_MESSAGE: Final = Operation(
     success=201,
     returns=(XML,),
     content=give.put_message,
-    fails=(queue_errors.MESSAGE_TOO_LARGE,),
     run=messages.put_message,
 )
 
@@ -106,7 +105,7 @@ UPDATE_MESSAGE: Final = Operation(
     body=Body("text", read_optional_message, _BODY_BYTES_MAX),
     success=204,
     returns=(give.RECEIPT, give.NEXT_VISIBLE),
-    fails=(queue_errors.MESSAGE_NOT_FOUND, STALE_RECEIPT, queue_errors.MESSAGE_TOO_LARGE),
+    fails=(queue_errors.MESSAGE_NOT_FOUND, STALE_RECEIPT),
     run=messages.update_message,
 )
 

@@ -20,7 +20,7 @@ from strongroom.operations.returned import container_metadata
 from strongroom.operations.spec import Body, Operation, Resource
 from strongroom.services import list_queues, queues
 from strongroom.services.calls import ConditionUse, Rule
-from strongroom.wire.signed_identifiers import read_signed_identifiers
+from strongroom.wire.signed_identifiers import read_queue_identifiers
 
 RULE: Final = Rule(conditions=ConditionUse.IGNORED)
 
@@ -125,7 +125,7 @@ SET_QUEUE_ACL: Final = Operation(
     permission=permissions.ACL,
     rule=RULE,
     input=queues.SetQueueAcl,
-    body=Body("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
+    body=Body("policies", read_queue_identifiers, limits.XML_BODY_BYTES_MAX),
     success=204,
     run=queues.set_acl,
 )

@@ -19,8 +19,8 @@ from strongroom.wire.http import Request
 from strongroom.wire.query import Query
 
 _VISIBILITY: Final = "visibilitytimeout"
-# Any number that a client may send: which ones are too large depends on x-ms-version.
-_ANY_INTEGER: Final = 10**18
+# Any number that can be read: which ones are too large depends on x-ms-version.
+_ANY_INTEGER: Final = limits.MESSAGE_TTL_S[1]
 
 
 def _marker(name: str, value: str) -> listing.Position:

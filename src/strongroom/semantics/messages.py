@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import limits, queue_errors
+from strongroom import errors, limits, queue_errors
 from strongroom.errors import ErrorCode, StorageError, invalid_query, out_of_range_query
-from strongroom.values import TICKS_PER_S
+from strongroom.values import LATEST_TICKS, TICKS_PER_S
 
 NEVER: Final = 0
 """`expires` of a message that does not expire."""
@@ -60,17 +60,21 @@ def require_lifetime(visibility_s: int, ttl_s: int, version: str) -> None:
 
 
 def require_text(text: str) -> None:
-    """At most 65,536 bytes of UTF-8. Raises MessageTooLarge."""
+    """At most 65,536 bytes of UTF-8. Raises RequestBodyTooLarge."""
     # UTF-8 has one to four bytes for each character: most texts need not be encoded to know.
     most = limits.MESSAGE_TEXT_BYTES_MAX
     if len(text) > most or (len(text) * 4 > most and len(text.encode()) > most):
-        extras = (("MaxLimit", str(most)),)
-        raise StorageError(queue_errors.MESSAGE_TOO_LARGE, None, extras)
+        raise errors.body_too_large(most)
 
 
 def put(message_id: str, visibility_s: int, ttl_s: int, now: int) -> Message:
-    """A new message, visible after `visibility_s` and expired after `ttl_s` (-1 = never)."""
-    expires = NEVER if ttl_s == INFINITE else now + ttl_s * TICKS_PER_S
+    """A new message, visible after `visibility_s` and expired after `ttl_s` (-1 = never).
+
+    One that would expire after the year 9999 never does: answers could not show that time.
+    """
+    expires = now + ttl_s * TICKS_PER_S
+    if ttl_s == INFINITE or expires > LATEST_TICKS:
+        expires = NEVER
     return Message(message_id, now, expires, now + visibility_s * TICKS_PER_S)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, limits, queue_errors
+from strongroom import errors, limits
 from strongroom.errors import StorageError
 from strongroom.values import rfc1123
 from strongroom.wire import xml
@@ -38,8 +38,7 @@ class MessageItem(msgspec.Struct, frozen=True):
 def read_message(body: bytes) -> str:
     """The text of a message.
 
-    Raises: InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode, MessageTooLarge,
-        RequestBodyTooLarge.
+    Raises: InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode, RequestBodyTooLarge.
     """
     reader = _Reader()
     xml.parse(body, limits.MESSAGE_BODY_BYTES_MAX, reader.start, reader.end, reader.text)
@@ -84,8 +83,7 @@ class _Reader:
             return
         self._left_bytes -= len(data.encode())
         if self._left_bytes < 0:
-            extras = (("MaxLimit", str(limits.MESSAGE_TEXT_BYTES_MAX)),)
-            raise StorageError(queue_errors.MESSAGE_TOO_LARGE, None, extras)
+            raise errors.body_too_large(limits.MESSAGE_TEXT_BYTES_MAX)
         self.pieces.append(data)
 
 

@@ -10,14 +10,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from strongroom import limits
+from strongroom.errors import StorageError
 from strongroom.times import parse_iso8601
 from strongroom.values import AccessPolicy
 from strongroom.wire import xml
 
 _FIELDS: Final = ("Start", "Expiry", "Permission")
 _PERMISSION_CHARS_MAX: Final = 32
-# Of all services: containers, queues, tables and shares send the same document.
+# Of all services: containers, tables and shares send the same document.
 _PERMISSION_LETTERS: Final = frozenset("racwdxyltfmeopiu")
+_QUEUE_LETTERS: Final = frozenset("raup")
 
 
 def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
@@ -40,6 +42,26 @@ def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
     if len({policy.id for policy in policies}) != len(policies):
         raise xml.invalid_document("The ids of stored access policies must be unique.")
     return tuple(policies)
+
+
+def read_queue_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
+    """As `read_signed_identifiers`, for a queue, which refuses letters with another code.
+
+    Raises: InvalidXmlDocument also for letters that queues do not have.
+    """
+    try:
+        policies = read_signed_identifiers(body)
+    except StorageError as error:
+        if ("XmlNodeName", "Permission") not in error.extras:
+            raise
+        raise _no_queue_letters() from None
+    if not all(_QUEUE_LETTERS.issuperset(policy.permission or "") for policy in policies):
+        raise _no_queue_letters()
+    return policies
+
+
+def _no_queue_letters() -> StorageError:
+    return xml.invalid_document("The permissions of a queue are r, a, u and p.", (0, 0))
 
 
 def _policy(identifier: xml.Element) -> AccessPolicy:
