@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strongroom.semantics import table_filter, table_intervals
 from strongroom.semantics.table_filter import (
     Comparison,
+    Constant,
     Either,
     Expression,
     Family,
@@ -31,7 +32,17 @@ from tests.semantics.table_entities import Entity, entities, expressions, holds
 WORDS = (
     *("P", "PartitionKey", "RowKey", "Timestamp", "eq", "ne", "gt", "le", "and", "or", "not"),
     *("(", ")", "1", "-1", "1.5e3", "9L", "99999999999999999999", "1e999", "'a'", "'it''s'", "'"),
-    *("true", "null", "X'0A'", "binary'z'", "guid''", "datetime'2020-02-30'", "startswith(", ","),
+    *(
+        "true",
+        "False",
+        "null",
+        "X'0A'",
+        "binary'z'",
+        "guid''",
+        "datetime'2020-02-30'",
+        "startswith(",
+        ",",
+    ),
     *("P eq 1", "RowKey gt 'b'", "PartitionKey eq 'a'", "add", "\0", "é", "\ud800", "\U0001f600"),
 )
 STORED = Candidates.of([(b"a", b"b", 0, b'"P":1')])
@@ -60,6 +71,8 @@ def written(expression: Expression, mirrored: bool) -> str:
     """A filter as a client writes it; mirrored = with the constants on the left."""
     if isinstance(expression, Flag):
         return expression.name
+    if isinstance(expression, Constant):
+        return str(expression.value) if mirrored else str(expression.value).lower()
     if isinstance(expression, Not):
         return f"not ({written(expression.part, mirrored)})"
     if isinstance(expression, Comparison):
@@ -76,7 +89,7 @@ def is_writable(expression: Expression) -> bool:
     if isinstance(expression, Comparison):
         value = expression.literal.value
         return not isinstance(value, float) or math.isfinite(value)
-    if isinstance(expression, Flag):
+    if isinstance(expression, Flag | Constant):
         return True
     parts = (expression.part,) if isinstance(expression, Not) else expression.parts
     return all(map(is_writable, parts))

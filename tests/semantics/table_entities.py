@@ -18,6 +18,7 @@ from strongroom.semantics.entities import Properties
 from strongroom.semantics.table_filter import (
     Both,
     Comparison,
+    Constant,
     Either,
     Expression,
     Family,
@@ -90,6 +91,8 @@ def holds(expression: Expression, entity: Entity) -> bool:
         return all(holds(part, entity) for part in expression.parts)
     if isinstance(expression, Either):
         return any(holds(part, entity) for part in expression.parts)
+    if isinstance(expression, Constant):
+        return expression.value
     if isinstance(expression, Flag):
         return entity.value(expression.name) == (Family.BOOLEAN, True)
     found = entity.value(expression.name)
@@ -164,6 +167,7 @@ comparisons = st.one_of(
     ),
     st.builds(Comparison, st.sampled_from(("PartitionKey", "RowKey")), operators, key_literals),
     st.builds(Flag, st.sampled_from((*PROPERTIES, "PartitionKey"))),
+    st.builds(Constant, st.booleans()),
 )
 
 

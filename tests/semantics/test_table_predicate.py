@@ -128,6 +128,17 @@ MATCHES = [
     ("not (True and False)", True),
     ("not not True", True),
     ("Int gt 11 and Int lt 13", True),
+    # constants by themselves
+    ("true", True),
+    ("false", False),
+    ("not false", True),
+    ("not (true or Int eq 1)", False),
+    ("true and Int eq 12", True),
+    ("Int eq 12 and false", False),
+    ("(true and Int eq 1) or (false or Text eq 'b')", True),
+    ("(True and Int eq 1) or (FALSE or Text eq 'c')", False),
+    ("True eq TRUE", True),
+    ("False ne True", True),
     ("Naïve eq 1", True),
 ]
 

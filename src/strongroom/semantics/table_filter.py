@@ -2,16 +2,18 @@
 
     either     = both *( "or" both )
     both       = negated *( "and" negated )
-    negated    = "not" negated / "(" either ")" / comparison / property
+    negated    = "not" negated / "(" either ")" / comparison / property / boolean
     comparison = operand operator operand         one side a property, the other a literal
     operator   = "eq" / "ne" / "gt" / "ge" / "lt" / "le"
-    literal    = 'text' / 1 / 1L / 1.5 / 1e3 / true / false / datetime'...' / guid'...'
+    boolean    = "true" / "false"                 in any case
+    literal    = 'text' / 1 / 1L / 1.5 / 1e3 / boolean / datetime'...' / guid'...'
                / X'0A0B' / binary'0A0B'           a quote inside a text is doubled
 
 Lives here: what a filter may say, and the tree that it becomes. Must not live here: what an entity
 has to be to match (table_predicate.py), where matches can lie (table_intervals.py). Source:
-"Querying tables and entities", "Query operators supported for the Table service". Words are
-case-sensitive. The 15 comparisons that the page allows are not enforced; a hundred are.
+"Querying tables and entities", "Query operators supported for the Table service". Other
+words are case-sensitive. `True` and the like name a property where the other side of a comparison
+is a constant. The 15 comparisons that the page allows are not enforced; a hundred are.
 """
 
 from __future__ import annotations
@@ -86,6 +88,13 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """`true` or `false` by itself: all entities match, or none."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The part does not hold."""
 
@@ -106,7 +115,7 @@ class Either:
     parts: tuple[Expression, ...]
 
 
-Expression = Comparison | Flag | Not | Both | Either
+Expression = Comparison | Flag | Constant | Not | Both | Either
 
 _MIRRORED: Final = {
     Operator.GT: Operator.LT,
@@ -114,6 +123,7 @@ _MIRRORED: Final = {
     Operator.LT: Operator.GT,
     Operator.LE: Operator.GE,
 }
+_BOOLEANS: Final = {"true": True, "false": False}
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = frozenset({"add", "sub", "mul", "div", "mod", "has", "in"})
 _RESERVED: Final = frozenset({"and", "or", "not", "null", *_OPERATORS})
@@ -146,6 +156,8 @@ def names(expression: Expression) -> tuple[str, ...]:
     """The properties that an expression looks at, in order, each once."""
     if isinstance(expression, Comparison | Flag):
         return (expression.name,)
+    if isinstance(expression, Constant):
+        return ()
     parts = (expression.part,) if isinstance(expression, Not) else expression.parts
     return tuple(dict.fromkeys(name for part in parts for name in names(part)))
 
@@ -205,16 +217,24 @@ class _Parser:
         left = self._operand()
         operator = self._operator()
         if operator is None:
-            if isinstance(left, Literal):
-                self._refuse("an operator was expected")
-            return Flag(left)
+            return self._alone(left)
         at = self._at
         right = self._operand()
+        if isinstance(left, str) and isinstance(right, str):
+            left, right = _with_boolean(left, right)
         if isinstance(left, str) and isinstance(right, Literal):
             return Comparison(left, operator, right)
         if isinstance(left, Literal) and isinstance(right, str):
             return Comparison(right, _MIRRORED.get(operator, operator), left)
         self._refuse("one side must be a property and the other a constant", at)
+
+    def _alone(self, operand: str | Literal) -> Expression:
+        found = _boolean(operand) if isinstance(operand, str) else operand
+        if found is None:
+            return Flag(str(operand))
+        if not isinstance(found.value, bool):
+            self._refuse("an operator was expected")
+        return Constant(found.value)
 
     def _operand(self) -> str | Literal:
         found, at = self._found, self._at
@@ -224,8 +244,8 @@ class _Parser:
         self._advance()
         if word is None:
             return self._literal(found, at)
-        if word in ("true", "false"):
-            return Literal(Family.BOOLEAN, word == "true")
+        if word.islower() and (boolean := _boolean(word)) is not None:
+            return boolean
         if self._found is not None and self._found["mark"] == "(" and word not in _RESERVED:
             raise _not_implemented(f"The function '{word}'")
         if word in _RESERVED:
@@ -278,6 +298,17 @@ class _Parser:
     def _refuse(self, what: str, at: int | None = None) -> NoReturn:
         position = (self._at if at is None else at) + 1
         raise _invalid(f"At position {position}: {what}.")
+
+
+def _boolean(word: str) -> Literal | None:
+    value = _BOOLEANS.get(word.lower())
+    return None if value is None else Literal(Family.BOOLEAN, value)
+
+
+def _with_boolean(left: str, right: str) -> tuple[str | Literal, str | Literal]:
+    """Two words on the sides of an operator, of which one may be `True` or the like."""
+    constant = _boolean(right)
+    return (left, constant) if constant is not None else (_boolean(left) or left, right)
 
 
 def _is_readable(found: re.Match[str]) -> bool:

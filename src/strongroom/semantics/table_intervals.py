@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from strongroom.semantics.table_filter import (
     Both,
     Comparison,
+    Constant,
     Expression,
     Family,
     Flag,
@@ -123,6 +124,8 @@ def _boxes(expression: Expression, negated: bool) -> list[_Box]:
     """Boxes that hold all keys for which the expression (or its negation) can hold."""
     if isinstance(expression, Not):
         return _boxes(expression.part, not negated)
+    if isinstance(expression, Constant):
+        return [_EVERYWHERE] if expression.value is not negated else []
     if isinstance(expression, Flag):
         no_key = not negated and expression.name in (PARTITION_KEY, ROW_KEY)
         return [] if no_key else [_EVERYWHERE]

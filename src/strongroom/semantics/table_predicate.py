@@ -29,6 +29,7 @@ from strongroom.semantics.edm import EdmType
 from strongroom.semantics.table_filter import (
     Both,
     Comparison,
+    Constant,
     Either,
     Expression,
     Family,
@@ -201,6 +202,8 @@ def _compiled(expression: Expression, places: dict[str, int]) -> Test:
         return _opposite(_compiled(expression.part, places))
     if isinstance(expression, Both | Either):
         return _joined(expression, [_compiled(part, places) for part in expression.parts])
+    if isinstance(expression, Constant):
+        return _of_all(expression.value)
     if isinstance(expression, Flag):
         expression = Comparison(expression.name, Operator.EQ, Literal(Family.BOOLEAN, True))
     if expression.name in _SYSTEM:
@@ -237,8 +240,8 @@ def _joined(expression: Both | Either, parts: list[Test]) -> Test:
     return test
 
 
-def _never(page: _Page) -> Found:
-    return False
+def _of_all(value: bool) -> Test:
+    return lambda page: value
 
 
 _COLUMNS: Final[dict[str, Callable[[Candidates], Sequence[Any]]]] = {
@@ -253,7 +256,7 @@ def _system_test(comparison: Comparison) -> Test:
     compare, literal = _OPERATIONS[comparison.operator], comparison.literal
     family = Family.DATETIME if comparison.name == TIMESTAMP else Family.STRING
     if literal.family is not family:
-        return _never
+        return _of_all(False)
     value: Any = literal.value
     if family is Family.STRING:
         value = value.encode("utf-8", "surrogatepass")
