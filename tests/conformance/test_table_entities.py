@@ -81,6 +81,11 @@ def test_update_replaces(tables: TableClient, table: str) -> None:
     assert read(tables, table) == {"C": 3}
     refused = write(tables, "PUT", table, {"D": 4}, first)
     expect_json(refused, 412, "UpdateConditionNotSatisfied")
+    for method in ("PUT", "MERGE", "DELETE"):
+        refused = write(tables, method, table, {"D": 4}, 'W/"wrong"')
+        expect_json(refused, 412, "UpdateConditionNotSatisfied")
+        missing = write(tables, method, table, {}, 'W/"wrong"', row="missing")
+        expect_json(missing, 404, "ResourceNotFound")
     third = expect(write(tables, "PUT", table, {"E": 5}, "*"), 204)["ETag"]
     assert first < second < third
     assert read(tables, table) == {"E": 5}
@@ -119,7 +124,9 @@ def test_delete_needs_a_tag(tables: TableClient, table: str) -> None:
     expect_json(write(tables, "DELETE", table, None), 400, "MissingRequiredHeader")
     expect(write(tables, "MERGE", table, {"A": 1}), 204)
     expect_json(write(tables, "DELETE", table, None, tag), 412, "UpdateConditionNotSatisfied")
-    for bad in ('"0x8D"', "W/\"datetime'x'\"", "x", ""):
+    for other in ("W/\"datetime'x'\"", 'W/""'):
+        expect_json(write(tables, "DELETE", table, None, other), 412, "UpdateConditionNotSatisfied")
+    for bad in ('"0x8D"', 'w/"x"', 'W/"x', "x", ""):
         expect_json(write(tables, "DELETE", table, None, bad), 400, "InvalidInput")
     assert "ETag" not in dict(expect(write(tables, "DELETE", table, None, "*"), 204).headers)
     expect_json(write(tables, "DELETE", table, None, "*"), 404, "ResourceNotFound")

@@ -130,11 +130,42 @@ def test_options_that_the_service_does_not_have(tables: TableClient, table: str)
         assert f"${option}" in expect_json(answer, 501, "NotImplemented")
 
 
-@pytest.mark.parametrize("top", ["0", "1001", "-1", "x"])
-def test_top_is_from_1_to_1000(tables: TableClient, table: str, top: str) -> None:
+@pytest.mark.parametrize("top", ["1001", "-1", "x"])
+def test_top_is_from_0_to_1000(tables: TableClient, table: str, top: str) -> None:
     """T-QRY-06."""
     answer = tables.get(query(table, top=top))
     assert answer.status == 400 and json.loads(answer.body)["odata.error"]["code"] == answer.code
+
+
+def test_a_page_without_entities_is_the_last(tables: TableClient, table: str) -> None:
+    """T-QRY-06."""
+    fill(tables, table, [("p", "1"), ("p", "2")])
+    for options in ({}, {"filter": "PartitionKey eq 'p'"}, {"filter": "PartitionKey eq 'p' and "
+                    "RowKey eq '1'"}, {"select": "N"}):  # fmt: skip
+        answer = tables.get(query(table, top=0, **options))
+        assert expect_json(answer, 200)["value"] == []
+        assert not [name for name in answer.names() if name.startswith("x-ms-continuation")]
+    expect_json(tables.get(query("missing", top=0)), 404, "TableNotFound")
+
+
+BOOLEANS: list[tuple[str, str]] = [
+    ("true", "abcd"),
+    ("false", ""),
+    ("not false", "abcd"),
+    ("TRUE and Flag eq True", "ac"),
+    ("(true and RowKey eq 'b') or (false or RowKey eq 'd')", "bd"),
+    ("PartitionKey eq 'p' and RowKey eq 'c' and false", ""),
+    ("PartitionKey eq 'p' and (RowKey eq 'c' or false)", "c"),
+    ("not (Flag eq FALSE)", "ac"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), BOOLEANS)
+def test_constants_in_filters(
+    tables: TableClient, typed_table: str, text: str, expected: str
+) -> None:
+    """T-QRY-02."""
+    assert "".join(row for _, row in found(tables, typed_table, filter=text)) == expected
 
 
 def test_pages_hold_everything_once(tables: TableClient, table: str) -> None:

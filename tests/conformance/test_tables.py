@@ -206,6 +206,9 @@ FILTERS: list[tuple[str, list[str]]] = [
     ("not (TableName lt 'a')", ["abc", "b12"]),
     ("TableName eq 'b12' or TableName eq 'abc'", ["abc", "b12"]),
     ("", ["abc", "Abd", "b12"]),
+    ("true", ["abc", "Abd", "b12"]),
+    ("false", []),
+    ("(True and TableName eq 'abc') or false", ["abc"]),
 ]
 
 
@@ -219,8 +222,11 @@ def test_tables_are_filtered_by_name(table_account: TableClient) -> None:
         assert found == expected, text
     for text in ("TableName eq", "TableName = 'a'", "('"):
         expect_json(table_account.get(query("Tables", filter=text)), 400, "InvalidInput")
-    for top in ("0", "1001", "x", "-1"):
+    for top in ("1001", "x", "-1"):
         expect_json(table_account.get(query("Tables", top=top)), 400, "InvalidInput")
+    answer = table_account.get(query("Tables", top=0))
+    assert names(answer) == []
+    assert answer.get("x-ms-continuation-NextTableName") is None
     for token in ("nonsense", "1!4!AAAA!", "", "2!4!Yg--"):
         answer = table_account.get(query("Tables", NextTableName=token))
         expect_json(answer, 400, "InvalidInput")

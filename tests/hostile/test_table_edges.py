@@ -199,13 +199,13 @@ def test_what_is_selected_and_not_there_does_not_swell_a_page(tables: TableClien
 
 @pytest.mark.parametrize(
     "top",
-    ["0", "1001", "-1", "x", "1.0", " 1", "+1", "9" * 30, "\u0661", "000000001" + "0" * 5000],
+    ["1001", "-1", "x", "1.0", " 1", "+1", "9" * 30, "\u0661", "000000001" + "0" * 5000],
 )
 def test_top_has_its_bounds(tables: TableClient, top: str) -> None:
     """T-QRY-06, T-TAB-07."""
     for target in (query("Edge", top=top), query("Tables", top=top)):
         expect_json(tables.get(target), 400, "InvalidInput")
-    for good in ("1", "1000", ""):
+    for good in ("0", "000", "1", "1000", ""):
         expect_json(tables.get(query("Edge", top=good)), 200)
 
 

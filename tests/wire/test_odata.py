@@ -84,12 +84,20 @@ def test_an_entity_tag_is_its_timestamp() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", '"0x8D"', "W/\"datetime''\"", "W/\"datetime'x'\"", "W/\"datetime'2013'\"*",
-             "datetime'2013-08-09T18%3A55%3A48Z'", "W/\"datetime'\u0662\u0660\u0661\u0663-08-09'\"",
-             "W/\"datetime'" + "9" * 70 + "'\""],
+    "text", ["", "x", '"0x8D"', "W/\"datetime'2013'\"*", "datetime'2013-08-09T18%3A55%3A48Z'",
+             'W/"a"b"', 'W/"a", W/"b"', 'w/"a"'],
 )  # fmt: skip
 def test_tags_that_no_entity_has(text: str) -> None:
     assert outcome(lambda: odata.read_match(text)) == "400 InvalidInput"
+
+
+@pytest.mark.parametrize(
+    "text", ['W/"wrong"', ' W/"" ', "W/\"datetime''\"", "W/\"datetime'x'\"",
+             "W/\"datetime'\u0662\u0660\u0661\u0663-08-09'\"", "W/\"datetime'" + "9" * 70 + "'\""],
+)  # fmt: skip
+def test_weak_tags_of_another_form_match_no_entity(text: str) -> None:
+    """T-WRI-06."""
+    assert odata.read_match(text) == odata.NO_TIMESTAMP
 
 
 def test_a_refusal_is_json() -> None:

@@ -73,12 +73,12 @@ def _top(request: Request, query: Query) -> int:
     them has what is selected, which is shown as null."""
     most = limits.TABLE_RESULTS_MAX
     text = query.get("$top")
-    if text and not (_TOP.fullmatch(text) and 1 <= int(text) <= most):
-        raise entities.invalid(f"$top is a whole number from 1 to {most}.")
+    if text and not (_TOP.fullmatch(text) and int(text) <= most):
+        raise entities.invalid(f"$top is a whole number from 0 to {most}.")
     names = selected(query) or ()
     nulls_bytes = sum(len(name.encode()) + len('"":null,') for name in names)
     fitting = limits.TABLE_PAGE_BYTES_MAX // max(1, nulls_bytes)
-    return max(1, min(most, int(text or most), fitting))
+    return min(most, int(text or most), max(1, fitting))
 
 
 def _not_here(request: Request, query: Query) -> None:

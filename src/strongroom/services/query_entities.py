@@ -74,7 +74,10 @@ async def query_entities(services: Services, call: Call[QueryEntities]) -> Entit
 
 
 def _reach(call: Call[QueryEntities]) -> tuple[Interval, ...]:
-    """The intervals that can hold matches, cut to the SAS and to what earlier pages left."""
+    """The intervals that can hold matches, cut to the SAS and to what earlier pages left. None for
+    a page without entities: to be asked for more, it would never end."""
+    if not call.input.top:
+        return ()
     first, until, bounds = call.input.start, None, call.key_range
     if bounds is not None and bounds.first is not None:
         first = max(first, table_intervals.from_key(*bounds.first))

@@ -161,7 +161,8 @@ async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage
     given = call.input
     predicate = None if given.filter is None else Predicate(given.filter)
     found: list[str] = []
-    position: Position | None = Position(given.first.encode(), b"")
+    # A page without tables has none behind it: whoever follows its token would never end.
+    position = Position(given.first.encode(), b"") if given.top else None
     scanned = 0
     while position is not None and len(found) < given.top:
         if scanned >= limits.LIST_SCANNED_RECORDS_MAX:

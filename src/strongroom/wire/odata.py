@@ -25,6 +25,9 @@ ANY: Final = "*"
 _JSON: Final = "application/json"
 _ATOM: Final = ("application/atom+xml", "application/xml", "text/xml")
 _TAG: Final = re.compile(r"W/\"datetime'([^']{1,64})'\"")
+_WEAK_TAG: Final = re.compile(r'W/"[^"]*"')
+NO_TIMESTAMP: Final = 0
+"""A Timestamp that no entity has."""
 _QUALITY: Final = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 
@@ -118,14 +121,17 @@ def etag_text(timestamp: int) -> str:
 
 
 def read_match(text: str) -> int | None:
-    """The Timestamp of If-Match; None for `*`.
+    """The Timestamp of If-Match; None for `*`, NO_TIMESTAMP for a weak tag of another form.
 
-    Raises: StorageError InvalidInput for what no entity can have as its tag.
+    Raises: StorageError InvalidInput for what is no weak tag.
     """
-    if text.strip() == ANY:
+    tag = text.strip()
+    if tag == ANY:
         return None
-    found = _TAG.fullmatch(text.strip())
+    found = _TAG.fullmatch(tag)
     ticks = None if found is None else parse_iso8601(unquote(found[1]))
+    if ticks is None and _WEAK_TAG.fullmatch(tag):
+        return NO_TIMESTAMP
     if ticks is None:
         message = f"{errors.INVALID_INPUT.message} The entity tag in If-Match is malformed."
         raise StorageError(errors.INVALID_INPUT, message)
