@@ -255,7 +255,9 @@ class TestTimesAndPolicies:
 
 
 class TestOrigin:
-    @pytest.mark.parametrize(("spr", "tls"), [("https", True), ("https,http", False), ("", False)])
+    @pytest.mark.parametrize(
+        ("spr", "tls"), [("https", True), ("https,http", False), ("http,https", False), ("", False)]
+    )
     def test_the_protocol_is_allowed(self, spr: str, tls: bool) -> None:
         assert _authorize(_service(spr=spr), GET_BLOB, tls=tls).letters
         assert _authorize(_service(spr=spr), GET_BLOB, tls=True).letters

@@ -118,9 +118,10 @@ def test_the_callers_address(
 
 def test_the_protocol(client: Client, container: str, make: Make) -> None:
     """B-SAS-05: the tests speak plain HTTP."""
-    expect(get(client, container, make(spr="https,http")), 200)
+    for both in ("https,http", "http,https"):
+        expect(get(client, container, make(spr=both)), 200)
     expect(get(client, container, make(spr="https")), 403, "AuthorizationProtocolMismatch")
-    for word in ("http", "http,https", "ftp", "HTTPS"):
+    for word in ("http", "https, http", "ftp", "HTTPS"):
         detail(get(client, container, make(spr=word)))
 
 
