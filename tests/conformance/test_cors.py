@@ -11,6 +11,7 @@ from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.test_service_properties import put
 
 A, B = "http://a.example", "https://b.example:8080"
+WILD = "https://*.wild.example"
 Rules = Callable[..., Client]
 
 
@@ -173,3 +174,18 @@ def test_without_rules_nothing_is_said(account: Client) -> None:
     answer = expect(account.get("/?comp=list", {"Origin": A}), 200)
     assert answer.get("Vary") is None
     assert not [name for name in answer.names() if name.startswith("access-control")]
+
+
+def test_a_wildcard_stands_for_subdomains(rules: Rules) -> None:
+    """B-COR-07: on every service the same."""
+    client = rules(rule("http://*.contoso.com, http://www.fabrikam.com", "GET,PUT", "*", "*"))
+    for origin in ("http://foo.contoso.com", "http://a.b.contoso.com", "http://www.fabrikam.com"):
+        for answer in (preflight(client, origin, "PUT"), client.get("/con/b", {"Origin": origin})):
+            expect(answer, 200)
+            assert answer["Access-Control-Allow-Origin"] == origin
+            assert answer["Access-Control-Allow-Credentials"] == "true"
+            assert answer["Vary"] == "Origin"
+    for origin in ("http://contoso.com", "https://foo.contoso.com", "http://foo.contoso.com:81"):
+        expect(preflight(client, origin, "PUT"), 403, "CorsPreflightFailure")
+        answer = expect(client.get("/con/b", {"Origin": origin}), 200)
+        assert answer.get("Access-Control-Allow-Origin") is None

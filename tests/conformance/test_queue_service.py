@@ -8,7 +8,7 @@ from tests.conformance.answer import Answer, expect, texts
 from tests.conformance.client import Client
 from tests.conformance.messages import put
 from tests.conformance.running import Running
-from tests.conformance.test_cors import A, B, rule
+from tests.conformance.test_cors import WILD, A, B, rule
 from tests.conformance.test_service_properties import put as set_properties
 
 PROPERTIES = "/?restype=service&comp=properties"
@@ -49,11 +49,15 @@ def test_properties_are_kept_for_queues_alone(server: Running, queue_account: Cl
 def test_browsers_are_answered_by_the_queues_own_rules(
     server: Running, queue_account: Client, new_name: Callable[[], str]
 ) -> None:
-    """Q-SVC-03: as B-COR-02, B-COR-03, B-COR-05 and B-COR-06."""
-    expect(set_properties(queue_account, f"<Cors>{rule(A, 'GET,POST', '*', '*')}</Cors>"), 202)
+    """Q-SVC-03: as B-COR-02, B-COR-03, B-COR-05, B-COR-06 and B-COR-07."""
+    expect(
+        set_properties(queue_account, f"<Cors>{rule(f'{A},{WILD}', 'GET,POST', '*', '*')}</Cors>"),
+        202,
+    )
     answer = expect(preflight(queue_account, A, "POST", "x-ms-date"), 200)
     assert answer["Access-Control-Allow-Origin"] == A
     assert answer["Access-Control-Max-Age"] == "77"
+    expect(preflight(queue_account, WILD.replace("*", "x"), "POST"), 200)
     expect(preflight(queue_account, B, "POST"), 403, "CorsPreflightFailure")
     blobs = Client(server.port, queue_account.credential)
     expect(preflight(blobs, A, "POST"), 403, "CorsPreflightFailure")

@@ -6,7 +6,7 @@ from tests.conformance.answer import Answer, expect, texts
 from tests.conformance.client import Client
 from tests.conformance.running import Running
 from tests.conformance.table_client import TableClient, entity, expect_json, insert
-from tests.conformance.test_cors import A, B, rule
+from tests.conformance.test_cors import WILD, A, B, rule
 from tests.conformance.test_service_properties import put as set_properties
 
 PROPERTIES = "/?restype=service&comp=properties"
@@ -54,13 +54,15 @@ def test_properties_are_kept_for_tables_alone(server: Running, table_account: Ta
 def test_browsers_are_answered_by_the_tables_own_rules(
     server: Running, table_account: TableClient
 ) -> None:
-    """T-SVC-03: as B-COR-02, B-COR-03, B-COR-05 and B-COR-06."""
+    """T-SVC-03: as B-COR-02, B-COR-03, B-COR-05, B-COR-06 and B-COR-07."""
     tables = table_account
-    expect(set_properties(tables, f"<Cors>{rule(A, 'GET,POST,MERGE', '*', '*')}</Cors>"), 202)
+    allowed = rule(f"{A},{WILD}", "GET,POST,MERGE", "*", "*")
+    expect(set_properties(tables, f"<Cors>{allowed}</Cors>"), 202)
     for method in ("POST", "MERGE"):
         answer = expect(preflight(tables, A, method, "x-ms-date,prefer"), 200)
         assert answer["Access-Control-Allow-Origin"] == A
         assert answer["Access-Control-Max-Age"] == "77"
+    expect(preflight(tables, WILD.replace("*", "x"), "POST"), 200)
     assert preflight(tables, B, "POST").code == "CorsPreflightFailure"
     assert preflight(tables, A, "DELETE").status == 403
     blobs = Client(server.port, tables.credential)

@@ -47,6 +47,48 @@ def test_preflights(
     assert answer.get("Access-Control-Allow-Headers", "") == ",".join(headers)
 
 
+SUBDOMAINS = ("http://*.contoso.com", "https://*.fabrikam.com:8080", "http://*", "http://w*.x.org")
+ORIGINS: list[tuple[str, bool]] = [
+    ("http://foo.contoso.com", True),
+    ("http://a.b-c.Foo_1.contoso.com", True),
+    ("http://contoso.com", False),
+    ("http://.contoso.com", False),
+    ("http://a..contoso.com", False),
+    ("http://foocontoso.com", False),
+    ("https://foo.contoso.com", False),
+    ("HTTP://foo.contoso.com", False),
+    ("http://foo.Contoso.com", False),
+    ("http://foo.contoso.com:80", False),
+    ("http://foo.contoso.com.evil", False),
+    ("http://evil/.contoso.com", False),
+    ("http://evil:80.contoso.com", False),
+    ("http://user@a.contoso.com", False),
+    ("http://evil?.contoso.com", False),
+    ("http://é.contoso.com", False),
+    ("http://*.contoso.com", True),  # as a text, as before
+    ("https://a.fabrikam.com:8080", True),
+    ("https://a.fabrikam.com", False),
+    ("https://a.fabrikam.com:80801", False),
+    ("http://any.example", False),
+    ("http://www.x.org", False),
+    ("null", False),
+    ("", False),
+]
+
+
+@pytest.mark.parametrize(("origin", "covered"), ORIGINS)
+def test_a_wildcard_stands_for_subdomains(origin: str, covered: bool) -> None:
+    """B-COR-07."""
+    rules = [CorsRule((pattern,), ("GET",)) for pattern in SUBDOMAINS]
+    answer = dict(cors.actual(rules, origin or None, "GET", ()))
+    assert answer.get("Access-Control-Allow-Origin") == (origin if covered else None)
+    assert answer["Vary"] == "Origin"
+    if covered:
+        assert dict(cors.preflight(rules, origin, "GET", ()))["Vary"] == "Origin"
+    elif origin:
+        assert outcome(lambda: cors.preflight(rules, origin, "GET", ())) == FAILURE
+
+
 def test_without_rules_every_preflight_fails() -> None:
     assert outcome(lambda: cors.preflight((), A, "GET", ())) == FAILURE
 

@@ -6,6 +6,7 @@ for Azure Storage".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -16,6 +17,8 @@ from strongroom.service_properties import CorsRule
 METHODS: Final = frozenset(("DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"))
 _ORIGIN_MISSING: Final = "A required CORS header is not present."
 _ANY: Final = "*"
+_SUBDOMAINS: Final = "://*."
+_LABELS: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
 def check_rules(rules: Sequence[CorsRule]) -> None:
@@ -105,7 +108,23 @@ def _for_origin(origin: str) -> Extras:
 
 def _matches(rule: CorsRule, origin: str, method: str) -> bool:
     allowed = rule.allowed_origins
-    return (_ANY in allowed or origin in allowed) and method in rule.allowed_methods
+    return method in rule.allowed_methods and (
+        _ANY in allowed
+        or origin in allowed
+        or any(_is_subdomain(origin, pattern) for pattern in allowed)
+    )
+
+
+def _is_subdomain(origin: str, pattern: str) -> bool:
+    """Whether a pattern such as `http://*.contoso.com` covers an origin: the same scheme and port,
+    and one or more labels in front of the domain. The domain itself is not covered."""
+    scheme, wildcard, domain = pattern.partition(_SUBDOMAINS)
+    if not wildcard:
+        return False
+    beginning, end = f"{scheme}://", f".{domain}"
+    if not (origin.startswith(beginning) and origin.endswith(end)):
+        return False
+    return _LABELS.fullmatch(origin[len(beginning) : -len(end)]) is not None
 
 
 def _listed(patterns: Iterable[str], header: str) -> bool:
