@@ -87,6 +87,17 @@ def _iso_of_second(moment: int) -> str:
     return f"{_YEAR_ONE.date() + timedelta(days=day)}T{_time_of_day(second)}"
 
 
+class PlusSign(enum.Enum):
+    """The meaning of a `+` in a request's query, as far as its signature shows it."""
+
+    ITSELF = "itself"
+    """The query was signed with a plus sign in its place."""
+    SPACE = "space"
+    """The query was signed with a space in its place."""
+    UNSIGNED = "unsigned"
+    """The signature does not cover the query, or there is none."""
+
+
 def is_remembered(query: str) -> bool:
     """Whether what is made of a query may be kept in a cache: anybody may send any, and all that a
     cache holds of them must be little."""

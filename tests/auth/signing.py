@@ -16,7 +16,7 @@ from azure.storage.blob._shared.authentication import SharedKeyCredentialPolicy
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, Account
 from strongroom.auth.authenticate import authenticate
-from strongroom.auth.claims import Claim
+from strongroom.auth.claims import Claim, SharedKeyClaim
 from strongroom.auth.request import Service, Target
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.times import parse_rfc1123
@@ -74,6 +74,11 @@ def sdk_authorization(
     policy(account, key).on_request(wrapped)
     value: str = message.headers["Authorization"]
     return value
+
+
+def is_owner(claim: Claim) -> bool:
+    """Whether the account's own key signed the request."""
+    return isinstance(claim, SharedKeyClaim) and claim.account == NAME
 
 
 def token(**fields: str) -> str:

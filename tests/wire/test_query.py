@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongroom.values import PlusSign
 from strongroom.wire import query
 from tests.refusals import outcome
 
@@ -95,13 +96,42 @@ def test_lists() -> None:
     assert outcome(lambda: unknown.comma_list("include", allowed)) == BAD
 
 
+PLUS_SIGNS = [
+    ("prefix=a+b", "prefix", "a+b", "a b", "a b"),
+    ("Prefix=a%2Bb", "prefix", "a+b", "a+b", "a+b"),
+    ("%24filter=a+eq+1", "$filter", "a+eq+1", "a eq 1", "a eq 1"),
+    ("$select=a,+b", "$select", "a,+b", "a, b", "a, b"),
+    ("delimiter=+", "delimiter", "+", " ", "+"),
+    ("where=a+b", "where", "a+b", "a b", "a+b"),
+    ("blockid=+%2B", "blockid", "++", "++", "++"),
+    ("BlockId=+", "blockid", "+", "+", "+"),
+    ("marker=a+b", "marker", "a+b", "a+b", "a+b"),
+    ("snapshot=+", "snapshot", "+", "+", "+"),
+    ("versionid=+", "versionid", "+", "+", "+"),
+    ("popreceipt=+", "popreceipt", "+", "+", "+"),
+    ("NextRowKey=+", "nextrowkey", "+", "+", "+"),
+]
+
+
+@pytest.mark.parametrize(("raw", "name", "itself", "space", "unsigned"), PLUS_SIGNS)
+def test_plus_signs(raw: str, name: str, itself: str, space: str, unsigned: str) -> None:
+    """B-SKY-11 B-SKY-12 T-QRY-14."""
+    long = f"{raw}&more={'x' * 3000}"  # of which no parse is kept
+    for text in (raw, raw, long):
+        assert query.parse(text).get(name) == itself
+        assert query.parse(text, PlusSign.SPACE).get(name) == space
+        assert query.parse(text, PlusSign.UNSIGNED).get(name) == unsigned
+
+
 LATIN = st.binary().map(lambda raw: raw.decode("latin-1"))
 ESCAPES = st.lists(st.sampled_from(["%", "a", "=", "&", "%C3%A9", "+", "F", "\xff"])).map("".join)
 
 
-@given(LATIN | ESCAPES)
-def test_any_query_is_read_or_refused(raw: str) -> None:
-    assert outcome(lambda: query.parse(raw)) in ("ok", URI)
+@given(LATIN | ESCAPES, st.sampled_from(PlusSign))
+def test_any_query_is_read_or_refused(raw: str, plus: PlusSign) -> None:
+    literally = outcome(lambda: query.parse(raw))
+    assert literally in ("ok", URI)
+    assert outcome(lambda: query.parse(raw, plus)) == literally
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.text()))

@@ -38,8 +38,8 @@ def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_t
             raise invalid_authentication_info("The Authorization header is given more than once.")
         credential = parse_authorization(authorization)
         account = _account(target, accounts)
-        verify(credential, parts, target.service, account, wall_ticks)
-        return SharedKeyClaim(account.name)
+        plus = verify(credential, parts, target.service, account, wall_ticks)
+        return SharedKeyClaim(account.name, plus)
     account = _account(target, accounts)
     claim = _shared_access(parts.query, parts, target, account) if parts.query else None
     return claim or Anonymous(account.name)

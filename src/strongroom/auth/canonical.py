@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from strongroom import limits
 from strongroom.auth.request import HeaderFields, RequestParts, Service
+from strongroom.values import PlusSign
 
 _SIGNED_BEFORE_DATE: Final = (
     "content-encoding",
@@ -152,6 +153,12 @@ class StringsToSign:
             path = _primary_path(path, self._account)
         query = self._query(form.plus_is_space)
         return f"{head}/{self._account}{path or '/'}{query}".encode("latin-1")
+
+    def plus_sign(self, form: Form) -> PlusSign:
+        """The meaning of a `+` in the query for a client that signed in `form`."""
+        if self._table or self._lite:
+            return PlusSign.UNSIGNED  # of the query, `comp` alone is signed
+        return PlusSign.SPACE if form.plus_is_space else PlusSign.ITSELF
 
     def _head(self, form: Form) -> str:
         parts = self._parts

@@ -7,11 +7,13 @@ sas_signature.py) or what it allows (authorize.py).
 from __future__ import annotations
 
 import enum
+from typing import ClassVar
 
 import msgspec
 
 from strongroom.auth.request import Target
 from strongroom.auth.sas import Sas
+from strongroom.values import PlusSign
 
 
 class SasKind(enum.Enum):
@@ -23,17 +25,23 @@ class SasKind(enum.Enum):
 
 
 class SharedKeyClaim(msgspec.Struct, frozen=True):
-    """The request is signed with a key of `account`: its owner, who may do everything in it."""
+    """The request is signed with a key of `account`: its owner, who may do everything in it.
+
+    `plus` is the meaning of a `+` in the query that was signed.
+    """
 
     account: str
+    plus: PlusSign = PlusSign.UNSIGNED
 
 
 class SasClaim(msgspec.Struct, frozen=True):
     """The request carries a SAS with a genuine signature; times and policy are not judged yet.
 
     `target` is the resource the signature was checked for; it binds a service or user delegation
-    SAS.
+    SAS. The signature covers the token's own parameters only, so a `+` in the others is unsigned.
     """
+
+    plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
 
     account: str
     kind: SasKind
@@ -43,6 +51,8 @@ class SasClaim(msgspec.Struct, frozen=True):
 
 class Anonymous(msgspec.Struct, frozen=True):
     """The request carries no credentials."""
+
+    plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
 
     account: str
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from strongroom.auth.accounts import Account
 from strongroom.auth.canonical import (
+    LIKELY,
     SIGNED_HEADERS,
     Scheme,
     StringsToSign,
@@ -25,7 +25,7 @@ from strongroom.auth.refusals import authentication_failed, invalid_authenticati
 from strongroom.auth.request import HeaderFields, RequestParts, Service
 from strongroom.errors import invalid_header
 from strongroom.times import parse_rfc1123
-from strongroom.values import TICKS_PER_S, rfc1123
+from strongroom.values import TICKS_PER_S, PlusSign, rfc1123
 
 WINDOW_TICKS: Final = 15 * 60 * TICKS_PER_S
 
@@ -72,8 +72,9 @@ def verify(
     service: Service,
     account: Account,
     wall_ticks: int,
-) -> None:
-    """Return if `account` signed these parts within 15 minutes of `wall_ticks`.
+) -> PlusSign:
+    """The meaning of a `+` in the query, if `account` signed these parts within 15 minutes of
+    `wall_ticks`.
 
     Raises: StorageError: 400 InvalidHeaderValue for a signed header that was sent twice; 403
         AuthenticationFailed for another account, a date outside the window, or a signature that
@@ -90,11 +91,11 @@ def verify(
     texts = StringsToSign(credential.scheme, service, parts, account.name)
     try:
         likely = texts.of()
-        if _is_signed(account, (likely,), given):
-            return
-        others = map(texts.of, other_forms(parts, account.name))
-        if _is_signed(account, others, given):
-            return
+        if _is_signed(account, likely, given):
+            return texts.plus_sign(LIKELY)
+        for form in other_forms(parts, account.name):
+            if _is_signed(account, texts.of(form), given):
+                return texts.plus_sign(form)
     except UnicodeEncodeError:
         raise invalid_authentication_info(
             "The request holds characters that no HTTP message can carry."
@@ -106,13 +107,9 @@ def verify(
     )
 
 
-def _is_signed(account: Account, messages: Iterable[bytes], given: bytes) -> bool:
+def _is_signed(account: Account, message: bytes, given: bytes) -> bool:
     # The texts are compared, not what they decode to: base64 has several texts for one value.
-    return any(
-        hmac.compare_digest(signer.sign(message), given)
-        for message in messages
-        for signer in account.signers
-    )
+    return any(hmac.compare_digest(signer.sign(message), given) for signer in account.signers)
 
 
 def refuse_repeated(headers: HeaderFields, besides: tuple[str, ...] = ()) -> None:

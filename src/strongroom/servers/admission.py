@@ -149,6 +149,9 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     Raises: StorageError for whatever stands against it before anything is looked at.
     """
     request, endpoint = asked.request, context.endpoint
+    if request.query and "+" in request.query:
+        # What the URL names does not depend on it; from here on, all that is read may.
+        asked.query = query.parse(request.query, claim.plus)
     method = endpoint.method(request)
     operation = endpoint.routes.match(
         method, asked.addressed.resource, asked.query, request.headers

@@ -1,8 +1,8 @@
 """Query strings: percent-decoded, looked up without regard to case, with typed answers.
 
 Must not live here: what a parameter means. Source: RFC 3986 section 3.4; the parameters' errors are
-those of "Common REST API error codes". A `+` is a plus sign, as the service and its clients have
-it.
+those of "Common REST API error codes". Clients disagree about `+`: form encoders write it for a
+space. The signature shows which one a client means (`strongroom.values.PlusSign`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from strongroom import errors
 from strongroom.errors import StorageError, invalid_query, out_of_range_query
-from strongroom.values import is_remembered
+from strongroom.values import PlusSign, is_remembered
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -103,32 +103,54 @@ _REMEMBERED: Final = 1024
 _REMEMBERED_PAIR_CHARS_MAX: Final = 128
 
 
-def parse(raw: str | None) -> Query:
+# These values are codes (base64, numbers, times), in which a space has no meaning.
+_NEVER_SPACE: Final = frozenset(("blockid", "marker", "popreceipt", "snapshot", "versionid"))
+_NEVER_SPACE_PREFIX: Final = "next"
+# These values hold words that people wrote.
+_SPACE_UNLESS_SIGNED: Final = frozenset(("$filter", "$select", "prefix"))
+
+
+def parse(raw: str | None, plus: PlusSign = PlusSign.ITSELF) -> Query:
     """The query of a request target.
 
     Arguments:
         raw: what follows the question mark exactly as sent, decoded as latin-1; None = no query.
+        plus: the meaning of a `+`. A block id, a continuation, a snapshot and the like keep it in
+            every case.
 
     Raises: InvalidUri for a bad escape or text that is not UTF-8.
     """
     if raw is None or is_remembered(raw):
-        return _parse_remembered(raw)
-    return Query(_values(raw))
+        return _parse_remembered(raw, plus)
+    return Query(_values(raw, plus))
 
 
 @lru_cache(_REMEMBERED)
-def _parse_remembered(raw: str | None) -> Query:
-    return Query(_values(raw), is_remembered=True)
+def _parse_remembered(raw: str | None, plus: PlusSign) -> Query:
+    return Query(_values(raw, plus), is_remembered=True)
 
 
-def _values(raw: str | None) -> dict[str, list[str]]:
+def _values(raw: str | None, plus: PlusSign) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for pair in raw.split("&") if raw else ():
         if pair:
+            if plus is not PlusSign.ITSELF and "+" in pair:
+                pair = _spaced(pair, plus)
             is_short = len(pair) <= _REMEMBERED_PAIR_CHARS_MAX
             name, value = _remembered_pair(pair) if is_short else _pair(pair)
             values.setdefault(name, []).append(value)
     return values
+
+
+def _spaced(pair: str, plus: PlusSign) -> str:
+    """The parameter with spaces for its value's plus signs, where they stand for that."""
+    raw_name, equals, value = pair.partition("=")
+    name = decode(raw_name).lower()
+    if plus is PlusSign.UNSIGNED:
+        is_space = name in _SPACE_UNLESS_SIGNED
+    else:
+        is_space = name not in _NEVER_SPACE and not name.startswith(_NEVER_SPACE_PREFIX)
+    return raw_name + equals + value.replace("+", " ") if is_space else pair
 
 
 def _pair(pair: str) -> tuple[str, str]:
