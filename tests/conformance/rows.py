@@ -60,7 +60,8 @@ class Sample:
 
 def request_of(row: Row, container: str, blob: str = "b") -> Sample:
     """A request that the table's row describes."""
-    path = row.path.replace("{container}", container).replace("{blob}", blob)
+    path = row.path.replace("{filesystem}/{path}", "{container}/{blob}")
+    path = path.replace("{container}", container).replace("{blob}", blob)
     query = dict(row.query)
     headers = {}
     for field in row.required:

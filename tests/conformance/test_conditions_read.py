@@ -140,7 +140,7 @@ def test_a_missing_blob(client: Client, container: str) -> None:
 DATE = "Fri, 26 Jun 2015 23:39:12 GMT"
 
 
-@pytest.mark.parametrize("text", ["x", "", "2015-06-26", f"{DATE}, {DATE}", "26 Jun", DATE[:-4]])
+@pytest.mark.parametrize("text", ["x", "2015-06-26", f"{DATE}, {DATE}", "26 Jun", DATE[:-4]])
 @pytest.mark.parametrize("name", ["If-Modified-Since", "If-Unmodified-Since"])
 def test_a_date_that_cannot_be_read(client: Client, container: str, name: str, text: str) -> None:
     """B-CRD-09."""
@@ -149,7 +149,7 @@ def test_a_date_that_cannot_be_read(client: Client, container: str, name: str, t
     expect_names(answer, 400, "InvalidHeaderValue", name)
 
 
-@pytest.mark.parametrize("text", ["", ",", '"0x1', '"0x1",', '"0x1" "0x2"', '"0x1", *'])
+@pytest.mark.parametrize("text", [",", '"0x1', '"0x1",', '"0x1" "0x2"', '"0x1", *'])
 @pytest.mark.parametrize("name", ["If-Match", "If-None-Match"])
 def test_etags_that_cannot_be_read(client: Client, container: str, name: str, text: str) -> None:
     """B-CRD-09."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import unquote
 
 import pytest
 
@@ -184,11 +185,50 @@ def test_what_is_not_served_says_so(
     for place in (container, new_name()):
         sample = request_of(row, place)
         answer = client.send(sample.method, sample.target, sample.headers, sample.body)
-        expect(answer, 501, "NotImplemented")
+        assert expect(answer, 501, "NotImplemented").get("Retry-After") is None
         assert f" {row.operation} " in answer.error["Message"]
     assert client.head(f"/{container}/b").etag == made.etag
     refused = client.anonymous.send(sample.method, sample.target, sample.headers, sample.body)
     expect(refused, 401, "NoAuthenticationInformation")
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "headers"),
+    [
+        ("PUT", "?resource=file", {}),
+        ("PUT", "?Resource=Directory", {"x-ms-blob-type": "BlockBlob"}),
+        ("PATCH", "?action=append&position=0", {}),
+        ("HEAD", "?action=getStatus", {}),
+        ("PUT", "?mode=legacy", {"x-ms-rename-source": "/c/old"}),
+    ],
+)
+def test_data_lake_requests_say_so(
+    client: Client, container: str, method: str, query: str, headers: dict[str, str]
+) -> None:
+    """B-ADR-14."""
+    made = expect(client.put(f"/{container}/b", PUT_BLOB, b"as it was"), 201)
+    answer = client.send(method, f"/{container}/b{query}", headers)
+    expect(answer, 501, "NotImplemented")
+    if method != "HEAD":
+        assert "Data Lake (dfs)" in answer.error["Message"]
+    assert client.head(f"/{container}/b").etag == made.etag
+    token = service_sas(client.credential, container)
+    answer = client.send(method, f"/{container}/b{query}&{token}", headers, auth=None)
+    expect(answer, 501, "NotImplemented")
+
+
+def test_a_parameter_of_data_lake_with_another_value_has_no_effect(
+    client: Client, container: str
+) -> None:
+    """B-ADR-11 B-ADR-14."""
+    expect(client.put(f"/{container}/b", PUT_BLOB, b"x"), 201)
+    assert expect(client.get(f"/{container}/b?action=view&resource=mine"), 200).body == b"x"
+
+
+def test_a_batch_of_an_account_in_path_style(client: Client) -> None:
+    """B-ADR-15."""
+    answer = expect(client.send("POST", "/?comp=batch&restype=container"), 501, "NotImplemented")
+    assert "Blob Batch" in answer.error["Message"]
 
 
 UNSERVED_HEADERS = {
@@ -226,12 +266,13 @@ def test_a_parameter_that_asks_for_more(client: Client, container: str, query: s
     expect(client.head(f"/{container}/b"), 200)
 
 
-@pytest.mark.parametrize("query", ["startFrom=a", "showonly=files"])
+@pytest.mark.parametrize("query", ["startFrom=a", "start%46rom=a", "showonly=files"])
 def test_a_list_parameter_that_asks_for_more(client: Client, container: str, query: str) -> None:
     """B-ADR-10."""
     listed = client.get(f"/{container}?restype=container&comp=list&{query}")
     message = expect(listed, 501, "NotImplemented").error["Message"]
-    assert query.partition("=")[0].lower() in message
+    assert f" {unquote(query.partition('=')[0])} " in message
+    assert listed.get("Retry-After") is None
 
 
 def test_a_default_encryption_scope(client: Client, new_name: Callable[[], str]) -> None:

@@ -187,7 +187,7 @@ def test_forms_of_an_id(leased: Leased, form: str) -> None:
     leased.check("leased(A)")
 
 
-@pytest.mark.parametrize("form", ["", "x", A[:-1], A + "0", A.replace("a", "g"), "{" + A, A[1:]])
+@pytest.mark.parametrize("form", ["x", A[:-1], A + "0", A.replace("a", "g"), "{" + A, A[1:]])
 def test_what_is_no_id(leased: Leased, form: str) -> None:
     """B-LSE-16."""
     for action, name, more in (
@@ -199,6 +199,12 @@ def test_what_is_no_id(leased: Leased, form: str) -> None:
     ):
         answer = leased.act(action, **{name: form}, **more)
         expect_names(answer, 400, "InvalidHeaderValue", f"x-ms-{name.replace('_', '-')}")
+
+
+def test_an_empty_proposed_id_is_no_id(leased: Leased) -> None:
+    """B-LSE-16."""
+    answer = leased.act("acquire", proposed_lease_id="", lease_duration=15)
+    expect_names(answer, 400, "InvalidHeaderValue", "x-ms-proposed-lease-id")
 
 
 def test_break_without_a_period(leased: Leased) -> None:

@@ -128,6 +128,8 @@ def test_options_that_the_service_does_not_have(tables: TableClient, table: str)
     for option in ("orderby", "skip"):
         answer = tables.get(query(table, **{option: "1"}))
         assert f"${option}" in expect_json(answer, 501, "NotImplemented")
+    answer = tables.get(f"/{table}()?$orderBy=N")
+    assert "$orderBy" in expect_json(answer, 501, "NotImplemented")
 
 
 @pytest.mark.parametrize("top", ["1001", "-1", "x"])

@@ -35,9 +35,29 @@ ROUTES: Final = Routes(
 )
 
 
+# Parameters of the Data Lake service and the values that they have there.
+_DATA_LAKE: Final = {
+    "resource": frozenset(("account", "directory", "file", "filesystem")),
+    "action": frozenset(
+        (
+            *("append", "checkaccess", "flush", "getaccesscontrol", "getstatus"),
+            *("setaccesscontrol", "setaccesscontrolrecursive", "setproperties"),
+        )
+    ),
+}
+
+
+def _is_data_lake(asked: Query) -> bool:
+    if "comp" in asked or "restype" in asked:
+        return False
+    return any((asked.get(name) or "").lower() in words for name, words in _DATA_LAKE.items())
+
+
 def _address(target: Target, asked: Query) -> Addressed:
     """A lone segment without `restype` is a blob of the root container. A backslash in a blob's
     name is a slash, for signatures (SAS) as well: so no blob has one in its name."""
+    if _is_data_lake(asked):
+        return Addressed(target, Resource.DATA_LAKE)
     if target.container is None:
         return Addressed(target, Resource.SERVICE)
     if target.blob is None and "restype" not in asked and asked.get("comp") != "list":

@@ -11,7 +11,7 @@ from typing import Final
 
 from strongroom import limits
 from strongroom.errors import missing_header, out_of_range_query
-from strongroom.operations.fields import LEASE_ID_HEADER, header, integer, parameter
+from strongroom.operations.fields import LEASE_ID_HEADER, filled, header, integer, parameter
 from strongroom.operations.spec import Field
 from strongroom.semantics import lease as leases
 from strongroom.semantics import listing
@@ -46,7 +46,7 @@ BREAK_PERIOD: Final = header(
 
 
 def _held_id(request: Request, query: Query) -> None:
-    if request.headers.get(LEASE_ID_HEADER) is None:
+    if filled(request, LEASE_ID_HEADER) is None:
         raise missing_header(LEASE_ID_HEADER)
 
 

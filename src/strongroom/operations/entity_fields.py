@@ -92,7 +92,7 @@ def _not_of_one(request: Request, query: Query) -> None:
 def _refuse_others(query: Query, options: frozenset[str]) -> None:
     for name in query:
         if name.startswith("$") and name not in options:
-            raise not_served(f"The query option {name}")
+            raise not_served(f"The query option {query.as_sent(name)}")
 
 
 FILTER: Final = parameter("filter", "$filter", _filter)

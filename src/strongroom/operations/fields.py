@@ -31,13 +31,27 @@ def text(name: str, value: str) -> str:
     return value
 
 
+def filled(request: Request, name: str) -> str | None:
+    """The header's value; None when it was not sent or is empty.
+
+    Some clients send each condition, lease id and digest that they do not use as an empty header.
+    """
+    return request.headers.get(name) or None
+
+
 def header(
-    field: str, name: str, parse: Parse = text, *, required: bool = False, default: Any = None
+    field: str,
+    name: str,
+    parse: Parse = text,
+    *,
+    required: bool = False,
+    default: Any = None,
+    may_be_empty: bool = False,
 ) -> Field:
-    """A field read from one header; `default` when it was not sent."""
+    """A field read from one header; `default` when it was not sent, or is empty and may be so."""
 
     def read(request: Request, query: Query) -> Any:
-        value = request.headers.get(name)
+        value = filled(request, name) if may_be_empty else request.headers.get(name)
         if value is None:
             if required:
                 raise missing_header(name)
@@ -142,7 +156,7 @@ missing."""
 
 
 def _digests(request: Request, query: Query) -> Digests:
-    md5 = request.headers.get("content-md5")
+    md5 = filled(request, "content-md5")
     crc64 = request.headers.get("x-ms-content-crc64")
     if md5 is None and crc64 is None:
         return NO_DIGESTS
@@ -190,7 +204,10 @@ def conditions(request: Request, prefix: str = "") -> Conditions:
     names_here = _names(prefix)
     if request.headers.has_none_of(names_here):
         return NONE
-    match, none_match, since, until, tags = map(request.headers.get, names_here)
+    match, none_match, since, until = [filled(request, name) for name in names_here[:4]]
+    tags = request.headers.get(names_here[4])
+    if match is none_match is since is until is tags is None:
+        return NONE
     return Conditions(
         None if match is None else wire.etags(names_here[0], match),
         None if none_match is None else wire.etags(names_here[1], none_match),
@@ -210,7 +227,10 @@ def _names(prefix: str) -> tuple[str, ...]:
 COPY_SOURCE: Final = header("source", "x-ms-copy-source", required=True)
 COPY_ID: Final = parameter("copy_id", "copyid", required=True)
 SOURCE_MD5: Final = header(
-    "source_md5", "x-ms-source-content-md5", lambda _, value: wire.md5(value)
+    "source_md5",
+    "x-ms-source-content-md5",
+    lambda _, value: wire.md5(value),
+    may_be_empty=True,
 )
 SOURCE_CONDITIONS: Final = Field(
     "source_conditions",
@@ -221,7 +241,7 @@ SOURCE_CONDITIONS: Final = Field(
 
 def lease_id(request: Request) -> str | None:
     """x-ms-lease-id in its lower-case form. Raises InvalidHeaderValue."""
-    value = request.headers.get(LEASE_ID_HEADER)
+    value = filled(request, LEASE_ID_HEADER)
     return None if value is None else wire.guid(LEASE_ID_HEADER, value)
 
 

@@ -32,6 +32,8 @@ class Resource(Heading):
     SERVICE = "/"
     CONTAINER = "/{container}"
     BLOB = "/{container}/{blob}"
+    DATA_LAKE = "/{filesystem}/{path}"
+    """Whatever the URL names, in a query of the Data Lake (dfs) service."""
     QUEUE = "/{queue}"
     MESSAGES = "/{queue}/messages"
     MESSAGE = "/{queue}/messages/{messageId}"

@@ -27,10 +27,11 @@ _FIND: Final = Permission(("s", ("f",)))
 _FIND_HERE: Final = Permission(("c", ("f",)), ("f",))
 # Each request inside a batch is authorised by itself: any token may bring one.
 _BATCH: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)))
-_BATCH_HERE: Final = Permission(
-    ("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.BLOB])
-)
+_ANY: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.BLOB]))
 _COPIES: Final = When("x-ms-copy-source")
+# Azure has another host name for these requests; clients of this server may have one port only.
+_DATA_LAKE: Final = "Data Lake (dfs)"
+_METHODS: Final = ("GET", "HEAD", "PUT", "PATCH", "POST", "DELETE")
 
 
 def _later(
@@ -68,6 +69,7 @@ FIRST: Final = (
            When("x-ms-blob-content-length")),
     _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
            _BLOB, _W, "properties", When("x-ms-sequence-number-action")),
+    _later(_DATA_LAKE, "data_lake", "PUT", _BLOB, _ANY, None, When("x-ms-rename-source")),
 )  # fmt: skip
 """Tried before the served operations on the same URL, since they have a header more."""
 
@@ -77,8 +79,11 @@ OPERATIONS: Final = (
     _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
     _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
            _FIND_HERE, "blobs", restype="container"),
+    # Some clients name the account's own batch like a container's.
+    _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch",
+           restype="container"),
     _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch"),
-    _later("Blob Batch (container)", "container_submit_batch", "POST", _CONTAINER, _BATCH_HERE,
+    _later("Blob Batch (container)", "container_submit_batch", "POST", _CONTAINER, _ANY,
            "batch", restype="container"),
     _later("Restore Container", "container_restore", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "undelete", restype="container"),
@@ -114,6 +119,8 @@ OPERATIONS: Final = (
     _later("Get Page Ranges", "pageblob_get_page_ranges", "GET", _BLOB, _R, "pagelist"),
     _later("Incremental Copy Blob", "pageblob_copy_incremental", "PUT", _BLOB, _C,
            "incrementalcopy"),
+    Operation(name=_DATA_LAKE, id="data_lake", methods=_METHODS, resource=Resource.DATA_LAKE,
+              permission=_ANY),
     # Last of those on its URL: the header that a plain PUT on a blob is asked for.
     _later("Put Blob (page)", "pageblob_create", "PUT", _BLOB, _C, None,
            When("x-ms-blob-type", "PageBlob")),
@@ -161,7 +168,7 @@ def refuse_unserved(headers: Headers, query: Query) -> None:
             raise not_served(f"The header {name}")
     for name in query:
         if name in _QUERY and _QUERY[name] in (None, (query.get(name) or "").lower()):
-            raise not_served(f"The query parameter {name}")
+            raise not_served(f"The query parameter {query.as_sent(name)}")
 
 
 def not_served(what: str) -> StorageError:

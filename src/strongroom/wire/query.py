@@ -27,7 +27,7 @@ class Query:
     `is_remembered` tells that the next request with the same text gets this very object.
     """
 
-    __slots__ = ("_values", "get", "has_none_of", "is_remembered")
+    __slots__ = ("_raw", "_values", "get", "has_none_of", "is_remembered")
 
     get: Callable[[str], str | None]
     """get(name) -> the value of the parameter called `name` (lower case), None when it was not
@@ -37,8 +37,11 @@ class Query:
     has_none_of: Callable[[frozenset[str]], bool]
     """has_none_of(names) -> whether no parameter of these names (lower case) was sent."""
 
-    def __init__(self, values: dict[str, list[str]], is_remembered: bool = False) -> None:
+    def __init__(
+        self, values: dict[str, list[str]], raw: str | None, is_remembered: bool = False
+    ) -> None:
         self._values = values
+        self._raw = raw
         self.is_remembered = is_remembered
         self.has_none_of = values.keys().isdisjoint
         is_plain = all(len(found) == 1 for found in values.values())
@@ -49,6 +52,12 @@ class Query:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
+
+    def as_sent(self, name: str) -> str:
+        """The name of a parameter (lower case) as the client wrote it; for messages."""
+        pairs = (self._raw or "").split("&")
+        names = (decode(pair.partition("=")[0]) for pair in pairs)
+        return next((sent for sent in names if sent.lower() == name), name)
 
     def _only(self, name: str) -> str | None:
         """`get` where a parameter was sent more than once."""
@@ -122,12 +131,12 @@ def parse(raw: str | None, plus: PlusSign = PlusSign.ITSELF) -> Query:
     """
     if raw is None or is_remembered(raw):
         return _parse_remembered(raw, plus)
-    return Query(_values(raw, plus))
+    return Query(_values(raw, plus), raw)
 
 
 @lru_cache(_REMEMBERED)
 def _parse_remembered(raw: str | None, plus: PlusSign) -> Query:
-    return Query(_values(raw, plus), is_remembered=True)
+    return Query(_values(raw, plus), raw, is_remembered=True)
 
 
 def _values(raw: str | None, plus: PlusSign) -> dict[str, list[str]]:
