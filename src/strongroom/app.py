@@ -177,6 +177,7 @@ class App:
         telemetry = Telemetry(self._connections, self._waiters)
         settings = self.settings
         faults = Faults() if settings.test_clock else None
+        self.services.copies.hold = faults
         own = self._own_endpoints(telemetry, faults)
         bounds = HttpSettings(connections_max=open_files.connections_max() // len(ENDPOINTS))
         wanted = {

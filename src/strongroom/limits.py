@@ -40,9 +40,11 @@ LIST_RESULTS_MAX: Final = 5000
 RANGE_DIGEST_BYTES_MAX: Final = 4 * MIB
 COPY_SOURCE_CHARS_MAX: Final = 2 * KIB
 COPY_FROM_URL_BYTES_MAX: Final = 256 * MIB
-# Copies of this server's own blobs up to this size complete before the answer; larger ones stay
-# pending.
+# Copies of this server's own blobs up to this size complete before the answer; larger ones are
+# pending first.
 COPY_AT_ONCE_BYTES_MAX: Final = 16 * MIB
+# The answer to a pending copy of an own blob waits so long for its end.
+COPY_WAIT_S: Final = 2.0
 
 # Queues: Put Message, Get Messages, Update Message.
 MESSAGE_TEXT_BYTES_MAX: Final = 64 * KIB

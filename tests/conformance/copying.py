@@ -1,14 +1,18 @@
-"""Copies for tests: begin one, wait for its end, bring about one that stays pending.
+"""Copies for tests: begin one, keep one pending, wait for its end.
 
 Must not live here: what they should answer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 
+from strongroom.testing.faults import Fault, FaultRule
 from tests.conformance.answer import Answer, expect
 from tests.conformance.client import Client
+from tests.conformance.running import Running
 
 SYNC = {"x-ms-requires-sync": "true"}
 END_S = 20.0
@@ -27,6 +31,17 @@ def copy(client: Client, source: str, target: str, headers: dict[str, str] | Non
 def abort(client: Client, target: str, copy_id: str) -> Answer:
     """Abort Copy Blob."""
     return client.put(f"{target}?comp=copy&copyid={copy_id}", {"x-ms-copy-action": "abort"})
+
+
+@contextlib.contextmanager
+def held(server: Running) -> Iterator[None]:
+    """Copies that begin within stay pending until the end of the block."""
+    faults = server.server.faults
+    faults.order(FaultRule(operation="Copy Blob", fault=Fault.HOLD_COPY))
+    try:
+        yield
+    finally:
+        faults.clear()
 
 
 def ended(client: Client, target: str) -> Answer:

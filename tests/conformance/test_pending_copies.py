@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from strongroom.testing.faults import Fault, FaultRule
 from strongroom.testing.server import Server
 from tests.conformance.answer import Answer, expect, expect_names
 from tests.conformance.blobs import (
@@ -237,7 +238,8 @@ def test_a_pending_copy_goes_on_after_a_kill(tmp_path: Path, blocks: bool) -> No
             commit(client, "/kept/source", ["0", "1", "2"])
         else:
             put(client, "/kept/source", content)
-        begun = expect(copy(client, source_url(client, "/kept/source"), "/kept/b"), 202)
+        process.faults.order(FaultRule(operation="Copy Blob", fault=Fault.HOLD_COPY))
+        begun = expect(copy(client, source_url(client, "/kept/source"), "/kept/b?timeout=1"), 202)
         process.kill()
         client.close()
         process.restart()

@@ -13,6 +13,7 @@ from strongroom.operations import blob, block, copy
 from strongroom.operations.spec import Operation
 from strongroom.semantics.snapshots import DeleteSnapshots
 from strongroom.services import attributes, blobs, blocks, copying, snapshots
+from strongroom.services.calls import Asker
 from strongroom.services.copy_sources import LocalSource, OpenSource
 from strongroom.services.runner import Services
 from strongroom.store import bodies
@@ -74,8 +75,15 @@ async def metadata(on: Services, name: str, value: str) -> None:
     await run(on, blob.SET_BLOB_METADATA, name, attributes.SetMetadata((("v", value),)))
 
 
-async def start_copy(on: Services, source: str, name: str) -> copying.CopyMade:
-    """Copy Blob from another blob of the same container."""
+async def start_copy(
+    on: Services, source: str, name: str, wait_s: float = 0.0, asker: Asker | None = None
+) -> copying.CopyMade:
+    """Copy Blob from another blob of the same container.
+
+    Arguments:
+        wait_s: how long the answer waits for the end of a pending copy.
+        asker: the client.
+    """
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
@@ -83,9 +91,10 @@ async def start_copy(on: Services, source: str, name: str) -> copying.CopyMade:
         return LocalSource(ACCOUNT, "photos", place.generation, source)
 
     on.copies.locate = locate
-    given = copying.CopyBlob("http://127.0.0.1/account/photos/source")
-    made: copying.CopyMade = await run(on, copy.COPY_BLOB, name, given)
-    return made
+    given = copying.CopyBlob("http://127.0.0.1/account/photos/source", wait_s=wait_s)
+    call = await placed(on, given, blob=name, rule=copy.COPY_BLOB.rule)
+    call.asker = asker
+    return await copying.copy_blob(on, call)
 
 
 def open_source(data: bytes) -> OpenSource:

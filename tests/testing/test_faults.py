@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -91,6 +92,32 @@ def test_a_write_is_cut_before_its_answer(server: InProcessServer, box: Containe
         box.delete_blob("a")
     server.faults.clear()
     assert list(box.list_blobs()) == []
+
+
+def test_a_copy_that_is_held_stays_pending(server: InProcessServer, box: ContainerClient) -> None:
+    """B-CPY-17."""
+    box.upload_blob("source", b"body")
+    box.upload_blob("plain", b"before")
+    rule = FaultRule(resource="*/held", fault=Fault.HOLD_COPY)
+    server.faults.order(rule)
+    held, source = box.get_blob_client("held"), box.get_blob_client("source").url
+    missing = box.get_blob_client("missing").url
+    with pytest.raises(HttpResponseError):
+        held.start_copy_from_url(missing)
+    assert held.start_copy_from_url(source, timeout=1)["copy_status"] == "pending"
+    with pytest.raises(HttpResponseError) as twice:
+        held.start_copy_from_url(source)
+    assert twice.value.status_code == 409
+    free = box.get_blob_client("free").start_copy_from_url(source)
+    assert free["copy_status"] == "success"
+    assert held.get_blob_properties().copy.status == "pending"
+    server.faults.order(FaultRule(resource="*/other", fault=Fault.HOLD_COPY))
+    for _ in range(1000):
+        if held.get_blob_properties().copy.status != "pending":
+            break
+        time.sleep(0.01)
+    assert held.download_blob().readall() == b"body"
+    assert [count.hit for count in server.faults.counts()] == [0]
 
 
 def test_a_delay_is_only_a_delay(server: InProcessServer, box: ContainerClient) -> None:

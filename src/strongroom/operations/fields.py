@@ -239,6 +239,15 @@ SOURCE_CONDITIONS: Final = Field(
 )
 
 
+def _copy_wait_s(request: Request, query: Query) -> float:
+    """A quarter of `timeout` is left for the rest, so that the answer is not lost to it."""
+    text = query.get("timeout")
+    return limits.COPY_WAIT_S if text is None else min(limits.COPY_WAIT_S, int(text[:9]) * 0.75)
+
+
+COPY_WAIT: Final = Field("wait_s", _copy_wait_s, query=("timeout",))
+
+
 def lease_id(request: Request) -> str | None:
     """x-ms-lease-id in its lower-case form. Raises InvalidHeaderValue."""
     value = filled(request, LEASE_ID_HEADER)

@@ -18,6 +18,7 @@ import msgspec
 
 from strongroom import errors
 from strongroom.errors import StorageError
+from strongroom.operations.copy import COPY_BLOB
 from strongroom.servers import pipeline
 from strongroom.servers.admission import Context, read
 from strongroom.wire.http import Request, Response
@@ -43,6 +44,8 @@ class Fault(enum.Enum):
     """It is done, durably, and answered 500 InternalError all the same."""
     CUT = "cut"
     """It is done; the connection ends in the middle of the answer, or before one without a body."""
+    HOLD_COPY = "hold-copy"
+    """Copy Blob begins a copy that stays pending until there is another plan."""
 
 
 class FaultRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,11 +93,25 @@ class Faults:
     def __init__(self) -> None:
         self.plan = FaultPlan()
         self.counts: list[RuleCount] = []
+        self._held: set[str] = set()
+        self._changed = asyncio.Event()
 
     def order(self, plan: FaultPlan) -> None:
         """Follow another plan from now on, counting anew."""
         self.plan = plan
         self.counts = [RuleCount() for _ in plan.rules]
+        self._held.clear()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def is_held(self, destination: str) -> bool:
+        """Whether a copy to this blob (`account/container/blob`) must stay pending."""
+        return destination in self._held
+
+    async def released(self, destination: str) -> None:
+        """Return when a copy to this blob may go on."""
+        while destination in self._held:
+            await self._changed.wait()
 
     async def respond(self, context: Context, request: Request) -> Response:
         """Answer a request as the pipeline does, unless the plan has something else for it."""
@@ -107,11 +124,25 @@ class Faults:
             return pipeline.refuse(context, StorageError(errors.SERVER_BUSY), request)
         if fault is Fault.ERROR:
             return pipeline.refuse(context, StorageError(errors.INTERNAL_ERROR), request)
+        if fault is Fault.HOLD_COPY:
+            return await self._hold_copy(context, request)
         response = await pipeline.respond(context, request)
         if fault is Fault.LOST_REPLY:
             _give_up(response)
             return pipeline.refuse(context, StorageError(errors.INTERNAL_ERROR), request)
         return _cut(response) if fault is Fault.CUT else response
+
+    async def _hold_copy(self, context: Context, request: Request) -> Response:
+        if _operation_of(context, request) != COPY_BLOB.name:
+            return await pipeline.respond(context, request)
+        target = read(context, request).addressed.target
+        destination = f"{target.account}/{target.container}/{target.blob}"
+        is_held = destination in self._held
+        self._held.add(destination)
+        response = await pipeline.respond(context, request)
+        if response.status != 202 and not is_held:
+            self._held.discard(destination)  # no copy has begun
+        return response
 
     def _decide(self, context: Context, request: Request) -> tuple[FaultRule | None, Fault]:
         operation = _operation_of(context, request)

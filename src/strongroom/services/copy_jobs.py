@@ -38,6 +38,7 @@ async def run_copy(services: Services, job: Job) -> None:
     """
     order = job.order
     assert order is not None
+    await services.copies.released(order.destination, job.blob)
     left = services.copies.take(job.token)
     try:
         await _progress(services, job, order, 0)

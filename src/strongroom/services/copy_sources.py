@@ -88,15 +88,29 @@ server. It authorizes: by the SAS in the URL, by public access, or because the c
 the key of the same account. Raises: StorageError CannotVerifyCopySource."""
 
 
+class CopyHold(Protocol):
+    """Keeps copies pending, for tests; `destination` is `account/container/blob`."""
+
+    def is_held(self, destination: str) -> bool:
+        """Whether a copy to this blob must stay pending."""
+        ...
+
+    async def released(self, destination: str) -> None:
+        """Return when a copy to this blob may go on."""
+        ...
+
+
 class CopySources:
     """What the program was composed with, and the sources that pending copies have open.
 
-    Without `locate` no URL names a blob of this server; without `remote` no other server is asked.
+    Without `locate` no URL names a blob of this server; without `remote` no other server is asked;
+    without `hold` every copy goes on at once.
     """
 
     def __init__(self) -> None:
         self.locate: Locate | None = None
         self.remote: RemoteReader | None = None
+        self.hold: CopyHold | None = None
         self._open: dict[str, OpenSource] = {}
 
     async def open_remote(self, url: str, conditions: Conditions) -> OpenSource:
@@ -105,6 +119,15 @@ class CopySources:
             text = "This server does not copy from other servers."
             raise cannot_read(errors.COPY_SOURCE_FORBIDDEN, text)
         return await self.remote.open(url, conditions)
+
+    def is_held(self, container: str, blob: str) -> bool:
+        """Whether a copy to this blob (`account/container`, name) must stay pending."""
+        return self.hold is not None and self.hold.is_held(f"{container}/{blob}")
+
+    async def released(self, container: str, blob: str) -> None:
+        """Return when a copy to this blob (`account/container`, name) may go on."""
+        if self.hold is not None:
+            await self.hold.released(f"{container}/{blob}")
 
     async def hand_over(self, copy_id: str, source: OpenSource) -> None:
         """Leave an open source to the pending copy that goes on with it."""

@@ -1,16 +1,20 @@
 """Copy Blob, Copy Blob From URL, Abort Copy Blob: the requests.
 
-Lives here: the opening of the source and the commits that begin, complete or abort a copy. Must not
-live here: the work that goes on after the answer (copy_jobs.py), the bytes (copy_transfer.py).
+Lives here: the opening of the source, the commits that begin, complete or abort a copy, and the
+wait for a copy that has begun. Must not live here: the work of a pending copy (copy_jobs.py), the
+bytes (copy_transfer.py).
 Source: "Copy Blob", "Copy Blob From URL", "Abort Copy Blob"; reference section 8.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from strongroom import errors, limits
 from strongroom.clock import guid
+from strongroom.engines.base import Ref
+from strongroom.errors import StorageError
 from strongroom.semantics import conditions as conditional
 from strongroom.semantics import copies
 from strongroom.semantics.conditions import Conditions
@@ -31,6 +35,8 @@ from strongroom.services.heads import modified_head, refuse_pending_copy, replac
 from strongroom.services.intake import Digests
 from strongroom.services.places import generation_of
 from strongroom.services.runner import BlobState, Services
+from strongroom.services.waiting import NotYet
+from strongroom.store import keys, records
 from strongroom.store.bodies import Received
 from strongroom.store.records import Body, CopyOrder, Job, JobKind
 from strongroom.values import Metadata
@@ -39,7 +45,8 @@ from strongroom.values import Metadata
 @dataclass(frozen=True, slots=True)
 class CopyBlob:
     """Input of both copies. No metadata: the source's. `source_md5` is what its content must
-    have (Copy Blob From URL only)."""
+    have (Copy Blob From URL only). `wait_s` is how long the request may take until a pending copy
+    of an own blob is answered as it is (Copy Blob only)."""
 
     source: str
     source_conditions: Conditions = conditional.NONE
@@ -47,6 +54,7 @@ class CopyBlob:
     tags: Metadata = ()
     tier: str | None = None
     source_md5: bytes | None = None
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +70,24 @@ class CopyMade:
 
 
 async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
-    """Copy Blob: small blobs of this server at once, everything else after the answer.
+    """Copy Blob: small blobs of this server at once; everything else is pending first.
+
+    Many clients use the copy without asking whether it is complete. So the answer to a copy of an
+    own blob waits for its end for a while, and then says how far it is.
 
     Raises: StorageError InvalidHeaderValue (no usable URL), CannotVerifyCopySource,
         SourceConditionNotMet, InfiniteLeaseDurationRequired, PendingCopyOperation,
         UnauthorizedBlobOverwrite, and what guard_blob raises.
     """
+    answer_at = asyncio.get_running_loop().time() + call.input.wait_s
     source, order = await _open(services, call)
+    if order.url:
+        return await _begin(services, call, source, order)
     size_bytes = source.size_bytes
     at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
-    if order.url or not at_once:
-        return await _begin(services, call, source, order)
+    if not at_once or services.copies.is_held(order.destination, call.blob):
+        begun = await _begin(services, call, source, order)
+        return await _awaited(services, call, begun, answer_at)
     try:
         moved = await transfer(services.store, source)
         return await _complete(services, call, source, moved, require_infinite_lease=True)
@@ -202,6 +217,33 @@ async def _begin(
         if left is not None:
             await left.close()
         raise
+
+
+async def _awaited(
+    services: Services, call: Call[CopyBlob], begun: CopyMade, answer_at: float
+) -> CopyMade:
+    """The state of a pending copy when it has ended, or at `answer_at` (time of the event loop).
+
+    A server that stops, and a client that has gone, end the wait. A copy that something else has
+    replaced meanwhile is answered as it had begun.
+    """
+    ref = Ref(keys.blob(generation_of(call), call.blob), keys.HEAD_KEY)
+
+    async def attempt() -> CopyMade:
+        (found,) = await services.store.read([ref])
+        head = records.BLOB.of(found)
+        copy = None if head is None else head.copy
+        if found is None or head is None or copy is None or copy.id != begun.copy_id:
+            return begun
+        if copies.is_pending(copy):
+            raise NotYet(StorageError(errors.PENDING_COPY_OPERATION), [(ref, found.version)])
+        return CopyMade(head.etag, head.modified, copy.id, copy.status.value)
+
+    left_s = answer_at - asyncio.get_running_loop().time()
+    try:
+        return await services.waiting.until_answered(left_s, attempt, call.asker)
+    except StorageError:
+        return begun
 
 
 def _replace(
