@@ -5,6 +5,8 @@ Lives here: text. Must not live here: keys other than the development key, which
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from strongroom import __version__
 from strongroom.app import App
 from strongroom.auth.accounts import (
@@ -14,26 +16,86 @@ from strongroom.auth.accounts import (
     development_account,
 )
 from strongroom.auth.request import Service
-from strongroom.config import DEFAULT_PORTS, Settings, is_loopback
+from strongroom.config import DEFAULT_PORTS, Settings, TlsFiles, is_loopback
 from strongroom.servers.own_endpoints import PREFIX
+
+if TYPE_CHECKING:
+    from strongroom.servers.certificate_names import CertificateNames
 
 _ACCOUNTS_SHOWN = 5
 _EVERYWHERE = ("", "0.0.0.0", "::")
+_SERVICES = tuple(service.value for service in Service)
 
 
 def base_url(settings: Settings, port: int) -> str:
     """The server's URL as a client on this machine may use it."""
-    scheme = "http" if settings.tls is None else "https"
-    host = "127.0.0.1" if settings.host in _EVERYWHERE else settings.host.strip("[]")
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    host = _own_host(settings)
+    return f"{_scheme(settings)}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def connection_string(app: App, name: str, key: str) -> str:
-    """A connection string of the account `name`, as every Azure SDK takes it."""
-    urls = {service: base_url(app.settings, port) for service, port in app.ports.items()}
-    scheme = urls[Service.BLOB].partition(":")[0]
+def _scheme(settings: Settings) -> str:
+    return "http" if settings.tls is None else "https"
+
+
+def _own_host(settings: Settings) -> str:
+    return "127.0.0.1" if settings.host in _EVERYWHERE else settings.host.strip("[]")
+
+
+def account_urls(
+    app: App, name: str, certificate: CertificateNames | None
+) -> dict[Service, list[str]]:
+    """The URLs of an account's services: in path style, and in host style below each host suffix.
+
+    Arguments:
+        certificate: the names that clients accept; None = any. Path style is left out where it is
+            not accepted and a host style is.
+    """
+    found: dict[Service, list[str]] = {}
+    for service, port in app.ports.items():
+        hosts = [f"{name}.{suffix}" for suffix in _suffixes(app.settings, service)]
+        urls = [
+            _host_url(app.settings, host, port)
+            for host in hosts
+            if certificate is None or certificate.cover(host)
+        ]
+        if not urls or certificate is None or certificate.cover(_own_host(app.settings)):
+            urls.insert(0, f"{base_url(app.settings, port)}/{name}")
+        found[service] = urls
+    return found
+
+
+def _suffixes(settings: Settings, service: Service) -> list[str]:
+    """The host suffixes for a service: one like `queue.example.org` is meant for queues."""
+    firsts = {suffix: suffix.partition(".")[0] for suffix in settings.host_suffixes}
+    return [
+        suffix
+        for suffix, first in firsts.items()
+        if first == service.value or first not in _SERVICES
+    ]
+
+
+def _host_url(settings: Settings, host: str, port: int) -> str:
+    usual = 80 if settings.tls is None else 443
+    return f"{_scheme(settings)}://{host}" + ("" if port == usual else f":{port}")
+
+
+def _certificate_names(app: App) -> CertificateNames | None:
+    """The names that the server's certificate is valid for; None where no host style is shown."""
+    settings = app.settings
+    path = settings.tls.certificate if isinstance(settings.tls, TlsFiles) else app.certificate
+    if path is None or not settings.host_suffixes:
+        return None
+    from strongroom.servers.certificate_names import read_names
+
+    return read_names(path)
+
+
+def connection_string(urls: dict[Service, list[str]], name: str, key: str) -> str:
+    """A connection string of the account `name`, as every Azure SDK takes it, of the first of each
+    service's URLs."""
+    scheme = urls[Service.BLOB][0].partition(":")[0]
     endpoints = "".join(
-        f"{service.value.title()}Endpoint={url}/{name};" for service, url in urls.items()
+        f"{service.value.title()}Endpoint={own[0]};" for service, own in urls.items()
     )
     return f"DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};{endpoints}"
 
@@ -44,14 +106,18 @@ def banner(app: App) -> str:
     url = base_url(settings, app.ports[Service.BLOB])
     rows: list[tuple[str, str]] = []
     accounts = app.accounts.all()
+    certificate = _certificate_names(app)
     for account in accounts[:_ACCOUNTS_SHOWN]:
-        rows += _account_rows(app, account)
+        rows += _account_rows(app, account, account_urls(app, account.name, certificate))
     if len(accounts) > _ACCOUNTS_SHOWN:
         rows.append(("", f"and {len(accounts) - _ACCOUNTS_SHOWN} more accounts"))
     rows.append(("data", "in memory" if settings.data is None else str(settings.data.resolve())))
     rows.append(("promise", _promise(settings)))
     if app.certificate is not None:
         rows.append(("certificate", f"{app.certificate} (clients must trust this file)"))
+    elif certificate is not None:
+        valid = (*certificate.dns, *certificate.addresses)
+        rows.append(("certificate", f"valid for {', '.join(valid) or 'no name'}"))
     if not is_loopback(settings.host):
         rows.append(("listens on", f"{settings.host or 'every address'}, for other machines too"))
     if settings.test_clock:
@@ -68,20 +134,23 @@ def _promise(settings: Settings) -> str:
     return "durable: what is answered survives kill -9 and power loss"
 
 
-def _account_rows(app: App, account: Account) -> list[tuple[str, str]]:
+def _account_rows(
+    app: App, account: Account, urls: dict[Service, list[str]]
+) -> list[tuple[str, str]]:
     settings = app.settings
     rows = [
-        (f"{service.value} service", f"{base_url(settings, port)}/{account.name}")
-        for service, port in app.ports.items()
+        ("" if index else f"{service.value} service", url)
+        for service, own in urls.items()
+        for index, url in enumerate(own)
     ]
     if account == development_account():
-        text = connection_string(app, DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
+        text = connection_string(urls, DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
         rows.append(("connection string", text))
         usual = tuple(app.ports.values()) == DEFAULT_PORTS
         if usual and settings.tls is None and is_loopback(settings.host):
             rows.append(("", "or UseDevelopmentStorage=true"))
     else:
-        text = connection_string(app, account.name, "KEY")
+        text = connection_string(urls, account.name, "KEY")
         rows.append(("connection string", text))
         rows.append(("", "KEY: yours; strongroom account list --show prints those of a file"))
     return rows
