@@ -40,7 +40,7 @@ def _refuses(path: Path, kind: type[EngineError], words: str, test_clock: bool =
 def test_a_new_directory_is_stamped_with_its_parents(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b"
     asyncio.run(_touch(path))
-    assert (path / "FORMAT").read_text() == "strongroom 1\n"
+    assert (path / "FORMAT").read_text() == "strongroom 2\n"
     assert {one.name for one in path.iterdir()} >= {"records.sqlite", "segments", "ballast"}
     assert (path / "ballast").stat().st_size == 64 * 1024
     asyncio.run(_touch(path))
@@ -88,12 +88,21 @@ def test_two_servers_never_open_one_directory(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_refused_and_both_are_named(tmp_path: Path) -> None:
     asyncio.run(_touch(tmp_path / "d"))
-    (tmp_path / "d" / "FORMAT").write_text("strongroom 2\n")
-    _refuses(tmp_path / "d", UnknownFormat, "(?s)strongroom 2.*strongroom 1")
+    (tmp_path / "d" / "FORMAT").write_text("strongroom 3\n")
+    _refuses(tmp_path / "d", UnknownFormat, "(?s)strongroom 3.*strongroom 2")
 
 
 @pytest.mark.parametrize(
-    "text", ["", "strongroom", "other 1", "strongroom 1 unheard-of", "strongroom 10", "\x00\xff"]
+    "text",
+    [
+        "",
+        "strongroom",
+        "other 1",
+        "strongroom 1",
+        "strongroom 2 unheard-of",
+        "strongroom 20",
+        "\x00\xff",
+    ],
 )
 def test_stamps_that_are_not_ours(text: str) -> None:
     with pytest.raises(UnknownFormat):
@@ -101,7 +110,8 @@ def test_stamps_that_are_not_ours(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "stamp", [Format(), Format(test_clock=True), Format(backup=True), Format("1", True, True)]
+    "stamp",
+    [Format(), Format(test_clock=True), Format(backup=True), Format(test_clock=True, backup=True)],
 )
 def test_stamps_are_read_as_they_were_written(stamp: Format) -> None:
     assert parse_format(stamp.text(), "DIR") == stamp
@@ -141,4 +151,4 @@ def test_a_creation_that_was_interrupted_begins_again(tmp_path: Path) -> None:
     asyncio.run(_touch(tmp_path / "d"))
     (tmp_path / "d" / "FORMAT").rename(tmp_path / "d" / "FORMAT.new")
     asyncio.run(_touch(tmp_path / "d"))
-    assert (tmp_path / "d" / "FORMAT").read_text() == "strongroom 1\n"
+    assert (tmp_path / "d" / "FORMAT").read_text() == "strongroom 2\n"

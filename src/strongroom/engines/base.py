@@ -16,6 +16,9 @@ Rules that an engine keeps, whatever it is made of:
     given. The commits of a partition are seen in the order of their stamps.
  4. A decision may run more than once; it is a pure function of the records and the stamp it is
     handed.
+ 5. What was damaged on its way to the disk, there, or on its way back is never answered: whoever
+    asks for it gets DataDamaged. An engine says up to which length it verifies contents that are
+    handed on as slices of files.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ KEY_BYTES_MAX = 4096
 RECORD_BYTES_MAX = 64 * 1024
 COMMIT_WRITES_MAX = 2048
 COMMIT_BYTES_MAX = 8 * 1024 * 1024
+VERIFIED_BYTES_MAX = 64 * 1024
 SCAN_BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -200,6 +204,11 @@ class Full(EngineError):
     """No space left; nothing was changed by this call. Reads and deletes still work."""
 
 
+class DataDamaged(EngineError):
+    """What was read is not what was written; the message names it. Nothing of it is answered, and
+    everything else is still served."""
+
+
 class ContentMissing(EngineError):
     """A content id that no partition owns (dropped, or never adopted)."""
 
@@ -225,7 +234,7 @@ class Engine(Protocol):
 
         It may begin, and may raise, at the call: it is to be awaited there.
 
-        Raises: Full, CommitUnknown, Unavailable; whatever `decide` raises.
+        Raises: Full, CommitUnknown, Unavailable, DataDamaged; whatever `decide` raises.
         """
         ...
 
@@ -281,8 +290,22 @@ class Opened(Protocol):
 
     size_bytes: int
 
+    async def read(self, offset: int, length: int) -> bytes:
+        """The bytes of [offset, offset + length). The whole content is read and compared with its
+        checksum first: for contents of a few bytes. Raises DataDamaged."""
+        ...
+
     def slices(self, offset: int, length: int) -> AsyncIterable[FileSlice | bytes]:
-        """The bytes of [offset, offset + length) in order, as pieces of files or of memory."""
+        """The bytes of [offset, offset + length) in order, as pieces of files or of memory.
+
+        A content of at most VERIFIED_BYTES_MAX bytes is verified as in `read`; a longer one is not.
+        Raises DataDamaged.
+        """
+        ...
+
+    def chunks(self) -> AsyncIterable[bytes]:
+        """All bytes in order. Raises DataDamaged at the end when the checksum differs: until it has
+        ended, nothing may be made of what it gave."""
         ...
 
     def close(self) -> None:
@@ -291,7 +314,7 @@ class Opened(Protocol):
 
 
 class Contents(Protocol):
-    """The bodies of a store."""
+    """The bodies of a store. Each is kept with its CRC64, which is compared when it is read."""
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False

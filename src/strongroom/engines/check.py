@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
-from strongroom.engines.base import ContentMissing, Record, Ref
+import apsw
+
+from strongroom.engines.base import ContentMissing, DataDamaged
 from strongroom.engines.checksum import crc64
+from strongroom.engines.checksummed_pages import is_damage
 from strongroom.engines.directory import RECORDS_NAME, FileLock, Layout
+from strongroom.engines.record_walk import Walked
 from strongroom.engines.records_sqlite import Location, Reader
 
 _PIECE_BYTES: Final = 1024 * 1024
@@ -73,8 +77,8 @@ class Inspection:
         """The ids of all contents, ascending."""
         return self._reader.content_ids()
 
-    def records(self) -> Iterator[tuple[Ref, Record]]:
-        """All records in order, face keys first."""
+    def records(self) -> Iterator[Walked]:
+        """All records in order, face keys first; None for one that is damaged."""
         return self._reader.records()
 
     def read_content(self, content_id: int) -> Iterator[bytes]:
@@ -86,8 +90,25 @@ class Inspection:
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong with the records' file, the segments, and the contents."""
+        yield from self._until_damage(self._record_findings(), "a page")
+        yield from self._until_damage(self._body_findings(), "a page with the places of contents")
+
+    def _until_damage(self, findings: Iterator[Finding], what: str) -> Iterator[Finding]:
+        """Findings, and that they end early where a page is damaged."""
+        try:
+            yield from findings
+        except (apsw.IOError, DataDamaged) as error:
+            if isinstance(error, apsw.IOError) and not is_damage(error):
+                raise
+            yield Finding(RECORDS_NAME, f"{what} is damaged: its checksum differs")
+            self._reader.release()
+            self._reader.snapshot()
+
+    def _record_findings(self) -> Iterator[Finding]:
         for problem in self._reader.findings():
             yield Finding(RECORDS_NAME, problem)
+
+    def _body_findings(self) -> Iterator[Finding]:
         for segment_id, live_bytes, end, noted_bytes, _ in self._reader.segment_sums():
             yield from self._segment_findings(segment_id, live_bytes, end, noted_bytes)
 

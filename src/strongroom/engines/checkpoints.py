@@ -15,9 +15,10 @@ from typing import Final
 
 import apsw
 
+from strongroom.engines.checksummed_pages import PAGE_BYTES, checkpoint, connect
 from strongroom.engines.group_commit import Committer
 from strongroom.engines.log_space import LogSpace
-from strongroom.engines.records_sqlite import PAGE_BYTES, Writer, checkpoint, connect
+from strongroom.engines.records_sqlite import Writer
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
 # On a full disk the log must begin again before it has used up the ballast.

@@ -16,11 +16,12 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.base import EngineError
+from strongroom.engines.base import DataDamaged, EngineError
 from strongroom.engines.buffers import aligned, new_buffer
 from strongroom.engines.checksum import crc64
+from strongroom.engines.checksummed_pages import unreadable
 from strongroom.engines.group_commit import Committer
-from strongroom.engines.records_sqlite import Location, Reader, Writer, unreadable
+from strongroom.engines.records_sqlite import Location, Reader, Writer
 from strongroom.engines.segment import Room, Segment
 from strongroom.engines.segments import SegmentStore
 from strongroom.engines.serial_point import Group
@@ -88,23 +89,33 @@ class Compactor:
             victim = self._victim()
             if victim is None:
                 return False
-            after = 0
-            while rows := self._rows(victim, after, _ROWS_MAX):
-                page = _page(rows)
-                await self._move_page(victim, page)
-                after = page[-1][0]
-            if self._rows(victim, 0, 1):
+            try:
+                is_empty = await self._empty(victim)
+            except DataDamaged as error:
+                _log.critical("segment %016x cannot be compacted: %s", victim.id, error)
+                is_empty = False
+            if not is_empty:  # it stays, with what cannot be moved; the others have their turn
                 victim.damaged = True
                 return True
             await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
             self._segments.retire(victim)
             return True
 
+    async def _empty(self, victim: Segment) -> bool:
+        """Move what lives in a segment; False when something damaged was left there."""
+        after = 0
+        while rows := self._rows(victim, after, _ROWS_MAX):
+            page = _page(rows)
+            await self._move_page(victim, page)
+            after = page[-1][0]
+        return not self._rows(victim, 0, 1)
+
     def _rows(self, victim: Segment, after: int, limit: int) -> list[tuple[int, Location]]:
         try:
             return self._reader.contents_of(victim.id, after, limit)
         except apsw.Error as error:
-            raise unreadable(error) from error
+            what = f"the places of contents in segment {victim.id:016x}"
+            raise unreadable(error, what) from error
 
     def _victim(self) -> Segment | None:
         waste = [

@@ -1,6 +1,6 @@
 """A data directory: its layout, version stamp, lock, and the ballast for a full disk.
 
-    FORMAT          one line: "strongroom 1", with " test-clock" or " backup" behind it
+    FORMAT          one line: "strongroom 2", with " test-clock" or " backup" behind it
     LOCK            held by the one server that has the directory open
     BACKUP          held shared by a backup; while it is, no segment may be deleted
     records.sqlite  the records (records_sqlite.py)
@@ -21,7 +21,7 @@ from typing import Final
 from strongroom.engines.base import EngineError
 from strongroom.engines.files import Files, is_no_space, write_file
 
-FORMAT_VERSION: Final = "1"
+FORMAT_VERSION: Final = "2"
 RECORDS_NAME: Final = "records.sqlite"
 BALLAST_BYTES: Final = 32 * 1024 * 1024
 

@@ -37,6 +37,7 @@ from strongroom.engines.base import (
 from strongroom.engines.bodies import BodyWriter
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.checkpoints import PASSIVE_PAGES, Checkpointer
+from strongroom.engines.checksummed_pages import unreadable
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
@@ -45,12 +46,12 @@ from strongroom.engines.group_commit import Committer
 from strongroom.engines.log_space import LogSpace
 from strongroom.engines.page_cache import Asked
 from strongroom.engines.record_cache import RecordCache
-from strongroom.engines.records_sqlite import Reader, Slices, Writer, unreadable
+from strongroom.engines.records_sqlite import Reader, Slices, Writer
 from strongroom.engines.scans import Scans, at_once
+from strongroom.engines.segment_content import SegmentContent
 from strongroom.engines.segments import (
     LARGE_BODY_BYTES,
     SEGMENT_BYTES,
-    SegmentContent,
     SegmentStore,
 )
 from strongroom.engines.store_time import DurableTime

@@ -24,12 +24,14 @@ import apsw
 from strongroom.engines.base import (
     COMMIT_BYTES_MAX,
     CommitUnknown,
+    DataDamaged,
     Decide,
     EngineError,
     Full,
     Ref,
     Unavailable,
 )
+from strongroom.engines.checksummed_pages import is_damage, record_name, unreadable
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Writer
@@ -229,7 +231,12 @@ class Committer:
         except apsw.FullError:
             self._full(group)
         except (apsw.Error, OSError) as error:
-            self._roll_back_broken(group, error)
+            if isinstance(error, apsw.IOError) and is_damage(
+                error
+            ):  # what needs this page is refused, the others go on
+                self._redo(group, unreadable(error, _touched(group)))
+            else:
+                self._roll_back_broken(group, error)
         except Exception as error:  # a value that SQLite cannot hold: its decision's own fault
             self._redo(group, error)
         else:
@@ -242,6 +249,11 @@ class Committer:
             try:
                 self._point.look_up(item, group)
             except (apsw.Error, OSError):
+                raise
+            except DataDamaged as error:
+                # SQLite has rolled back, and nothing was decided: the others begin again.
+                del self._queue[count]
+                _refuse(item.future, error)
                 raise
             except Exception as error:  # what SQLite cannot look for: its decision's own fault
                 if not count:
@@ -375,6 +387,12 @@ class Committer:
     def _wake_drain(self) -> None:
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
+
+
+def _touched(group: Group) -> str:
+    """What a group changes, for the log: its first few records."""
+    names = [record_name(ref) for ref in itertools.islice(group.changed, 3)]
+    return f"what is needed to write the {', '.join(names) or 'place of a content'}"
 
 
 def _refuse(future: asyncio.Future[Any], error: Exception) -> None:

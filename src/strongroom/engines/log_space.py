@@ -14,8 +14,8 @@ import logging
 import os
 from typing import Final
 
+from strongroom.engines.checksummed_pages import PAGE_BYTES
 from strongroom.engines.files import Files
-from strongroom.engines.records_sqlite import PAGE_BYTES
 
 _log = logging.getLogger(__name__)
 

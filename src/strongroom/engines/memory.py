@@ -16,8 +16,10 @@ from typing import Final, TypeVar
 from strongroom.clock import Clock, StoreTime
 from strongroom.engines.base import (
     SCAN_BYTES_MAX,
+    VERIFIED_BYTES_MAX,
     CommitUnknown,
     ContentMissing,
+    DataDamaged,
     Decide,
     Face,
     Full,
@@ -62,8 +64,8 @@ class MemoryStore:
         # Per keyspace, where its face records are, in order; per partition, its hidden keys.
         self._order: dict[bytes, list[Position]] = {}
         self._hidden: dict[Partition, list[bytes]] = {}
-        self._adopted: dict[int, bytes] = {}
-        self._written: dict[int, bytes] = {}
+        self._adopted: dict[int, MemoryContent] = {}
+        self._written: dict[int, MemoryContent] = {}
         self._size_bytes = 0
         self._last_stamp = 0
         self._last_content = 0
@@ -126,7 +128,7 @@ class MemoryStore:
             for content_id in step.adopt:
                 self._adopted[content_id] = self._written.pop(content_id)
             for content_id in step.drop:
-                self._size_bytes -= len(self._adopted.pop(content_id, b""))
+                self._size_bytes -= self._adopted.pop(content_id, _NOTHING).size_bytes
         if cut is not None:
             self._broken = True
             self.watchers.wake_all()
@@ -282,11 +284,10 @@ class MemoryStore:
         self._check_serving()
         content_id = max(self._time.now(), self._last_content + 1)
         self._last_content = content_id
-        content = bytes(body)
-        self._written[content_id] = content
-        self._size_bytes += len(content)
-        digest = hashlib.md5(content, usedforsecurity=False).digest() if md5 else None
-        return Written(content_id, len(content), crc64(content), digest)
+        content = self._written[content_id] = MemoryContent(bytes(body), crc64(body))
+        self._size_bytes += content.size_bytes
+        digest = hashlib.md5(body, usedforsecurity=False).digest() if md5 else None
+        return Written(content_id, content.size_bytes, content.crc64, digest)
 
     async def open(self, content_id: int) -> MemoryContent:
         """See Contents.open."""
@@ -294,11 +295,11 @@ class MemoryStore:
         content = self._adopted.get(content_id)
         if content is None:
             raise ContentMissing(f"no partition owns content {content_id}")
-        return MemoryContent(content)
+        return content
 
     def discard(self, content_id: int) -> None:
         """See Contents.discard."""
-        self._size_bytes -= len(self._written.pop(content_id, b""))
+        self._size_bytes -= self._written.pop(content_id, _NOTHING).size_bytes
 
     def content_ids(self) -> Iterator[int]:
         """The ids of all adopted contents, ascending."""
@@ -318,6 +319,13 @@ class MemoryStore:
         """
         self._cut_after = count
 
+    def damage(self, content_id: int) -> None:
+        """Flip a bit of an adopted content, as a disk may. For tests of whoever reads contents."""
+        content = self._adopted[content_id]
+        data = bytearray(content.data)
+        data[content.size_bytes // 2] ^= 1
+        self._adopted[content_id] = MemoryContent(bytes(data), content.crc64)
+
     def restarted(self) -> MemoryStore:
         """A new store that holds what this one held, as after a restart; this one is stopped."""
         self._broken = True
@@ -326,7 +334,8 @@ class MemoryStore:
         after._time = StoreTime(self._clock, max(self._time.now(), self._last_stamp))
         after._records, after._order, after._adopted = self._records, self._order, self._adopted
         after._hidden = self._hidden
-        after._size_bytes = self._size_bytes - sum(map(len, self._written.values()))
+        given_up_bytes = sum(one.size_bytes for one in self._written.values())
+        after._size_bytes = self._size_bytes - given_up_bytes
         after._last_stamp, after._last_content = self._last_stamp, self._last_content
         return after
 
@@ -361,18 +370,43 @@ def _reorder(orders: dict[K, list[N]], place: K, name: N, present: bool) -> None
 
 
 class MemoryContent:
-    """A pinned content: it holds its bytes, so that dropping it takes nothing from its reader."""
+    """A content, which needs no pin: who holds it loses nothing when it is dropped."""
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self.size_bytes = len(content)
+    def __init__(self, data: bytes, checksum: int) -> None:
+        self.data = data
+        self.crc64 = checksum
+        self.size_bytes = len(data)
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """See Opened.read."""
+        self._check(offset, length)
+        self._compare()
+        return self.data[offset : offset + length]
 
     async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
         """See Opened.slices."""
+        self._check(offset, length)
+        if self.size_bytes <= VERIFIED_BYTES_MAX:
+            self._compare()
+        for start in range(offset, offset + length, _PIECE_BYTES):
+            yield self.data[start : min(start + _PIECE_BYTES, offset + length)]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """See Opened.chunks."""
+        for start in range(0, self.size_bytes, _PIECE_BYTES):
+            yield self.data[start : start + _PIECE_BYTES]
+        self._compare()
+
+    def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset + length > self.size_bytes:
             raise ValueError("the range lies outside the content")
-        for start in range(offset, offset + length, _PIECE_BYTES):
-            yield self._content[start : min(start + _PIECE_BYTES, offset + length)]
+
+    def _compare(self) -> None:
+        if crc64(self.data) != self.crc64:
+            raise DataDamaged(f"a content of {self.size_bytes} bytes: its checksum differs")
 
     def close(self) -> None:
         """See Opened.close."""
+
+
+_NOTHING: Final = MemoryContent(b"", 0)

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import apsw
 
 from strongroom.engines.base import (
+    DataDamaged,
     EngineError,
     Item,
     Key,
@@ -23,11 +24,19 @@ from strongroom.engines.base import (
     Position,
     Record,
     Ref,
-    Unavailable,
     record_of,
 )
+from strongroom.engines.checksummed_pages import (
+    BUSY_TIMEOUT_MS,
+    checkpoint,
+    connect,
+    create_copy,
+    is_damage,
+    record_name,
+    unreadable,
+)
+from strongroom.engines.record_walk import Walked, walk
 
-PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
 _WRITER_CACHE_KIB: Final = 12 * 1024
 # Of a million records, enough for all pages above the leaves; records are kept one by one
 # (record_cache.py).
@@ -35,7 +44,6 @@ _READER_CACHE_KIB: Final = 4 * 1024
 # How many records are taken from SQLite at a time: a tenth of a millisecond's work.
 _SLICE_RECORDS: Final = 256
 _SCANNER_CACHE_KIB: Final = 2 * 1024
-_BUSY_TIMEOUT_MS: Final = 5000
 
 _SCHEMA: Final = """
 CREATE TABLE face (
@@ -102,10 +110,6 @@ _SCAN: Final = (
     "AND (partition, key) >= (?, ?) AND (partition, key) < (?, ?) "
     "ORDER BY partition, key LIMIT ?",
 )
-_ALL: Final = (
-    "SELECT keyspace, partition, key, value, version FROM face ORDER BY keyspace, partition, key",
-    "SELECT keyspace, partition, key, value, version FROM hidden ORDER BY keyspace, partition, key",
-)
 _ADOPT: Final = "INSERT INTO contents VALUES (?, ?, ?, ?, ?)"
 _LOCATE: Final = "SELECT segment, offset, length, crc64 FROM contents WHERE id = ?"
 _LIVE: Final = (
@@ -137,34 +141,6 @@ class SegmentRow(NamedTuple):
     reach_bytes: int = 0
 
 
-def connect(path: str, vfs: str | None, cache_kib: int, create: bool = False) -> apsw.Connection:
-    """A connection set up for durable commits and manual checkpoints."""
-    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-    connection = apsw.Connection(path, flags=flags, vfs=vfs)
-    try:
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        if create:
-            connection.pragma("page_size", PAGE_BYTES)
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "full")
-        connection.pragma("fullfsync", True)
-        connection.pragma("checkpoint_fullfsync", True)
-        connection.pragma("wal_autocheckpoint", 0)
-        connection.pragma("temp_store", "memory")
-        connection.pragma("cache_size", -cache_kib)
-        if create:
-            connection.execute(f"BEGIN; {_SCHEMA} COMMIT")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def unreadable(error: apsw.Error) -> EngineError:
-    """What it means to a caller that a reading failed."""
-    return Unavailable(f"the records cannot be read: {error}")
-
-
 def signed(crc64: int) -> int:
     """A CRC64 as the signed integer that SQLite stores."""
     return crc64 - _CRC_MODULUS if crc64 >= _CRC_MODULUS // 2 else crc64
@@ -175,11 +151,22 @@ def location_of(row: tuple[Any, ...]) -> Location:
     return Location(row[0], row[1], row[2], row[3] % _CRC_MODULUS)
 
 
+def _find(execute: Callable[..., Any], ref: Ref) -> Any:
+    """The row of a record, None when there is none. Raises apsw.Error, DataDamaged."""
+    (keyspace, partition), (hidden, name) = ref
+    try:
+        return execute(_GET[hidden], (keyspace, partition, name)).get
+    except apsw.IOError as error:
+        if not is_damage(error):
+            raise
+        raise unreadable(error, f"the {record_name(ref)}") from error
+
+
 class Writer:
     """The one connection that writes. Used by one thread at a time: the loop's or the commits'."""
 
     def __init__(self, path: str, vfs: str | None, create: bool) -> None:
-        self.connection = connect(path, vfs, _WRITER_CACHE_KIB, create)
+        self.connection = connect(path, vfs, _WRITER_CACHE_KIB, _SCHEMA if create else None)
         cursor = self.connection.cursor()
         self._execute, self._execute_many = cursor.execute, cursor.executemany
 
@@ -197,9 +184,9 @@ class Writer:
             self._execute("ROLLBACK")
 
     def get(self, ref: Ref) -> Record | None:
-        """A record as this transaction sees it."""
-        (keyspace, partition), (hidden, name) = ref
-        row = self._execute(_GET[hidden], (keyspace, partition, name)).get
+        """A record as this transaction sees it. Raises apsw.Error; DataDamaged, and then SQLite
+        has rolled the transaction back."""
+        row = _find(self._execute, ref)
         return None if row is None else Record._make(row)
 
     def put_all(self, records: Mapping[Ref, Record | None]) -> None:
@@ -284,20 +271,10 @@ class Writer:
         try:
             return checkpoint(self.connection, truncate=True)
         finally:
-            self.connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+            self.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def close(self) -> None:
         self.connection.close()
-
-
-def checkpoint(connection: apsw.Connection, truncate: bool) -> bool:
-    """Bring the log into the database; True when all of it was. Raises apsw.Error."""
-    mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
-    try:
-        frames, done = connection.wal_checkpoint(mode=mode)
-    except apsw.BusyError:
-        return False
-    return frames == done
 
 
 T = TypeVar("T")
@@ -327,6 +304,7 @@ class Reader:
     """A connection that sees committed, durable records. Used by one thread at a time."""
 
     def __init__(self, path: str, vfs: str | None, scanning: bool) -> None:
+        self._path, self._vfs = path, vfs
         self._connection = connect(path, vfs, _SCANNER_CACHE_KIB if scanning else _READER_CACHE_KIB)
         self._connection.pragma("query_only", True)
         self._execute = self._connection.cursor().execute
@@ -346,9 +324,12 @@ class Reader:
             self.release()
 
     def get(self, ref: Ref) -> Record | None:
-        """One record."""
-        (keyspace, partition), (hidden, name) = ref
-        row = self._execute(_GET[hidden], (keyspace, partition, name)).get
+        """One record. Raises apsw.Error, DataDamaged."""
+        try:
+            row = _find(self._execute, ref)
+        except DataDamaged:
+            self.let_go()  # SQLite has ended the snapshot
+            raise
         return None if row is None else record_of(row)
 
     def get_all(self, refs: Sequence[Ref]) -> list[Record | None]:
@@ -363,7 +344,7 @@ class Reader:
         try:
             return [self.get(ref) for ref in refs]
         finally:
-            self._execute("COMMIT")
+            self.release()
 
     def _get_both(self, one: Ref, other: Ref) -> list[Record | None]:
         first, (is_first_hidden, first_name) = one
@@ -371,8 +352,13 @@ class Reader:
         statement = _GET_BOTH[is_first_hidden][is_second_hidden]
         names = (*first, first_name, *second, second_name)
         found: list[Record | None] = [None, None]
-        for value, version, at in self._execute(statement, names):
-            found[at] = record_of((value, version))
+        try:
+            for value, version, at in self._execute(statement, names):
+                found[at] = record_of((value, version))
+        except apsw.IOError as error:
+            for ref in (one, other) if is_damage(error) else ():
+                self.get(ref)  # raises, with its name
+            raise
         return found
 
     def range(self, ref: Ref, until: bytes | None, max_records: int) -> Slices[list[Item]]:
@@ -389,6 +375,9 @@ class Reader:
             while batch := list(map(_item, itertools.islice(rows, _SLICE_RECORDS))):
                 items += batch
                 yield
+        except apsw.Error as error:
+            name = items[-1].name if items else first
+            raise self._unreadable(error, Ref(ref.partition, Key(hidden, name))) from error
         finally:
             cursor.close(force=True)
         return items
@@ -420,14 +409,27 @@ class Reader:
                     break
                 size_bytes += weight
                 yield
+        except apsw.Error as error:
+            seen = [part[-1] for part in columns[:2]] if columns[0] else first
+            last = Ref(Partition(keyspace, seen[0]), Key(False, seen[1]))
+            raise self._unreadable(error, last) from error
         finally:
             cursor.close(force=True)
         partitions, names, values, versions = columns
         return Page(partitions, names, values, versions, resume)
 
+    def _unreadable(self, error: apsw.Error, last: Ref) -> EngineError:
+        """What it means that a reading failed behind `last`."""
+        self.let_go()
+        return unreadable(error, f"what follows the {record_name(last)}")
+
     def locate(self, content_id: int) -> Location | None:
-        """Where an adopted content lies."""
-        row = self._execute(_LOCATE, (content_id,)).get
+        """Where an adopted content lies. Raises apsw.Error, DataDamaged."""
+        try:
+            row = self._execute(_LOCATE, (content_id,)).get
+        except apsw.IOError as error:
+            self.let_go()
+            raise unreadable(error, f"the place of content {content_id}") from error
         return None if row is None else location_of(row)
 
     def contents_of(self, segment: int, after: int, limit: int) -> list[tuple[int, Location]]:
@@ -440,7 +442,7 @@ class Reader:
         return [(row[0], location_of(row[1:])) for row in rows]
 
     def snapshot(self) -> None:
-        """Keep seeing the state of now until `release`."""
+        """Keep seeing the state of now until `release`, or until a page is damaged."""
         self._execute("BEGIN")
         self._execute("SELECT value FROM meta").fetchall()
 
@@ -466,11 +468,9 @@ class Reader:
         for row in self._connection.cursor().execute("SELECT id FROM contents ORDER BY id"):
             yield row[0]
 
-    def records(self) -> Iterator[tuple[Ref, Record]]:
-        """All records, in order, face keys first."""
-        for hidden in (False, True):
-            for row in self._connection.cursor().execute(_ALL[hidden]):
-                yield Ref(Partition(row[0], row[1]), Key(hidden, row[2])), Record(row[3], row[4])
+    def records(self) -> Iterator[Walked]:
+        """All records, in order, face keys first. Raises apsw.Error."""
+        return walk(self._connection, lambda: connect(self._path, self._vfs, _SCANNER_CACHE_KIB))
 
     def findings(self) -> Iterator[str]:
         """What SQLite itself finds wrong, until it can read no further. Raises apsw.Error."""
@@ -480,7 +480,7 @@ class Reader:
 
     def copy_to(self, path: str) -> None:
         """Copy the whole database, as this connection sees it, to a new file."""
-        target = apsw.Connection(path)
+        target = create_copy(path)
         try:
             with target.backup("main", self._connection, "main") as backup:
                 backup.step()

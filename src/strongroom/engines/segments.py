@@ -15,7 +15,7 @@ import errno
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import BinaryIO, Final
 
@@ -25,7 +25,7 @@ from strongroom.engines.directory import FileLock, Layout
 from strongroom.engines.files import Files, is_no_space
 from strongroom.engines.records_sqlite import Location, SegmentRow
 from strongroom.engines.segment import Room, Segment
-from strongroom.values import FileSlice
+from strongroom.engines.segment_content import SegmentContent
 
 SEGMENT_BYTES: Final = 256 * 1024 * 1024
 # From here on a body has a segment's tail, and its syncs, to itself.
@@ -219,7 +219,7 @@ class SegmentStore:
             raise Unavailable(f"segment {location.segment:016x} is missing")
         reader = self._reader(segment)
         segment.pins += 1
-        return SegmentContent(self, segment, reader, location)
+        return SegmentContent(self.unpin, segment, reader, location)
 
     def unpin(self, segment: Segment) -> None:
         """Give a pin back; the last one of a segment that is gone takes the file with it."""
@@ -435,32 +435,6 @@ class SegmentStore:
     def _close(self, segment: Segment) -> None:
         self._close_reader(segment)
         self._close_descriptors(segment)
-
-
-class SegmentContent:
-    """A pinned content in a segment."""
-
-    def __init__(
-        self, segments: SegmentStore, segment: Segment, reader: BinaryIO, location: Location
-    ) -> None:
-        self.size_bytes = location.length
-        self._segments = segments
-        self._segment: Segment | None = segment
-        self._reader = reader
-        self._offset = location.offset
-
-    async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
-        """See Opened.slices: one piece of the segment's file."""
-        if offset < 0 or length < 0 or offset + length > self.size_bytes:
-            raise ValueError("the range lies outside the content")
-        if length:
-            yield FileSlice(self._reader, self._offset + offset, length)
-
-    def close(self) -> None:
-        """See Opened.close."""
-        if self._segment is not None:
-            segment, self._segment = self._segment, None
-            self._segments.unpin(segment)
 
 
 def _retrieve(future: asyncio.Future[None]) -> None:

@@ -92,7 +92,7 @@ class EntitiesCheck:
             return
         problem = _problem(entity)
         if problem:
-            self._broken.append((_name(entity.place), problem))
+            self._broken.append((entity_name(entity.place), problem))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """(place, what does not hold), once everything was taken in."""
@@ -118,7 +118,8 @@ def _problem(entity: _Entity) -> str:
     return ""
 
 
-def _name(place: Ref) -> str:
+def entity_name(place: Ref) -> str:
+    """An entity for people who read findings."""
     partition: Partition = place.partition
     shown = (text.decode("utf-8", "backslashreplace") for text in (partition.name, place.key.name))
     return "entity ({!r}, {!r})".format(*shown)

@@ -7,7 +7,8 @@ Lives here: the check over one snapshot, blob by blob, in memory that does not g
 What must hold:
  1. Every record has a known place (keys.py) and decodes.
  2. A head counts its snapshots; a snapshot has a head.
- 3. An inline body lies beside its blob, in its length; every inline body belongs to one.
+ 3. An inline body lies beside its blob, in its length and with its checksum; every inline body
+    belongs to one.
  4. A block list is there, has as many blocks as is said, and they add up to the blob's length.
  5. An upload counts its blocks.
  6. A content that a blob names is there, and is named inside one blob only; every content is named.
@@ -28,7 +29,7 @@ from strongroom.engines.check import Finding
 from strongroom.semantics.copies import is_pending
 from strongroom.store import keys, records
 from strongroom.store.blob_integrity import BlobCheck, Found
-from strongroom.store.entity_integrity import EntitiesCheck
+from strongroom.store.entity_integrity import EntitiesCheck, entity_name
 from strongroom.store.message_integrity import MessagesCheck
 from strongroom.store.records import CorruptRecord, Job, JobKind
 
@@ -41,8 +42,8 @@ _STEP_RECORDS: Final = 1000
 class Inspected(Protocol):
     """One moment of a store, as engines/check.py gives it."""
 
-    def records(self) -> Iterator[tuple[Ref, Record]]:
-        """All records in order, face keys first."""
+    def records(self) -> Iterator[tuple[Ref, Record | None]]:
+        """All records in order, face keys first; None for one that is damaged."""
         ...
 
     def content_ids(self) -> Iterator[int]:
@@ -90,8 +91,8 @@ class Integrity:
 
     def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Everything that does not hold. Raises: OSError and the engine's errors."""
-        self._contents = set(self._inspected.content_ids())
         yield from self._survey()
+        self._contents = set(self._inspected.content_ids())
         yield from itertools.starmap(Finding, self._messages.problems())
         yield from itertools.starmap(Finding, self._entities.problems())
         done = 0
@@ -108,6 +109,9 @@ class Integrity:
         for ref, record in self._inspected.records():
             self._record_count += 1
             keyspace = ref.partition.keyspace
+            if record is None:
+                yield Finding(_place(ref), "it is damaged: the checksum of its record differs")
+                continue
             if keyspace[:1] == b"b" and len(keyspace) == 9:
                 continue
             try:
@@ -212,17 +216,22 @@ def _identity(job: Job) -> tuple[JobKind, int, str, str]:
     return job.kind, job.generation, job.blob, job.token
 
 
-def _is_face(item: tuple[Ref, Record]) -> bool:
+def _is_face(item: tuple[Ref, Record | None]) -> bool:
     return not item[0].key.hidden
 
 
 def _grouped(
-    items: Iterable[tuple[Ref, Record]],
+    items: Iterable[tuple[Ref, Record | None]],
 ) -> Iterator[tuple[Partition, list[Found]]]:
     for partition, group in itertools.groupby(items, lambda item: item[0].partition):
         if partition.keyspace[:1] == b"b" and len(partition.keyspace) == 9:
-            yield partition, [Found(ref.key, record.value) for ref, record in group]
+            yield partition, [Found(ref.key, one.value) for ref, one in group if one is not None]
 
 
 def _place(ref: Ref) -> str:
-    return f"record {ref.partition.keyspace!r} {ref.partition.name!r} {ref.key.name!r}"
+    keyspace, name = ref.partition
+    if keyspace[:1] == b"b":
+        return f"blob {name.decode('utf-8', 'backslashreplace')!r}"
+    if keyspace[:1] == b"e":
+        return entity_name(ref)
+    return f"record {keyspace!r} {name!r} {ref.key.name!r}"

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Final
 
-from strongroom.engines.base import Commit, ContentMissing, Step, Store
+from strongroom.engines.base import (
+    VERIFIED_BYTES_MAX,
+    Commit,
+    ContentMissing,
+    DataDamaged,
+    Opened,
+    Step,
+    Store,
+)
 from strongroom.engines.checksum import crc64
 from strongroom.testing.contract_subject import (
     Refused,
@@ -208,6 +216,49 @@ async def bodies_that_arrive_together_do_not_mix(subject: Subject) -> None:
         assert await content(store, content_id) == _body(1 + number * 17_011, number)
 
 
+async def a_damaged_content_is_never_answered(subject: Subject) -> None:
+    store = subject.store
+    for size_bytes in (1, 40_000, VERIFIED_BYTES_MAX):
+        damaged, whole = await _owned(store, _body(size_bytes)), await _owned(store, b"whole")
+        subject.damage(damaged)
+        opened = await store.open(damaged)
+        middle = size_bytes // 2
+        # Also where the bit itself is not wanted: the checksum is of the whole.
+        for offset, length in ((0, size_bytes), (middle, 1), (0, middle), (0, 0)):
+            await _is_damaged(opened.read(offset, length))
+            if length:
+                await _is_damaged(body_of(opened, offset, length))
+        await _is_damaged(_gathered(opened))
+        opened.close()
+        assert await content(store, whole) == b"whole"
+
+
+async def a_long_damaged_content_is_found_when_all_of_it_is_read(subject: Subject) -> None:
+    store = subject.store
+    body = _body(3 * 1024 * 1024 + 7)
+    content_id = await _owned(store, body)
+    opened = await store.open(content_id)
+    assert await _gathered(opened) == body
+    opened.close()
+    subject.damage(content_id)
+    opened = await store.open(content_id)
+    await _is_damaged(_gathered(opened))
+    await _is_damaged(opened.read(5, 1))
+    opened.close()
+
+
+async def _gathered(opened: Opened) -> bytes:
+    return b"".join([data async for data in opened.chunks()])
+
+
+async def _is_damaged(reading: Awaitable[bytes]) -> None:
+    try:
+        await reading
+    except DataDamaged:
+        return
+    raise AssertionError("a damaged content was answered")
+
+
 CASES: Final = (
     bodies_of_every_size_come_back,
     a_part_of_a_body_comes_back,
@@ -219,4 +270,6 @@ CASES: Final = (
     a_pinned_content_outlives_its_owner,
     contents_survive_a_restart_once_they_are_owned,
     bodies_that_arrive_together_do_not_mix,
+    a_damaged_content_is_never_answered,
+    a_long_damaged_content_is_found_when_all_of_it_is_read,
 )

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 from pathlib import Path
 from typing import Final
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Store
+from strongroom.engines.directory import Layout
 from strongroom.engines.embedded import EmbeddedOptions, open_store
 from strongroom.engines.memory import MemoryStore
+from strongroom.engines.records_sqlite import Reader
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
 
@@ -50,6 +53,9 @@ class MemorySubject:
 
     def break_next_commit(self) -> None:
         self._memory.cut_after_steps(0)
+
+    def damage(self, content_id: int) -> None:
+        self._memory.damage(content_id)
 
 
 class EmbeddedSubject:
@@ -94,6 +100,18 @@ class EmbeddedSubject:
 
     def break_next_commit(self) -> None:
         self.disk.fault = _fail_sync_of_log
+
+    def damage(self, content_id: int) -> None:
+        layout = Layout(str(self._path))
+        reader = Reader(layout.records, self._vfs.name, scanning=True)
+        place = reader.locate(content_id)
+        reader.close()
+        assert place is not None, "it was adopted"
+        with open(layout.segment(place.segment), "r+b") as file:
+            file.seek(place.offset + place.length // 2)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 1]))
 
 
 def _fail_sync_of_log(operation: str, path: str) -> int | None:

@@ -58,6 +58,10 @@ class Subject(Protocol):
         """Let the next commit end with an unknown outcome."""
         ...
 
+    def damage(self, content_id: int) -> None:
+        """Flip a bit in the middle of an adopted content where it is stored."""
+        ...
+
 
 class Refused(Exception):
     """A decision's own refusal."""

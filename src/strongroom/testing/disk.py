@@ -112,13 +112,18 @@ class Disk:
         """Whether the file exists."""
         return path in self._names
 
-    def written(self, path: str, data: bytes | memoryview, offset: int) -> None:
-        """`data` is being written. Raises OSError when the disk is full."""
+    def require_room(self, path: str, length: int, offset: int) -> None:
+        """Raise OSError when the disk is too full for `length` bytes at `offset`."""
         with self._lock:
-            file = self._names[path]
-            growth = offset + len(data) - file.size_bytes
+            growth = offset + length - self._names[path].size_bytes
             if growth > 0 and growth > self.free_bytes():
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def written(self, path: str, data: bytes | bytearray | memoryview, offset: int) -> None:
+        """`data` is being written. Raises OSError when the disk is full."""
+        with self._lock:
+            self.require_room(path, len(data), offset)
+            file = self._names[path]
             file.pending.append((offset, bytes(data)))
             file.size_bytes = max(file.size_bytes, offset + len(data))
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import apsw
 
+from strongroom.engines.checksummed_pages import CHECKSUM_VFS, register_checksum_vfs
 from strongroom.testing.disk import Disk
 
 # SQLite's own unix VFS syncs the directory with the first sync of a new file of these kinds.
@@ -25,7 +26,8 @@ class DiskVfs(apsw.VFS):
     def __init__(self, disk: Disk, name: str) -> None:
         self.name = name
         self.disk = disk
-        super().__init__(name, "")
+        register_checksum_vfs()
+        super().__init__(name, CHECKSUM_VFS)
 
     def __enter__(self) -> DiskVfs:
         return self
@@ -42,7 +44,7 @@ class DiskVfs(apsw.VFS):
         self, name: str | apsw.URIFilename | None, flags: list[int]
     ) -> apsw.VFSFile:
         if name is None:
-            return apsw.VFSFile("", name, flags)
+            return apsw.VFSFile(CHECKSUM_VFS, name, flags)
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         return _DiskVfsFile(self.disk, name, os.path.abspath(path), flags)
 
@@ -65,7 +67,7 @@ class _DiskVfsFile(apsw.VFSFile):
         self._disk = disk
         self._path = path
         self._sync_name = False
-        super().__init__("", name, flags)
+        super().__init__(CHECKSUM_VFS, name, flags)
         if not disk.knows(path):
             disk.created(path)
             self._sync_name = bool(flags[0] & _SYNCS_ITS_NAME)
@@ -73,10 +75,12 @@ class _DiskVfsFile(apsw.VFSFile):
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         try:
             self._disk.operate("write", self._path)
-            self._disk.written(self._path, data, offset)
+            self._disk.require_room(self._path, len(data), offset)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_WRITE) from error
-        super().xWrite(data, offset)
+        page = bytearray(data)  # the VFS below puts its checksum in
+        super().xWrite(page, offset)
+        self._disk.written(self._path, page, offset)
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
         try:

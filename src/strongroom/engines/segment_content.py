@@ -1,0 +1,95 @@
+"""A pinned content in a segment, and its bytes: verified, or as a slice of the file.
+
+Lives here: reading and comparing. Must not live here: who may unlink what (segments.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import BinaryIO, Final
+
+from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged
+from strongroom.engines.checksum import crc64
+from strongroom.engines.records_sqlite import Location
+from strongroom.engines.segment import Segment
+from strongroom.values import FileSlice
+
+_PIECE_BYTES: Final = 1024 * 1024
+
+
+class SegmentContent:
+    """A content that stays readable until it is closed.
+
+    Arguments:
+        unpin: gives the pin on the segment back.
+        reader: the segment's file.
+    """
+
+    def __init__(
+        self,
+        unpin: Callable[[Segment], None],
+        segment: Segment,
+        reader: BinaryIO,
+        location: Location,
+    ) -> None:
+        self.size_bytes = location.length
+        self._unpin = unpin
+        self._segment: Segment | None = segment
+        self._reader = reader
+        self._location = location
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """See Opened.read."""
+        self._check(offset, length)
+        data = self._pread(0, self.size_bytes)
+        self._compare(len(data), crc64(data))
+        return data if length == len(data) else data[offset : offset + length]
+
+    async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
+        """See Opened.slices: one piece."""
+        self._check(offset, length)
+        if not length:
+            return
+        if self.size_bytes <= VERIFIED_BYTES_MAX:
+            yield await self.read(offset, length)
+        else:
+            yield FileSlice(self._reader, self._location.offset + offset, length)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """See Opened.chunks."""
+        done_bytes = checksum = 0
+        while done_bytes < self.size_bytes:
+            data = self._pread(done_bytes, min(_PIECE_BYTES, self.size_bytes - done_bytes))
+            if not data:
+                break
+            checksum = crc64(data, checksum)
+            done_bytes += len(data)
+            yield data
+        self._compare(done_bytes, checksum)
+
+    def _check(self, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset + length > self.size_bytes:
+            raise ValueError("the range lies outside the content")
+
+    def _pread(self, offset: int, length: int) -> bytes:
+        try:
+            return os.pread(self._reader.fileno(), length, self._location.offset + offset)
+        except OSError as error:
+            raise DataDamaged(f"{self._name()} cannot be read: {error}") from error
+
+    def _compare(self, read_bytes: int, checksum: int) -> None:
+        if read_bytes != self.size_bytes:
+            raise DataDamaged(f"{self._name()}: the file ends after {read_bytes} of its bytes")
+        if checksum != self._location.crc64:
+            raise DataDamaged(f"{self._name()}: its checksum differs")
+
+    def _name(self) -> str:
+        segment, offset, length, _ = self._location
+        return f"the content of {length} bytes at {offset} of segment {segment:016x}"
+
+    def close(self) -> None:
+        """See Opened.close."""
+        if self._segment is not None:
+            segment, self._segment = self._segment, None
+            self._unpin(segment)
