@@ -108,6 +108,10 @@ async def shorten_inline_bytes(store: EmbeddedStore, generation: int) -> None:
     await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), b"small" * 199))
 
 
+async def spoil_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+    await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), b"smalL" * 200))
+
+
 async def misstate_bytes_within(store: EmbeddedStore, generation: int) -> None:
     await _change_head(store, keys.blob(generation, "within"), size_bytes=5)
 
@@ -216,7 +220,17 @@ async def copy_without_job(store: EmbeddedStore, generation: int) -> None:
 CASES: list[tuple[Damage, list[str]]] = [
     (lose_inline_bytes, ["blob 'inline': the bytes of the head are missing"]),
     (misstate_bytes_within, ["blob 'within': the head says 5 bytes, but has 4"]),
-    (shorten_inline_bytes, ["blob 'inline': the head says 1000 bytes, but has 995"]),
+    (
+        shorten_inline_bytes,
+        [
+            "blob 'inline': the bytes of the head are damaged: their checksum differs",
+            "blob 'inline': the head says 1000 bytes, but has 995",
+        ],
+    ),
+    (
+        spoil_inline_bytes,
+        ["blob 'inline': the bytes of the head are damaged: their checksum differs"],
+    ),
     (leave_inline_bytes, ["blob 'stored': inline bytes at 7 belong to nothing"]),
     (
         lose_head,

@@ -54,7 +54,8 @@ async def respond(context: Context, request: Request) -> Response:
         refusal = refusal_of(error)
         # A full disk is told once by the engine; it is no failure of every request again.
         level = logging.DEBUG if refusal.row is errors.INSUFFICIENT_STORAGE else logging.ERROR
-        _log.log(level, "the storage engine cannot serve: %s", error)
+        text = "%s %s: the storage engine cannot serve: %s"
+        _log.log(level, text, request.method, request.path, error)
         response = _refusal(context, refusal, request, request_id, asked)
     version = _served_version(request, asked)
     _add_common_headers(response, request, request_id, version, context)

@@ -15,7 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import errors, limits
-from strongroom.engines.base import ContentMissing, Partition, Record, Ref
+from strongroom.engines.base import (
+    VERIFIED_BYTES_MAX,
+    ContentMissing,
+    DataDamaged,
+    Partition,
+    Record,
+    Ref,
+)
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.services import intake
@@ -125,8 +132,8 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     """Get Blob: a consistent body, pinned while it is sent, with a digest of the range if asked
     for.
 
-    Raises: StorageError InvalidRange (416 with Content-Range), InternalError (the body is damaged),
-        and what guard_blob raises.
+    Raises: StorageError InvalidRange (416 with Content-Range), InternalError (something of the body
+        is missing), and what guard_blob raises; DataDamaged.
     """
     _check_digest_request(call.input)
     looks: Rereading | None = None
@@ -185,23 +192,33 @@ async def _open(
         return Download(view, offset, length, partial, data[offset : offset + length])
     if isinstance(body, Stored):
         opened = await services.store.open(body.content)
-        pieces = opened.slices(offset, length)
-        return Download(view, offset, length, partial, pieces, opened.close)
+        if opened.size_bytes > VERIFIED_BYTES_MAX:
+            pieces = opened.slices(offset, length)
+            return Download(view, offset, length, partial, pieces, opened.close)
+        try:
+            data = await opened.read(offset, length)
+        finally:
+            opened.close()
+        return Download(view, offset, length, partial, data)
     return await _open_listed(services, call, view, body, offset, length)
 
 
 def small_body(body: Within | Inline | None, inline: Record | None) -> bytes:
     """The bytes of a body that lies in the record, or in the one beside it (`inline`).
 
-    Raises: ContentMissing.
+    Raises: ContentMissing; DataDamaged when its checksum differs.
     """
     if body is None:
         return b""
     if isinstance(body, Within):
-        return body.data
-    if inline is None:
+        data = body.data
+    elif inline is None:
         raise ContentMissing("inline body")
-    return inline.value
+    else:
+        data = inline.value
+    if crc64(data) != body.crc64:
+        raise DataDamaged(f"a body of {len(data)} bytes among the records: its checksum differs")
+    return data
 
 
 async def _open_listed(

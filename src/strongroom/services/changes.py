@@ -86,10 +86,10 @@ class BlobChange:
         """Make a received body the head's: writes inline bytes, or adopts the content."""
         inline = received.inline
         if inline is not None and len(inline) <= RECORD_BODY_BYTES_MAX:
-            return Within(inline)
+            return Within(inline, received.crc64)
         if inline is not None:
             self.put(keys.inline(0), inline)
-            return Inline()
+            return Inline(received.crc64)
         if received.content is not None:
             self.adopt(received.content)
             return Stored(received.content)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from strongroom import errors
+from strongroom.engines.base import DataDamaged
 from strongroom.errors import StorageError
 from strongroom.semantics import copies
 from strongroom.semantics.copies import Copy
@@ -46,6 +48,10 @@ async def run_copy(services: Services, job: Job) -> None:
             await _copy(services, job, order, await open_ordered(services, order))
     except _Void:
         _log.debug("copy %s is not pending any more", job.token)
+    except DataDamaged as damaged:
+        # Trying again would not mend it. If it is the destination, this fails too, and is told.
+        _log.error("copy %s ends, something is damaged: %s", job.token, damaged)
+        await _fail(services, job, order, f"500 {errors.INTERNAL_ERROR.code}")
     except SourceBroken as broken:
         await _fail(services, job, order, str(broken))
     except StorageError as refusal:

@@ -39,7 +39,7 @@ async def open_local(
     """Pin a blob of this server, judge the conditions on it, and return it open.
 
     Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), SourceConditionNotMet,
-        InternalError (the source is damaged).
+        InternalError (something of the source is missing). DataDamaged, also while it is read.
     """
     partition = keys.blob(source.generation, source.blob)
     what = f"{source.account}/{source.container}/{source.blob}"
@@ -107,7 +107,7 @@ async def _open(
     body, blocks, release = blob.body, _NO_BLOCKS, reading.end
     if isinstance(body, Stored):
         opened = await services.store.open(body.content)
-        chunks = bodies.as_bytes(opened.slices(0, blob.size_bytes))
+        chunks = aiter(opened.chunks())
 
         def release() -> None:
             opened.close()
@@ -116,7 +116,7 @@ async def _open(
     elif isinstance(body, Listed):
         blocks = await read_list(services, partition, body)
         spans = bodies.spans(blocks, 0, blob.size_bytes)
-        chunks = bodies.as_bytes(bodies.read_spans(services.store, spans))
+        chunks = bodies.read_verified(services.store, spans)
     else:
         chunks = _once(small_body(body, inline))
     etag = etag_text(blob.etag)

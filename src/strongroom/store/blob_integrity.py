@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from strongroom.engines.base import ContentMissing, Key
+from strongroom.engines.checksum import crc64
 from strongroom.store import keys, records
 from strongroom.store.records import (
     BlobRecord,
@@ -51,7 +52,7 @@ class BlobCheck:
         self.given_up: set[int] = set()
         self.has_waste = False
         self._read_content = read_content
-        self._inline: dict[int, int] = {}
+        self._inline: dict[int, bytes] = {}
         self._lists: dict[int, tuple[ListedBlock, ...]] = {}
         self._used_lists: set[int] = set()
         self._staged: dict[int, int] = {}
@@ -80,7 +81,7 @@ class BlobCheck:
         if found.key == keys.UPLOAD_KEY:
             self.upload = records.UPLOAD.decode(found.value)
         elif kind == keys.INLINE:
-            self._inline[number] = len(found.value)
+            self._inline[number] = found.value
         elif kind == keys.BLOCK_LIST:
             self._lists[number] = records.BLOCK_LIST.decode(found.value)
         elif kind == keys.RETIRED:
@@ -117,10 +118,11 @@ class BlobCheck:
         which = "the head" if not ticks else f"the snapshot {ticks}"
         body: Body = blob.body
         size_bytes: int | None = 0
-        if isinstance(body, Within):
-            size_bytes = len(body.data)
-        elif isinstance(body, Inline):
-            size_bytes = self._inline.pop(ticks, None)
+        if isinstance(body, Within | Inline):
+            data = body.data if isinstance(body, Within) else self._inline.pop(ticks, None)
+            size_bytes = None if data is None else len(data)
+            if data is not None and crc64(data) != body.crc64:
+                self._problems.append(f"the bytes of {which} are damaged: their checksum differs")
         elif isinstance(body, Stored):
             self.needed.add(body.content)
             return

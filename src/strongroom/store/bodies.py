@@ -7,6 +7,7 @@ Source: "Put Blob", what it says of digests.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
@@ -15,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from strongroom.engines.base import Contents, Partition, Written
+from strongroom.engines.base import VERIFIED_BYTES_MAX, Contents, Opened, Partition, Written
 from strongroom.engines.checksum import crc64
 from strongroom.limits import INLINE_BODY_BYTES_MAX
 from strongroom.store.records import ListedBlock
@@ -48,6 +49,10 @@ class Span:
     content: int
     offset: int
     length: int
+
+    def is_followed_by(self, other: Span) -> bool:
+        """Whether the other begins where this one ends."""
+        return self.content == other.content and self.offset + self.length == other.offset
 
 
 def inline_body(data: bytes, md5: bool = True) -> Received:
@@ -100,7 +105,8 @@ async def _chain(head: Sequence[bytes], rest: AsyncIterator[bytes] | None) -> As
 
 
 def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> list[Span]:
-    """Where the bytes [offset, offset + length) of a list of blocks lie."""
+    """Where the bytes [offset, offset + length) of a list of blocks lie. Blocks that lie one after
+    another in a content are one span."""
     found: list[Span] = []
     end = offset + length
     start = 0
@@ -108,8 +114,11 @@ def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> list[Span]
         stop = start + block.size_bytes
         if stop > offset and block.size_bytes:
             first = max(offset, start)
-            offset_bytes = block.offset_bytes + first - start
-            found.append(Span(block.content, offset_bytes, min(stop, end) - first))
+            span = Span(block.content, block.offset_bytes + first - start, min(stop, end) - first)
+            if found and found[-1].is_followed_by(span):
+                last = found.pop()
+                span = Span(last.content, last.offset, last.length + span.length)
+            found.append(span)
         start = stop
         if start >= end:
             break
@@ -117,7 +126,8 @@ def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> list[Span]
 
 
 async def read_spans(contents: Contents, wanted: Sequence[Span]) -> AsyncIterator[Piece]:
-    """The bytes of spans, in order; each content is pinned while it is sent."""
+    """The bytes of spans, in order, to be sent; each content is pinned meanwhile. Raises
+    ContentMissing, DataDamaged."""
     for span in wanted:
         opened = await contents.open(span.content)
         try:
@@ -127,11 +137,42 @@ async def read_spans(contents: Contents, wanted: Sequence[Span]) -> AsyncIterato
             opened.close()
 
 
+async def read_verified(contents: Contents, wanted: Sequence[Span]) -> AsyncIterator[bytes]:
+    """The bytes of spans, in order, to be stored again: nothing may be made of them before the end,
+    since a long content is compared with its checksum when all of it was read. One of which only
+    parts are wanted is read an additional time for that.
+
+    Raises: ContentMissing, DataDamaged.
+    """
+    verified: set[int] = set()
+    for span in wanted:
+        opened = await contents.open(span.content)
+        try:
+            if span.length == opened.size_bytes:
+                pieces = opened.chunks()
+            else:
+                pieces = as_bytes(opened.slices(span.offset, span.length))
+                if opened.size_bytes > VERIFIED_BYTES_MAX and span.content not in verified:
+                    await _verify(opened)
+                    verified.add(span.content)
+            async for data in pieces:
+                yield data
+        finally:
+            opened.close()
+
+
+async def _verify(opened: Opened) -> None:
+    """Read a content for its checksum only. Raises DataDamaged."""
+    async for _ in opened.chunks():
+        await asyncio.sleep(0)  # reading may never suspend
+
+
 async def read_whole(contents: Contents, content: int) -> bytes:
-    """A content's bytes, for bodies that this server made itself (block lists)."""
+    """A content's bytes, for bodies that this server made itself (block lists). Raises
+    ContentMissing, DataDamaged."""
     opened = await contents.open(content)
     try:
-        return b"".join([data async for data in as_bytes(opened.slices(0, opened.size_bytes))])
+        return b"".join([data async for data in opened.chunks()])
     finally:
         opened.close()
 

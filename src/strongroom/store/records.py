@@ -63,18 +63,23 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Inline(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Bytes in a hidden key beside the record (keys.inline): the head's, or a snapshot's."""
+    """Bytes in a hidden key beside the record (keys.inline): the head's, or a snapshot's. `crc64`
+    is theirs."""
+
+    crc64: int
 
 
 class Within(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """A few bytes in the record itself: one key to read or write instead of two. A snapshot's
-    record has its own copy."""
+    record has its own copy. `crc64` is theirs."""
 
     data: bytes
+    crc64: int
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """A body that is one content; the head and its snapshots may share it."""
+    """A body that is one content, which has its CRC64 with it; the head and its snapshots may share
+    it."""
 
     content: int
 
