@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from benchmarks import coordination, disk, growth
+from benchmarks import coordination, disk, growth, soak
 from benchmarks.comparison import throughput
 from benchmarks.endpoint import UnexpectedAnswer
 from benchmarks.engine import EngineFailed
@@ -38,6 +38,8 @@ from benchmarks.workloads import WORKLOADS
 PARTS: Final = (
     "coordination", "tables", "queues", "throughput", "listing", "restart", "scale", "memory",
 )  # fmt: skip
+# Only when it is asked for: it takes as long as it is told to.
+LONG_PARTS: Final = ("soak",)
 _RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -72,15 +74,22 @@ def _arguments() -> argparse.Namespace:
     size.add_argument("--full", action="store_true", help="the numbers of the targets; hours")
     parser.add_argument("--only", choices=("strongroom", "azurite"), help="without the other")
     parser.add_argument(
-        "--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}; all by default"
+        "--parts",
+        default=",".join(PARTS),
+        help=f"some of {','.join(PARTS)}; all by default; or soak",
+    )
+    parser.add_argument(
+        "--minutes", type=int, default=soak.DEFAULT_MINUTES, help="how long soak takes; 60"
     )
     parser.add_argument("--connections", default="1,32", help="for the throughput; 1,32")
     parser.add_argument("--folder", type=Path, help="where the servers keep their data")
     parser.add_argument("--json", type=Path, default=_RESULTS, help="where the results go")
     found = parser.parse_args()
-    unknown = set(found.parts.split(",")) - set(PARTS)
+    unknown = set(found.parts.split(",")) - {*PARTS, *LONG_PARTS}
     if unknown:
         parser.error(f"--parts knows no {', '.join(sorted(unknown))}")
+    if found.minutes < 1:
+        parser.error("--minutes must be at least 1")
     return found
 
 
@@ -94,6 +103,8 @@ class Run:
     names: tuple[str, ...]
     folder: Path
     stack: ExitStack
+    minutes: int
+    soak_table: Path
 
     def server(self, name: str, folder: str) -> Server:
         """Starts a server that is stopped with the run, at the latest."""
@@ -109,6 +120,10 @@ class Run:
         yield from self._entities_and_messages()
         yield from self._comparison()
         yield from self._growth()
+        if "soak" in self.parts:
+            server = self.server(self.names[0], "soak")
+            yield from soak.soak(server, self.minutes, self.soak_table)
+            server.discard()
 
     def _coordination(self) -> Iterator[Row]:
         """The toolkit, on a Strongroom of its own; etcd, not Azurite, is beside it."""
@@ -181,7 +196,8 @@ def main() -> int:
             parts = tuple(asked.parts.split(","))
             versions = _versions(names, parts)
             counts = tuple(int(count) for count in asked.connections.split(","))
-            run = Run(scope, parts, counts, names, folder, stack)
+            table = asked.json.with_name("soak.md")
+            run = Run(scope, parts, counts, names, folder, stack, asked.minutes, table)
             facts = machine(folder)
             syncs, appended = disk.syncs_per_s(folder, 1.0), disk.append_and_sync_mb_s(folder, 1.0)
             rows = []

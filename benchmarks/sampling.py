@@ -55,6 +55,16 @@ def peak_rss_mib(pid: int) -> float:
     return sum(_kib(member, "status", "VmHWM") for member in process_tree(pid)) / 1024
 
 
+def rss_mib(pid: int) -> float:
+    """The resident size of a process tree now, files that it maps included."""
+    return sum(_kib(member, "status", "VmRSS") for member in process_tree(pid)) / 1024
+
+
+def anonymous_mib(pid: int) -> float:
+    """The resident memory of a process tree now that no file is behind."""
+    return sum(_kib(member, "status", "RssAnon") for member in process_tree(pid)) / 1024
+
+
 def _kib(pid: int, file: str, field: str) -> int:
     try:
         text = Path(f"/proc/{pid}/{file}").read_text()

@@ -43,6 +43,17 @@ def _insert(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
     return (endpoint.step("insert", "POST", "/inserted", 204, headers=_JSON, body=body),)
 
 
+def insert_and_delete(endpoint: Endpoint, table: str, turn: int) -> tuple[Step, ...]:
+    """An entity that is there for a moment."""
+    body = entity(f"p{turn}-{CONNECTION}", CYCLE)
+    path = f"/{table}(PartitionKey='p{turn}-{CONNECTION}',RowKey='{CYCLE}')"
+    fields = {**_JSON, "If-Match": "*"}
+    return (
+        endpoint.step("insert", "POST", f"/{table}", 204, headers=_JSON, body=body),
+        endpoint.step("delete", "DELETE", path, 204, headers=fields),
+    )
+
+
 def _prepare_stored(endpoint: Endpoint) -> None:
     _make_table(endpoint, "stored")
     path = f"/stored(PartitionKey='p',RowKey='{SCATTERED}')"
