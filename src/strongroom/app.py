@@ -11,7 +11,7 @@ import logging
 import ssl
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,7 @@ from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import Faults
+from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.http import HttpServer, HttpSettings
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.telemetry import Telemetry
@@ -196,7 +197,8 @@ class App:
             if service is Service.BLOB:
                 locator = CopyLocator(context, frozenset({self.ports[service]}))
                 self.services.copies.locate = locator.locate
-        self._sweep()
+        self._in_background(Sweeper(self.services).run())
+        self._in_background(MemoryReturn().run())
 
     def _context(self, endpoint: Endpoint) -> Context:
         settings = self.settings
@@ -217,12 +219,12 @@ class App:
             reason = error.strerror or str(error)
             raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from error
 
-    def _sweep(self) -> None:
-        sweeping = asyncio.create_task(Sweeper(self.services).run())
+    def _in_background(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
 
         async def stop() -> None:
-            sweeping.cancel()
-            await asyncio.gather(sweeping, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
         self._closing.append(stop)
 

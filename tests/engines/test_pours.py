@@ -9,7 +9,7 @@ import fcntl
 import hashlib
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,14 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines import buffers
 from strongroom.engines.base import Busy, Step, Store, Unavailable
-from strongroom.engines.buffers import ALIGNMENT_BYTES, BUFFER_BYTES, Buffers, aligned, new_buffer
+from strongroom.engines.buffers import (
+    ALIGNMENT_BYTES,
+    BUFFER_BYTES,
+    LENT_MAX,
+    SMALL_BUFFER_BYTES,
+    Buffers,
+    aligned,
+)
 from strongroom.engines.check import check
 from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
@@ -259,14 +266,67 @@ def test_buffers_are_shared_out_and_kept() -> None:
     for _ in range(1000):
         pool.begin()
     assert pool.share() == 1, "everybody can go on"
+    taken = [pool.take() for _ in range(1000)]
+    large = [one for one in taken if len(one) == BUFFER_BYTES]
+    assert len(large) == LENT_MAX == pool.lent, "a crowd has no more large buffers than that"
+    assert {len(one) for one in taken[LENT_MAX:]} == {SMALL_BUFFER_BYTES}
+    pool.give(taken)
+    assert pool.lent == 0
+    assert pool.take() in large, "what was given back is used again"
+    assert 0 < len(pool._kept) < LENT_MAX
+    while_busy = len(pool._kept)
     for _ in range(1000):
         pool.end()
-    one = pool.take()
-    pool.give([one])
-    assert pool.take() is one
-    pool.give(new_buffer(BUFFER_BYTES) for _ in range(1000))
-    kept = {id(pool.take()) for _ in range(buffers._POOL_BUFFERS)}
-    assert len(kept) == buffers._POOL_BUFFERS
+    assert 0 < len(pool._kept) < while_busy, "what a crowd needed is not kept when it has gone"
+    pool.drop()
+    assert not pool._kept
+
+
+def test_a_crowd_larger_than_the_pool_is_written_in_small_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffers, "LENT_MAX", 3)
+
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        sizes = [LARGE_BODY_BYTES + 17 * number for number in range(12)]
+        bodies = [_body(size, size) for size in sizes]
+        ids = await asyncio.gather(
+            *(_put(store, n, body, True, 70_001) for n, body in enumerate(bodies))
+        )
+        for content_id, body in zip(ids, bodies, strict=True):
+            assert await content(store, content_id) == body
+        assert store._bodies._buffers.lent == 0
+        await store.close()
+        assert list(check(tmp_path / "data")) == []
+
+    asyncio.run(prove())
+
+
+def test_a_client_that_sends_no_more_holds_one_buffer(tmp_path: Path) -> None:
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        stalls = asyncio.Event()
+
+        async def body() -> AsyncIterator[bytes]:
+            for _ in range(9):
+                yield bytes(BUFFER_BYTES)
+            yield b"x"
+            await stalls.wait()
+
+        writing = asyncio.create_task(store.write(body(), 4 * LARGE_BODY_BYTES))
+        pool = store._bodies._buffers
+        while pool.lent != 1:  # noqa: ASYNC110 - bounded below
+            await asyncio.sleep(0.01)
+        for ended in (asyncio.Event(), stalls):
+            ended.set()
+            await asyncio.sleep(0.05)
+            assert pool.lent == (0 if ended is stalls else 1)
+        with pytest.raises(ValueError, match="shorter"):
+            await writing
+        await store.close()
+
+    asyncio.run(asyncio.wait_for(prove(), 30))
 
 
 @pytest.mark.parametrize(

@@ -58,20 +58,31 @@ def limited(data: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         process.wait(30)
 
 
-def upload(client: Client, number: int) -> socket.socket | None:
-    """Begin an upload of unknown length that never ends; None when it is not let in."""
+def begin_upload(client: Client, number: int, size_bytes: int) -> socket.socket:
+    """Begin an upload of unknown length that never ends, with so much of its body.
+
+    Raises: ConnectionError: it is not let in.
+    """
     target = f"{client.prefix}/photos/{number}"
     given = [*PUT_BLOB.items(), ("Transfer-Encoding", "chunked"), ("Content-Length", None)]
     fields = client.fields("PUT", target, given, b"", "SharedKey")
     head = "".join(f"{name}: {value}\r\n" for name, value in fields)
-    connection = socket.create_connection((HOST, client.port), timeout=10)
+    connection = socket.create_connection((HOST, client.port), timeout=30)
     try:
         connection.sendall(f"PUT {target} HTTP/1.1\r\n{head}\r\n".encode())
-        connection.sendall(b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
+        connection.sendall(b"%x\r\n" % size_bytes + b"x" * size_bytes + b"\r\n")
     except ConnectionError:
         connection.close()
-        return None
+        raise
     return connection
+
+
+def upload(client: Client, number: int) -> socket.socket | None:
+    """As `begin_upload`; None when it is not let in."""
+    try:
+        return begin_upload(client, number, 0x4000)
+    except ConnectionError:
+        return None
 
 
 def test_uploads_that_never_end_do_not_stop_the_server(tmp_path: Path) -> None:

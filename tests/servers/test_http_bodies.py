@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from strongroom.errors import INCOMPLETE_BODY, StorageError
 from strongroom.servers.http_body import ChunkDecoder, EmptyBody, IncomingBody
+from strongroom.servers.http_buffers import Share
 from tests.servers.loopback import run
 
 chunk_lists = st.lists(st.binary(min_size=1, max_size=40), max_size=6)
@@ -137,7 +138,7 @@ class Source:
 
 def new_body(size_bytes: int | None) -> tuple[IncomingBody, Source]:
     source = Source()
-    return IncomingBody(size_bytes, source, 1000, 300), source
+    return IncomingBody(size_bytes, source, Share(1000, 300)), source
 
 
 def finish_at_once(body: IncomingBody, max_bytes: int) -> bytes:

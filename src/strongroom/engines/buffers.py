@@ -2,8 +2,9 @@
 
 Lives here: the pool, and how much of it each body in flight may fill. Must not live here: what is
 written. Memory that is touched for the first time costs more than the copy into it, so buffers that
-were given back are kept. Source: open(2), O_DIRECT: addresses, lengths and offsets are multiples of
-the disk's block.
+were given back are kept. All bodies in flight share a fixed number of large buffers. A body that
+finds none gets a small one, so a crowd of slow clients neither fills memory nor stops the others.
+Source: open(2), O_DIRECT: addresses, lengths and offsets are multiples of the disk's block.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from typing import Final
 # Of a whole page of the cache as well: two bodies never have a part in one.
 ALIGNMENT_BYTES: Final = max(4096, mmap.PAGESIZE)
 BUFFER_BYTES: Final = 256 * 1024
-# What all bodies in flight gather and write together, while each has what it needs to go on.
-_POOL_BUFFERS: Final = 64
+SMALL_BUFFER_BYTES: Final = 4 * ALIGNMENT_BYTES
+# All bodies in flight together gather and write at most so many large buffers.
+LENT_MAX: Final = 128
+# So many large buffers are kept for later while many bodies are in flight, and while none is.
+_KEPT_MAX: Final = 64
+_KEPT_IDLE: Final = 12
+_KEPT_PER_USER: Final = 4
 _SHARE_MAX: Final = 4
 
 
@@ -31,9 +37,14 @@ def new_buffer(size_bytes: int) -> mmap.mmap:
 
 
 class Buffers:
-    """The buffers of one store. On the event loop; their bytes belong to whoever took them."""
+    """The buffers of one store. On the event loop; their bytes belong to whoever took them.
+
+    Attributes:
+        lent: how many large buffers are taken and not given back.
+    """
 
     def __init__(self) -> None:
+        self.lent = 0
         self._kept: list[mmap.mmap] = []
         self._users = 0
 
@@ -44,18 +55,35 @@ class Buffers:
     def end(self) -> None:
         """It is over, and has given back what it took."""
         self._users -= 1
+        del self._kept[self._kept_max() :]
 
     def share(self) -> int:
         """How many full buffers a body may have before it waits for those being written."""
-        return max(1, min(_SHARE_MAX, _POOL_BUFFERS // max(1, 2 * self._users)))
+        return max(1, min(_SHARE_MAX, _KEPT_MAX // max(1, 2 * self._users)))
 
     def take(self) -> mmap.mmap:
-        """A buffer of BUFFER_BYTES, with whatever was in it."""
-        if self._kept:
-            return self._kept.pop()
-        return new_buffer(BUFFER_BYTES)
+        """A buffer with whatever was in it: of BUFFER_BYTES, or where all of those are lent, of
+        SMALL_BUFFER_BYTES.
+
+        Raises: OSError: there is no memory.
+        """
+        if self.lent >= LENT_MAX:
+            return new_buffer(SMALL_BUFFER_BYTES)
+        buffer = self._kept.pop() if self._kept else new_buffer(BUFFER_BYTES)
+        self.lent += 1
+        return buffer
 
     def give(self, buffers: Iterable[mmap.mmap]) -> None:
         """Give buffers back that nobody writes any more."""
-        room = _POOL_BUFFERS - len(self._kept)
-        self._kept.extend(list(buffers)[:room])
+        for buffer in buffers:
+            if len(buffer) == BUFFER_BYTES:
+                self.lent -= 1
+                if len(self._kept) < self._kept_max():
+                    self._kept.append(buffer)
+
+    def drop(self) -> None:
+        """Let go of what is kept: memory is short."""
+        self._kept.clear()
+
+    def _kept_max(self) -> int:
+        return min(_KEPT_MAX, _KEPT_IDLE + _KEPT_PER_USER * self._users)

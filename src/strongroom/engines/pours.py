@@ -16,12 +16,12 @@ import hashlib
 import mmap
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from strongroom.engines.base import Busy
-from strongroom.engines.buffers import BUFFER_BYTES, Buffers, aligned
+from strongroom.engines.buffers import Buffers, aligned
 from strongroom.engines.checksum import crc64
 from strongroom.engines.segment import Room
 from strongroom.engines.segments import SegmentStore
@@ -58,7 +58,7 @@ class Pour(ABC):
         self._executor = order.executor
         self._said_bytes = order.size_bytes
         self._loop = asyncio.get_running_loop()
-        self._job: Future[None] | None = None
+        self._job: asyncio.Future[None] | None = None
 
     async def pour(self, chunks: AsyncIterable[bytes]) -> None:
         """Write all chunks. Raises ValueError when they are not as long as was said."""
@@ -68,6 +68,7 @@ class Pour(ABC):
             if said is not None and self.size_bytes > said:
                 raise ValueError("a content is longer than was said")
             await self._take(chunk)
+            del chunk  # else it stays in memory while the next one is waited for
         if said is not None and self.size_bytes < said:
             raise ValueError("a content is shorter than was said")
         await self._take_rest()
@@ -76,10 +77,10 @@ class Pour(ABC):
 
     def abandon(self) -> None:
         """Give the room up; only when no thread writes there any more."""
-        if self._job is not None and not self._job.done():
-            self._job.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._give_up))
-        else:
+        if self._job is None:
             self._give_up()
+        else:
+            self._job.add_done_callback(self._give_up_after)
 
     @abstractmethod
     async def _take(self, chunk: bytes) -> None:
@@ -97,15 +98,20 @@ class Pour(ABC):
         self._end()
         self._segments.release(self.room.segment)
 
-    def _begin_job(self, job: Callable[[], None]) -> None:
+    def _give_up_after(self, job: asyncio.Future[None]) -> None:
+        job.exception()  # it is of no interest any more
+        self._give_up()
+
+    def _begin_job(self, job: Callable[[], None]) -> asyncio.Future[None]:
         """The next piece is gathered while this one is written."""
-        self._job = self._executor.submit(job)
+        self._job = self._loop.run_in_executor(self._executor, job)
+        return self._job
 
     async def _finish_job(self) -> None:
         if self._job is None:
             return
         try:
-            await asyncio.shield(asyncio.wrap_future(self._job))
+            await asyncio.shield(self._job)
         except OSError as error:
             raise self._segments.broken(error) from error
         self._job = None
@@ -166,7 +172,6 @@ class TailPour(Pour):
         self._filling: mmap.mmap | None = None
         self._filled_bytes = 0
         self._full: list[mmap.mmap] = []
-        self._writing: list[mmap.mmap] = []
         self._handed_bytes = 0
         self._ended = False
         buffers.begin()
@@ -175,21 +180,23 @@ class TailPour(Pour):
         left = memoryview(chunk)
         while left:
             left = left[self._fill(left) :]
-            if self._filled_bytes == BUFFER_BYTES:
-                self._close_buffer()
+            if self._filling is None:
                 await self._write_full()
 
     def _fill(self, data: memoryview) -> int:
-        """Put the beginning of `data` into the buffer; how much of it."""
-        if self._filling is None:
+        """Put the beginning of `data` into the buffer, and close it when it is full; how much."""
+        buffer = self._filling
+        if buffer is None:
             try:
-                self._filling = self._buffers.take()
+                buffer = self._filling = self._buffers.take()
             except OSError as error:
                 raise Busy(f"there is no memory for a body: {error}") from error
         start = self._filled_bytes
-        count = min(len(data), BUFFER_BYTES - start)
-        self._filling[start : start + count] = data[:count]
+        count = min(len(data), len(buffer) - start)
+        buffer[start : start + count] = data[:count]
         self._filled_bytes += count
+        if self._filled_bytes == len(buffer):
+            self._close_buffer()
         return count
 
     def _close_buffer(self) -> None:
@@ -202,7 +209,7 @@ class TailPour(Pour):
         busy = self._job is not None and not self._job.done()
         if not busy or len(self._full) >= self._buffers.share():
             await self._finish_job()
-            self._hand_over(BUFFER_BYTES)
+            self._hand_over(len(self._full[-1]))
 
     async def _take_rest(self) -> None:
         last_bytes = self._filled_bytes
@@ -210,7 +217,7 @@ class TailPour(Pour):
             self._close_buffer()
         if self._full:
             await self._finish_job()
-            self._hand_over(last_bytes or BUFFER_BYTES)
+            self._hand_over(last_bytes or len(self._full[-1]))
 
     def _hand_over(self, last_bytes: int) -> None:
         """Have a thread write the full buffers; of the last one, `last_bytes`."""
@@ -218,16 +225,13 @@ class TailPour(Pour):
             descriptor = self._segments.writing_past_cache(self.room.segment)
         except OSError as error:
             raise self._segments.broken(error) from error
-        buffers, self._full = self._full, []
-        self._writing = buffers
+        buffers = self._full
         start = self.room.offset + self._handed_bytes
-        self._handed_bytes += (len(buffers) - 1) * BUFFER_BYTES + aligned(last_bytes)
-        self._begin_job(lambda: self._write(descriptor, buffers, last_bytes, start))
-
-    async def _finish_job(self) -> None:
-        await super()._finish_job()
-        self._buffers.give(self._writing)
-        self._writing = []
+        job = self._begin_job(lambda: self._write(descriptor, buffers, last_bytes, start))
+        self._full = []
+        self._handed_bytes += sum(map(len, buffers[:-1])) + aligned(last_bytes)
+        # As soon as they are written: the client may take long to send more.
+        job.add_done_callback(lambda _: self._buffers.give(buffers))
 
     def _write(
         self, descriptor: int, buffers: Sequence[mmap.mmap], last_bytes: int, start: int
@@ -245,7 +249,9 @@ class TailPour(Pour):
         if self._ended:
             return
         self._ended = True
-        filling = [] if self._filling is None else [self._filling]
-        self._buffers.give([*filling, *self._full, *self._writing])
+        if self._filling is not None:
+            self._close_buffer()
+        self._buffers.give(self._full)
+        self._full = []
         self._buffers.end()
         self._segments.finish_tail(self.room, self._handed_bytes)

@@ -16,6 +16,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
 
+from strongroom.servers.http_buffers import BodyBuffers
 from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_protocol import Connection
 from strongroom.servers.http_settings import (
@@ -67,6 +68,9 @@ class HttpServer:
         self.observe = observe
         self.draining = False
         self.documents = Documents(self.settings.documents_bytes_max)
+        self.buffers = BodyBuffers(
+            self.settings.body_buffer_bytes_max, self.settings.body_buffers_bytes
+        )
         self.outbox = Outbox(self._at_end_of_turn)
         self._served_last: Connection | None = None
         self._starting: list[Connection] = []

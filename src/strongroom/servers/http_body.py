@@ -13,6 +13,7 @@ from collections import deque
 from typing import Final, Protocol
 
 from strongroom.errors import INVALID_INPUT, StorageError, body_too_large
+from strongroom.servers.http_buffers import BodyBuffers, Share
 from strongroom.servers.http_documents import Documents
 
 _SIZE_LINE: Final = re.compile(
@@ -184,21 +185,22 @@ class IncomingBody:
     Arguments:
         size_bytes: Content-Length, or None when it is chunked.
         source: the connection.
-        high_bytes, low_bytes: reading pauses above the one and goes on below the other.
+        share: how much of it may wait here.
         documents: counts what is read whole; None = it is not bounded.
+        buffers: is told when the handler is over.
     """
 
     __slots__ = (
         "_buffered",
+        "_buffers",
         "_chunks",
         "_decoder",
         "_discarding",
         "_documents",
         "_error",
-        "_high_bytes",
         "_left",
-        "_low_bytes",
         "_paused",
+        "_share",
         "_source",
         "_waiter",
         "ended",
@@ -211,18 +213,18 @@ class IncomingBody:
         self,
         size_bytes: int | None,
         source: BodySource,
-        high_bytes: int,
-        low_bytes: int,
+        share: Share,
         documents: Documents | None = None,
+        buffers: BodyBuffers | None = None,
     ) -> None:
         self.size_bytes = size_bytes
         self._documents = documents
+        self._buffers = buffers
+        self._share = share
         self.ended = False
         self.received_bytes = 0
         self.is_held_back = False
         self._source = source
-        self._high_bytes = high_bytes
-        self._low_bytes = low_bytes
         self._decoder = ChunkDecoder() if size_bytes is None else None
         self._left = size_bytes or 0
         self._chunks: deque[bytes] = deque()
@@ -286,7 +288,7 @@ class IncomingBody:
         self._buffered += len(chunk)
         self._wake()
         held_bytes = self._buffered + _PIECE_OVERHEAD_BYTES * len(self._chunks)
-        if held_bytes > self._high_bytes and not (self._paused or self.ended):
+        if held_bytes > self._share.high_bytes and not (self._paused or self.ended):
             self._paused = True
             self._source.pause_body()
 
@@ -311,9 +313,17 @@ class IncomingBody:
         self._resume()
 
     def release(self) -> None:
-        """The handler is over: what it has read whole is not kept any more."""
+        """The handler is over: what has arrived is not kept any more, read or not."""
+        self._chunks.clear()
+        self._buffered = 0
         if self._documents is not None:
             self._documents.drop(self)
+        buffers, self._buffers = self._buffers, None
+        if buffers is not None:
+            buffers.end()
+        if self._error is not None:
+            # Its frames lead back to this body: such a circle keeps all of the request in memory.
+            self._error.with_traceback(None)
 
     def _resume(self) -> None:
         if self._paused:
@@ -334,7 +344,7 @@ class IncomingBody:
             await self._wait()
         chunk = self._chunks.popleft()
         self._buffered -= len(chunk)
-        if self._paused and self._buffered < self._low_bytes:
+        if self._paused and self._buffered < self._share.low_bytes:
             self._resume()
         return chunk
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from strongroom.servers.http_buffers import BodyBuffers
 from strongroom.servers.http_documents import Documents
 from strongroom.servers.http_settings import Handler, HttpSettings, Observer, RenderError
 from strongroom.servers.outbox import Outbox
@@ -24,6 +25,7 @@ class ConnectionOwner(Protocol[C_contra]):
     observe: Observer | None
     draining: bool
     documents: Documents
+    buffers: BodyBuffers
     outbox: Outbox
 
     def admit(self, connection: C_contra) -> bool:

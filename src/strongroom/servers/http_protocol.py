@@ -187,13 +187,9 @@ class Connection(asyncio.Protocol):
             position += size_bytes
         else:
             self._state = BODY
-            self._body = IncomingBody(
-                size_bytes,
-                self,
-                self._settings.body_buffer_high_bytes,
-                self._settings.body_buffer_low_bytes,
-                self._owner.documents,
-            )
+            owner = self._owner
+            share = owner.buffers.begin(self._transport)
+            self._body = IncomingBody(size_bytes, self, share, owner.documents, owner.buffers)
             self._body.is_held_back = head.expects_continue
         self._request = Request(
             head.method, head.target, head.headers, self._body, self._peer, self._tls

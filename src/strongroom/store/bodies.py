@@ -71,18 +71,23 @@ async def receive(contents: Contents, source: Source, md5: bool, inline: bool = 
     Raises: what the source raises; Full, Unavailable.
     """
     head: list[bytes] = []
-    size_bytes = 0
     chunks = aiter(source)
-    if inline and (source.size_bytes is None or source.size_bytes <= INLINE_BODY_BYTES_MAX):
-        async for chunk in chunks:
-            head.append(chunk)
-            size_bytes += len(chunk)
-            if size_bytes > INLINE_BODY_BYTES_MAX:
-                break
-        else:
-            return inline_body(b"".join(head), md5)
+    is_small = source.size_bytes is None or source.size_bytes <= INLINE_BODY_BYTES_MAX
+    if inline and is_small and await _fits_inline(chunks, head):
+        return inline_body(b"".join(head), md5)
     written = await contents.write(_chain(head, chunks), source.size_bytes, md5)
     return _of(written)
+
+
+async def _fits_inline(chunks: AsyncIterator[bytes], head: list[bytes]) -> bool:
+    """Whether a body ends before it is too large to be inline; its beginning goes into `head`."""
+    size_bytes = 0
+    async for chunk in chunks:
+        head.append(chunk)
+        size_bytes += len(chunk)
+        if size_bytes > INLINE_BODY_BYTES_MAX:
+            return False
+    return True
 
 
 async def keep(contents: Contents, data: bytes) -> Received:
@@ -96,12 +101,16 @@ def _of(written: Written) -> Received:
     return Received(written.size_bytes, written.crc64, written.md5, None, written.id)
 
 
-async def _chain(head: Sequence[bytes], rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
-    for chunk in head:
-        yield chunk
+async def _chain(head: list[bytes], rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    """First `head`, which is emptied, then `rest`. While a client is waited for, no chunk that was
+    handed on is kept: a crowd of slow clients would fill memory with them."""
+    head.reverse()
+    while head:
+        yield head.pop()
     if rest is not None:
         async for chunk in rest:
             yield chunk
+            del chunk
 
 
 def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> list[Span]:
