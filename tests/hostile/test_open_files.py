@@ -117,7 +117,7 @@ def test_connections_leave_files_for_the_server_itself(files: int | None, connec
 
 
 def test_a_backlog_is_not_let_in_at_once() -> None:
-    """More than are refused with a word are closed without one, however many come together."""
+    """More than are refused at the same time wait with the kernel, however many come together."""
     settings = replace(PATIENT, connections_max=4)
 
     async def prove() -> None:

@@ -34,7 +34,7 @@ __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "Ren
 _logger = logging.getLogger("strongroom.http")
 _TLS_HANDSHAKE: Final = b"\x16"
 _ACCEPT_PAUSE_S: Final = 0.5
-# Connections beyond the limit that are told so at the same time; more are closed without a word.
+# Connections beyond the limit that are answered 503 at the same time; more wait to be accepted.
 _REFUSALS_MAX: Final = 64
 _START: Final = operator.methodcaller("start")
 
@@ -76,6 +76,8 @@ class HttpServer:
         self._starting: list[Connection] = []
         self._tls = tls
         self._connections: set[Connection] = set()
+        self._arriving: set[Connection] = set()  # accepted, and not made yet
+        self._has_room = asyncio.Event()
         self._held: dict[Connection, int] = {}  # large answers, the oldest first
         self._held_bytes = 0
         self._listeners: list[socket.socket] = []
@@ -148,12 +150,14 @@ class HttpServer:
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection; False when there are too many."""
+        self._arriving.discard(connection)
         self._connections.add(connection)
         return len(self._connections) <= self.settings.connections_max
 
     def forget(self, connection: Connection) -> None:
         """A connection and its last handler are over."""
         self._connections.discard(connection)
+        self._has_room.set()
         if self._served_last is connection:
             self._served_last = None
         if self._empty is not None and not self._connections and not self._empty.done():
@@ -244,6 +248,7 @@ class HttpServer:
 
     async def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         while True:
+            await self._room()
             try:
                 client, _ = await loop.sock_accept(listener)
             except OSError as error:
@@ -251,14 +256,22 @@ class HttpServer:
                 _logger.warning("a connection could not be accepted: %s", error)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
-            # Those being made count as well: a whole backlog is accepted in one go.
-            count = len(self._connections) + len(self._tasks)
-            if count >= self.settings.connections_max + _REFUSALS_MAX:
-                client.close()
-                continue
-            self._start(self._connect(loop, client))
+            # Counted from here on: a whole backlog is accepted in one go.
+            connection = Connection(self, loop)
+            self._arriving.add(connection)
+            self._start(self._connect(loop, client, connection))
 
-    async def _connect(self, loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
+    async def _room(self) -> None:
+        """Wait until a connection can be served, or can be told that there are too many. The others
+        wait with the kernel: a connection that is closed at once is reset, and shows no reason."""
+        most = self.settings.connections_max + _REFUSALS_MAX
+        while len(self._connections) + len(self._arriving) >= most:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    async def _connect(
+        self, loop: asyncio.AbstractEventLoop, client: socket.socket, connection: Connection
+    ) -> None:
         try:
             tls = None
             if self._tls is not None:
@@ -266,7 +279,7 @@ class HttpServer:
                     if await _first_byte(loop, client) == _TLS_HANDSHAKE:
                         tls = self._tls
             await loop.connect_accepted_socket(
-                lambda: Connection(self, loop),
+                lambda: connection,
                 client,
                 ssl=tls,
                 ssl_handshake_timeout=None
@@ -281,6 +294,9 @@ class HttpServer:
         except asyncio.CancelledError:
             client.close()
             raise
+        finally:
+            self._arriving.discard(connection)
+            self._has_room.set()
 
 
 async def _first_byte(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bytes:

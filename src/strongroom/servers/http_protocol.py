@@ -420,8 +420,7 @@ class Connection(asyncio.Protocol):
         if unread and not self._eof:
             self._state = LINGER
             self.deadline = min(self._linger_end, now + self._settings.linger_idle_timeout_s)
-            if self._transport.can_write_eof():
-                self._transport.write_eof()
+            self._sender.end()
             self._resume()
         else:
             self._state = CLOSING

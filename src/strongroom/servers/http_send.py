@@ -214,6 +214,15 @@ class Sender:
         """Whether the client reads more slowly than we write."""
         return self._paused
 
+    def end(self) -> None:
+        """Tell the client that nothing more comes, where that is possible without closing."""
+        if not self._transport.can_write_eof():
+            return
+        try:
+            self._transport.write_eof()
+        except OSError:  # not connected: the client has gone, and asyncio has yet to notice
+            self._transport.abort()
+
     # The response's side.
 
     def write_at_once(self, head: bytes, body: bytes, *, is_last: bool = True) -> bool:
