@@ -41,6 +41,7 @@ from strongroom.servers.faults import Faults
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.http import HttpServer, HttpSettings
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
+from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.runner import Services
@@ -50,6 +51,7 @@ from strongroom.wire.http import Request, Response
 # How long a thread may keep the interpreter while another wants it: the commit thread must get it
 # back quickly when its sync is over.
 _SWITCH_INTERVAL_S: Final = 0.0005
+_HEALTH_TIMEOUT_S: Final = 5.0
 ENDPOINTS: Final = {
     endpoint.service: endpoint
     for endpoint in (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
@@ -232,12 +234,16 @@ class App:
         settings = self.settings
         return OwnEndpoints(
             is_ready=lambda: bool(self._http) and not self._http[0].draining,
+            health=lambda: self.store.health(_HEALTH_TIMEOUT_S),
             is_durable=settings.data is not None,
             metrics=telemetry.exposition,
             metrics_anywhere=settings.metrics_anywhere,
             now=self.store.now,
             advance=self.store.advance if settings.test_clock else None,
             faults=faults,
+            hosts=OwnHosts(
+                frozenset((settings.host.lower(), *settings.own_hosts)), settings.host_suffixes
+            ),
         )
 
     def _connections(self) -> int:

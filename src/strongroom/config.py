@@ -63,7 +63,8 @@ class AccountSources:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
-    below which a label is an account, beside blob.localhost, queue.localhost, table.localhost."""
+    below which a label is an account, beside blob.localhost, queue.localhost, table.localhost.
+    `own_hosts` are names by which the server's own endpoints may be reached."""
 
     data: Path | None = DEFAULT_DATA
     host: str = DEFAULT_HOST
@@ -77,6 +78,7 @@ class Settings:
     host_suffixes: tuple[str, ...] = ()
     copy_source_hosts: tuple[str, ...] = ()
     metrics_anywhere: bool = False
+    own_hosts: tuple[str, ...] = ()
     log_level: LogLevel = "warning"
     log_format: LogFormat = "text"
     drain_timeout_s: float = 20.0

@@ -242,3 +242,15 @@ class FileSlice:
 
 Piece = bytes | FileSlice
 """A part of a body: bytes in memory, or bytes that lie in a file."""
+
+
+class Health(enum.Enum):
+    """What an engine can do just now."""
+
+    SERVING = "serving"
+    FULL = "full"
+    """No space is left: reads and deletions are served, what grows is refused."""
+    STALLED = "stalled"
+    """It did not answer in time."""
+    STOPPED = "stopped"
+    """It is closed or broken, and will not serve again."""

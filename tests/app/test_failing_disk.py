@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import itertools
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.segments import LARGE_BODY_BYTES
 from strongroom.testing.disk import Disk
 from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.ports import HOST
 from strongroom.testing.server import InProcessServer
 from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB, Client, Credential
@@ -47,6 +50,18 @@ def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[Client]:
             client.close()
 
 
+def health(client: Client) -> tuple[int, object, object]:
+    """What a probe sees: the status, and the words for the server and for its disk."""
+    connection = http.client.HTTPConnection(HOST, client.port, timeout=20)
+    try:
+        connection.request("GET", "/.strongroom/health")
+        answer = connection.getresponse()
+        facts = json.loads(answer.read())
+        return answer.status, facts["status"], facts.get("disk")
+    finally:
+        connection.close()
+
+
 def paused(done: bool) -> bool:
     """`done`, after a moment when it is not."""
     if not done:
@@ -68,6 +83,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(
             refused = client.put("/photos/more", PUT_BLOB, bytes(size_bytes))
             expect(refused, 507, "InsufficientStorage")
             assert "full" in refused.error["Message"]
+        assert health(client) == (200, "ready", "full")
         expect(client.head("/photos/more"), 404, "BlobNotFound")
         assert expect(client.get("/photos/one"), 200).body == bytes(300_000)
         expect(client.get("/photos?restype=container&comp=list"), 200)
@@ -77,6 +93,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(
         # Space is looked for when a write asks, but not by every one.
         answers = (client.put("/photos/more", PUT_BLOB, b"works again") for _ in range(200))
         expect(next(answer for answer in answers if paused(answer.status == 201)), 201)
+        assert health(client) == (200, "ready", None)
 
 
 def test_a_disk_that_fails_stops_the_server_and_loses_nothing(
@@ -90,6 +107,7 @@ def test_a_disk_that_fails_stops_the_server_and_loses_nothing(
         disk.fault = lambda operation, path: errno.EIO if operation == "sync" else None
         expect(client.put("/photos/lost", PUT_BLOB, b"perhaps"), 500, "InternalError")
         disk.fault = None
+        assert health(client) == (503, "stopped", None)
         # Nothing is tried again on a descriptor whose sync failed.
         expect(client.put("/photos/after", PUT_BLOB, b"no"), 500, "InternalError")
     with served(disk, monkeypatch) as client:

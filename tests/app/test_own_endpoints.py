@@ -8,8 +8,10 @@ import json
 import pytest
 
 from strongroom import __version__
+from strongroom.servers.faults import Faults
 from strongroom.servers.own_endpoints import OwnEndpoints
-from strongroom.values import datetime_of
+from strongroom.servers.own_hosts import OwnHosts
+from strongroom.values import Health, datetime_of
 from strongroom.wire.http import Headers, Request, Response
 from tests.app.bodies import Bytes
 
@@ -21,21 +23,35 @@ class Server:
 
     def __init__(self, clock: bool = True, anywhere: bool = False) -> None:
         self.ready = True
+        self.engine = Health.SERVING
         self.moved: list[float] = []
         self.endpoints = OwnEndpoints(
             is_ready=lambda: self.ready,
+            health=self.health,
             is_durable=True,
             metrics=lambda: (b"counted 1\n", "text/plain"),
             metrics_anywhere=anywhere,
             now=self.now,
             advance=self.moved.append if clock else None,
+            faults=Faults() if clock else None,
+            hosts=OwnHosts(frozenset({"store.example.net"}), ("blob.example.org",)),
         )
+
+    async def health(self) -> Health:
+        return self.engine
 
     async def now(self) -> int:
         return START + round(sum(self.moved) * 10_000_000)
 
-    def ask(self, method: str, name: str, body: bytes = b"", peer: str = "127.0.0.1") -> Response:
-        request = Request(method, f"/.strongroom/{name}", Headers(()), Bytes(body), peer)
+    def ask(
+        self,
+        method: str,
+        name: str,
+        body: bytes = b"",
+        peer: str = "127.0.0.1",
+        fields: tuple[tuple[str, str], ...] = (),
+    ) -> Response:
+        request = Request(method, f"/.strongroom/{name}", Headers(fields), Bytes(body), peer)
         return asyncio.run(self.endpoints.respond(request))
 
 
@@ -57,6 +73,93 @@ def test_health_follows_readiness() -> None:
     response = server.ask("GET", "health?verbose")
     assert response.status == 503
     assert facts(response)["status"] == "draining"
+
+
+@pytest.mark.parametrize(
+    ("engine", "status", "word"),
+    [
+        (Health.SERVING, 200, "ready"),
+        (Health.FULL, 200, "ready"),
+        (Health.STALLED, 503, "stalled"),
+        (Health.STOPPED, 503, "stopped"),
+    ],
+)
+def test_health_asks_the_engine(engine: Health, status: int, word: str) -> None:
+    server = Server()
+    server.engine = engine
+    response = server.ask("GET", "health")
+    assert response.status == status
+    assert facts(response)["status"] == word
+    assert facts(response).get("disk") == ("full" if engine is Health.FULL else None)
+    server.ready = False
+    assert server.ask("GET", "health").status == 503
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        ("127.0.0.1", True),
+        ("10.1.2.3:10000", True),
+        ("[::1]:10000", True),
+        ("[2001:db8::1]", True),
+        ("localhost:10000", True),
+        ("LocalHost.", True),
+        ("account.blob.localhost:10000", True),
+        ("store.example.net", True),
+        ("Store.Example.NET:10000", True),
+        ("account.blob.example.org", True),
+        ("blob.example.org:1", True),
+        ("example.net", False),
+        ("a.store.example.net", False),
+        ("storexexample.net", False),
+        ("evilblob.example.org", False),
+        ("localhost.example.com", False),
+        ("127.0.0.1.example.com", False),
+        ("[::1].example.com", False),
+        ("user@localhost", False),
+        ("localhost:10000:1", False),
+        ("0x7f000001", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["health", "metrics", "clock", "faults", "none"])
+def test_only_names_of_this_server_reach_its_own_endpoints(
+    name: str, host: str, is_own: bool
+) -> None:
+    response = Server().ask("GET", name, fields=(("Host", host),))
+    assert (response.status != 403) == is_own
+    if not is_own:
+        assert "--own-host" in str(facts(response)["error"])
+        assert ("Cache-Control", "no-store") in response.headers
+
+
+@pytest.mark.parametrize(
+    ("origin", "may"),
+    [
+        ("http://store.example.net:10000", True),
+        ("HTTP://STORE.example.net:10000", True),
+        ("http://localhost:3000", True),
+        ("https://127.0.0.1", True),
+        ("http://[::1]:8080", True),
+        ("http://store.example.net", False),
+        ("http://example.com", False),
+        ("http://203.0.113.5", False),
+        ("http://localhost.example.com", False),
+        ("null", False),
+        ("", False),
+        ("localhost", False),
+    ],
+)
+def test_no_page_of_another_site_changes_anything(origin: str, may: bool) -> None:
+    fields = (("Host", "store.example.net:10000"), ("Origin", origin))
+    server = Server()
+    step = b'{"advance_s": 15}'
+    assert server.ask("POST", "clock", step, fields=fields).status == (200 if may else 403)
+    assert server.moved == ([15] if may else [])
+    for method in ("PUT", "DELETE"):
+        answer = server.ask(method, "faults", b'{"rules": []}', fields=fields)
+        assert answer.status == (200 if may else 403)
+    assert server.ask("GET", "clock", fields=fields).status == 200, "it cannot read the answer"
 
 
 @pytest.mark.parametrize(

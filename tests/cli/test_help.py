@@ -84,7 +84,7 @@ def test_help_names_every_flag_and_keeps_its_colons() -> None:
         *("--data", "--in-memory", "--host", "--blob-port", "--queue-port", "--table-port"),
         *("--cert", "--key", "--tls", "--accounts-file", "--account", "--test-clock"),
         *("--allow-development-key", "--host-suffix", "--copy-source-host", "--metrics-anywhere"),
-        *("--log-level", "--log-format"),
+        *("--own-host", "--log-level", "--log-format"),
     ):
         assert re.search(rf"{flag}\b", out), flag
     # Some renderers take `:KEY:` for the name of a little picture.

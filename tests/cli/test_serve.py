@@ -24,10 +24,16 @@ from tests.cli.command import TIMEOUT_S, strongroom
 KEY = base64.b64encode(b"a key that only this test knows").decode()
 
 
-def ask(server: Server, target: str, method: str = "GET", body: bytes = b"") -> tuple[int, bytes]:
+def ask(
+    server: Server,
+    target: str,
+    method: str = "GET",
+    body: bytes = b"",
+    fields: dict[str, str] | None = None,
+) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(HOST, server.port, timeout=20)
     try:
-        connection.request(method, target, body)
+        connection.request(method, target, body, fields or {})
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -54,6 +60,29 @@ def test_a_server_in_memory_says_that_nothing_is_kept() -> None:
         status, body = ask(server, "/.strongroom/health")
         assert status == 200
         assert json.loads(body)["durable"] is False
+
+
+def test_its_own_endpoints_are_reached_by_names_that_were_given() -> None:
+    flags = ("--own-host", "Store.Example.net", "--host-suffix", "blob.example.org")
+    with Server.start(flags=flags) as server:
+        for host, status in (
+            ("store.example.net:10000", 200),
+            ("orders.blob.example.org", 200),
+            ("localhost", 200),
+            ("rebound.example.com", 403),
+        ):
+            assert ask(server, "/.strongroom/health", fields={"Host": host})[0] == status
+        page = {"Origin": "http://example.com"}
+        step = b'{"advance_s": 1}'
+        assert ask(server, "/.strongroom/clock", "POST", step, page)[0] == 403
+        assert ask(server, "/.strongroom/clock", "POST", step)[0] == 200
+
+
+@pytest.mark.parametrize("name", ["", "store:10000", "http://store", "a b", "store/"])
+def test_an_own_host_is_a_name(name: str) -> None:
+    ran = strongroom("serve", "--in-memory", *port_flags(), "--own-host", name)
+    assert ran.code == Exit.USAGE
+    assert "--own-host takes a name" in ran.err
 
 
 def test_what_was_answered_survives_kill_and_an_orderly_end(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -38,12 +39,14 @@ Examples
 
   strongroom serve
   strongroom serve --data /srv/strongroom --host 0.0.0.0 --cert cert.pem --key key.pem
+  strongroom serve --host 0.0.0.0 --own-host store.example.net
   strongroom serve --in-memory --test-clock --blob-port 0
   STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
 
 Exit codes are those of strongroom --help.
 """
 
+_HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _COLLECTED_AT = 10_000  # objects that are new
 
 _DATA = "Where everything is kept; created when it is missing."
@@ -56,6 +59,10 @@ _SUFFIX = "A domain below which a label is an account, beside blob.localhost and
 _SOURCE = (
     "Copies read from listed hosts only, private ones too: NAME, *.SUFFIX or ADDRESS, "
     "with or without :PORT."
+)
+_OWN_HOST = (
+    "A name by which clients may reach /.strongroom/ (health, metrics), beside IP addresses, "
+    "localhost, --host and --host-suffix; may be repeated."
 )
 
 Level = Annotated[
@@ -107,6 +114,7 @@ def serve(
     metrics_anywhere: Annotated[
         bool, typer.Option("--metrics-anywhere", help="Metrics for other machines too.")
     ] = False,
+    own_host: Annotated[list[str] | None, typer.Option(help=_OWN_HOST)] = None,
     log_level: Level = "warning",
     log_format: Format = "text",
 ) -> None:
@@ -131,6 +139,7 @@ def serve(
         host_suffixes=tuple(_suffixes(host_suffix or ())),
         copy_source_hosts=tuple(copy_source_host or ()),
         metrics_anywhere=metrics_anywhere,
+        own_hosts=tuple(map(_own_host, own_host or ())),
         log_level=log_level,
         log_format=log_format,
     )
@@ -161,6 +170,13 @@ def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | Sel
 
 def _suffixes(given: list[str] | tuple[()]) -> list[str]:
     return [suffix.lower().strip(".") for suffix in given if suffix.strip(".")]
+
+
+def _own_host(given: str) -> str:
+    name = given.strip().lower().removesuffix(".")
+    if not _HOST_NAME.fullmatch(name):
+        fail(Exit.USAGE, f"--own-host takes a name like store.example.net, not {given!r}")
+    return name
 
 
 def run(settings: Settings) -> None:

@@ -29,7 +29,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
-from strongroom.values import FileSlice
+from strongroom.values import FileSlice, Health
 
 T = TypeVar("T")
 
@@ -278,6 +278,14 @@ class Engine(Protocol):
 
     def advance(self, seconds: float) -> None:
         """Move store time forward and wake every waiter (test clock only)."""
+        ...
+
+    async def health(self, timeout_s: float) -> Health:
+        """Find out whether commits and reads are served, by asking what serves them.
+
+        Arguments:
+            timeout_s: STALLED is the answer after this time. It never raises EngineError.
+        """
         ...
 
     async def close(self) -> None:

@@ -20,10 +20,12 @@ from strongroom.clock import Clock
 from strongroom.engines.backup import Progress
 from strongroom.engines.backup import backup as back_up
 from strongroom.engines.base import (
+    COMMIT_BYTES_MAX,
     SCAN_BYTES_MAX,
     ContentMissing,
     Decide,
     EngineError,
+    Full,
     Item,
     Key,
     Page,
@@ -56,7 +58,7 @@ from strongroom.engines.segments import (
 )
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
-from strongroom.values import TICKS_PER_S
+from strongroom.values import TICKS_PER_S, Health
 
 T = TypeVar("T")
 
@@ -100,6 +102,7 @@ class EmbeddedStore:
         self._test_clock = test_clock
         self._closed = False
         self._raising: asyncio.Future[None] | None = None
+        self._asking: asyncio.Future[None] | None = None  # whether commits are served
         self._fatal: list[Callable[[EngineError], None]] = []
         self._last_content = max(writer.last_content(), time.ceiling)
         path = directory.layout.records
@@ -243,6 +246,25 @@ class EmbeddedStore:
             raise ValueError("this store was not opened with a test clock")
         self._time.advance(seconds)
         self.watchers.wake_all()
+
+    async def health(self, timeout_s: float) -> Health:
+        """See Engine.health. It asks the serial point, which a disk that hangs holds up."""
+        if self._closed or self._committer.broken is not None:
+            return Health.STOPPED
+        if self._asking is None or self._asking.done():  # one question is enough for all who ask
+            self._asking = self._committer.work(lambda group: None)
+            self._asking.add_done_callback(_retrieve)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._asking), timeout_s)
+            self._committer.refuse_growth()
+            free_bytes = self._directory.files.free_bytes(self._directory.layout.path)
+        except (TimeoutError, OSError):
+            return Health.STALLED
+        except Full:
+            return Health.FULL
+        except EngineError:
+            return Health.STOPPED
+        return Health.FULL if free_bytes < COMMIT_BYTES_MAX else Health.SERVING
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False

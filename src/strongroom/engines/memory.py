@@ -37,7 +37,7 @@ from strongroom.engines.base import (
 from strongroom.engines.bounds import check_partition, check_reads, check_steps
 from strongroom.engines.checksum import crc64
 from strongroom.engines.watchers import Watchers
-from strongroom.values import FileSlice
+from strongroom.values import FileSlice, Health
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -256,6 +256,14 @@ class MemoryStore:
         """See Engine.advance."""
         self._time.advance(seconds)
         self.watchers.wake_all()
+
+    async def health(self, timeout_s: float) -> Health:
+        """See Engine.health."""
+        if self._closed or self._broken:
+            return Health.STOPPED
+        if self.capacity_bytes is not None and self._size_bytes >= self.capacity_bytes:
+            return Health.FULL
+        return Health.SERVING
 
     async def close(self) -> None:
         """See Engine.close."""

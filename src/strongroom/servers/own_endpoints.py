@@ -2,7 +2,8 @@
 a test server.
 
 Lives here: their answers. Must not live here: what they measure (telemetry.py). No account's name
-can hold a dot, so they hide nothing of Azure's. They carry no secret and need no key.
+can hold a dot, so they hide nothing of Azure's. They carry no secret and need no key; which names
+of the host and which pages of a browser may use them is in own_hosts.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import msgspec
 from strongroom import __version__
 from strongroom.errors import StorageError
 from strongroom.servers.faults import FaultPlan, Faults
-from strongroom.values import datetime_of
+from strongroom.servers.own_hosts import OwnHosts
+from strongroom.values import Health, datetime_of
 from strongroom.wire.http import Request, Response
 
 PREFIX: Final = "/.strongroom/"
@@ -41,52 +43,66 @@ class OwnEndpoints:
 
     Attributes:
         is_ready: False from the moment that the server drains.
+        health: what the engine can do just now; it answers within a bounded time.
         is_durable: whether what is acknowledged outlives the process.
         metrics: the exposition and its media type.
         metrics_anywhere: also for clients on other machines.
         now: store time in ticks.
         advance: moves store time; None on a server without a test clock.
+        hosts: the names by which a client may reach them.
         faults: what it does wrong on order; None on a server without a test clock.
     """
 
     is_ready: Callable[[], bool]
+    health: Callable[[], Awaitable[Health]]
     is_durable: bool
     metrics: Callable[[], tuple[bytes, str]]
     metrics_anywhere: bool
     now: Callable[[], Awaitable[int]]
     advance: Callable[[float], None] | None
+    hosts: OwnHosts
     faults: Faults | None = None
 
     async def respond(self, request: Request) -> Response:
-        """The answer; 404 for what is not one of the endpoints."""
-        name = request.path.removeprefix(PREFIX)
-        if name == "health":
-            response = self._health(request)
-        elif name == "metrics":
-            response = self._metrics(request)
-        elif name == "clock":
-            response = await self._clock(request)
-        elif name == "faults":
-            response = await self._faults(request)
-        else:
-            names = ("health", "metrics", "clock", "faults")
-            known = ", ".join(f"{PREFIX}{name}" for name in names)
-            response = _problem(404, f"There are {known}.")
+        """The answer; 403 for hosts and pages that may not ask, 404 for what is no endpoint."""
+        headers = request.headers
+        refusal = self.hosts.refusal(request.method, headers.get("host"), headers.get("origin"))
+        response = await self._endpoint(request) if refusal is None else _problem(403, refusal)
         response.headers.append(("Cache-Control", "no-store"))
         response.operation = "own endpoint"
         return response
 
-    def _health(self, request: Request) -> Response:
+    async def _endpoint(self, request: Request) -> Response:
+        name = request.path.removeprefix(PREFIX)
+        if name == "health":
+            return await self._health(request)
+        if name == "metrics":
+            return self._metrics(request)
+        if name == "clock":
+            return await self._clock(request)
+        if name == "faults":
+            return await self._faults(request)
+        names = ("health", "metrics", "clock", "faults")
+        known = ", ".join(f"{PREFIX}{name}" for name in names)
+        return _problem(404, f"There are {known}.")
+
+    async def _health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return _wrong_method("GET, HEAD")
-        ready = self.is_ready()
-        status = "ready" if ready else "draining"
+        engine = await self.health()
+        if engine in (Health.STOPPED, Health.STALLED):
+            status = engine.value
+        else:
+            status = "ready" if self.is_ready() else "draining"
         facts: dict[str, str | bool] = {
             "status": status,
             "durable": self.is_durable,
             "version": __version__,
         }
-        return _json(200 if ready else 503, facts)
+        if engine is Health.FULL:
+            # Reads and deletions are served: to send clients elsewhere would only take those away.
+            facts["disk"] = "full"
+        return _json(200 if status == "ready" else 503, facts)
 
     def _metrics(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):

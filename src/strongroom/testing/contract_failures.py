@@ -32,9 +32,11 @@ from strongroom.testing.contract_subject import (
     refuse,
     value,
 )
+from strongroom.values import Health
 
 _TRIES: Final = 200
 _PAUSE_S: Final = 0.05
+_HEALTH_S: Final = 60.0
 
 
 async def _ends_as(kind: type[EngineError], doing: Awaitable[object]) -> None:
@@ -124,8 +126,31 @@ async def a_closed_store_is_unavailable(subject: Subject) -> None:
     assert [one.version for one in records if one is not None] == stamps
 
 
+async def its_health_is_what_it_can_do(subject: Subject) -> None:
+    store = subject.store
+    assert await store.health(_HEALTH_S) is Health.SERVING
+    await put(store, (face(), b"kept"))
+    subject.fill()
+    await _ends_as(Full, store.write(pieces(bytes(100_000)), 100_000))
+    assert await store.health(_HEALTH_S) is Health.FULL
+    subject.free()
+    for _ in range(_TRIES):
+        if await store.health(_HEALTH_S) is Health.SERVING:
+            break
+        await asyncio.sleep(_PAUSE_S)
+    assert await store.health(_HEALTH_S) is Health.SERVING
+    subject.break_next_commit()
+    await _ends_as(CommitUnknown, put(store, (face(), b"after")))
+    assert await store.health(_HEALTH_S) is Health.STOPPED
+    await subject.restart()
+    assert await subject.store.health(_HEALTH_S) is Health.SERVING
+    await subject.store.close()
+    assert await subject.store.health(_HEALTH_S) is Health.STOPPED
+
+
 CASES: Final = (
     a_full_disk_refuses_what_grows_and_nothing_else,
     an_unknown_commit_stops_the_store_and_a_restart_decides,
     a_closed_store_is_unavailable,
+    its_health_is_what_it_can_do,
 )

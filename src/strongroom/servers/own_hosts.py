@@ -1,0 +1,93 @@
+"""Which names of a host and which pages of a browser may use the server's own endpoints.
+
+Lives here: the rule about `Host` and `Origin`. Must not live here: the endpoints
+(own_endpoints.py). They need no key, so a page on the internet must not reach them through the
+browser of somebody who can. Such a page can let a name of its own lead to this server (DNS
+rebinding), and then `Host` holds that name. Or it sends a request without reading the answer, and
+then `Origin` names the page. Source: RFC 9110 section 7.2 (Host), RFC 6454 section 7 (Origin),
+RFC 6761 section 6.3 (every name below `localhost` is this machine).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_LOCALHOST: Final = "localhost"
+_READING: Final = frozenset({"GET", "HEAD"})
+# A name, an IPv4 address, or an IPv6 address in brackets; perhaps a port.
+_AUTHORITY: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:/@?#\s]+)(?::[0-9]*)?")
+_ORIGIN: Final = re.compile(r"[a-z]+://(.+)")
+_SHOWN_CHARS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OwnHosts:
+    """The names that this server is reached by, in lower case.
+
+    Attributes:
+        names: exact names.
+        suffixes: domains that count with everything below them.
+    """
+
+    names: frozenset[str] = frozenset()
+    suffixes: tuple[str, ...] = ()
+
+    def refusal(self, method: str, host: str | None, origin: str | None) -> str | None:
+        """Why a request may not use the endpoints, as a text for people; None when it may.
+
+        Arguments:
+            host: the Host header. Without one (HTTP/1.0) the client is no browser.
+            origin: the Origin header, which matters for what may change something.
+        """
+        if host is not None and not self._is_own(host):
+            shown = host[:_SHOWN_CHARS]
+            return (
+                f"{shown!r} is not a name of this server. Use an IP address or localhost, or start "
+                "the server with --own-host NAME."
+            )
+        if origin is None or method in _READING or _may_change(origin, host):
+            return None
+        shown = origin[:_SHOWN_CHARS]
+        return f"A page of {shown!r} may not change anything here: it is not of this machine."
+
+    def _is_own(self, host: str) -> bool:
+        name = _name(host)
+        if name is None:
+            return False
+        if _is_localhost(name) or name in self.names or _address(name) is not None:
+            return True
+        return any(name == suffix or name.endswith(f".{suffix}") for suffix in self.suffixes)
+
+
+def _may_change(origin: str, host: str | None) -> bool:
+    """Whether a page is this server's own, or one of this machine."""
+    found = _ORIGIN.fullmatch(origin.lower())
+    if found is None:
+        return False
+    if host is not None and found[1] == host.lower():
+        return True
+    name = _name(found[1])
+    if name is None:
+        return False
+    address = _address(name)
+    return _is_localhost(name) if address is None else address.is_loopback
+
+
+def _name(authority: str) -> str | None:
+    """The host without its port, in lower case; None when it cannot be read."""
+    found = _AUTHORITY.fullmatch(authority)
+    return None if found is None else found[1].lower().removesuffix(".")
+
+
+def _is_localhost(name: str) -> bool:
+    return name == _LOCALHOST or name.endswith(f".{_LOCALHOST}")
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return None
