@@ -7,6 +7,7 @@ of flags or the environment (config.py, cli/), behaviour. The only module that k
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import ssl
 import sys
@@ -28,10 +29,11 @@ from strongroom.config import (
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.memory import MemoryStore
+from strongroom.engines.threads import started_pool
 from strongroom.errors import StorageError
 from strongroom.operations import blob_service, queue_service, table_service
 from strongroom.operations.endpoint import Endpoint
-from strongroom.servers import open_files, pipeline
+from strongroom.servers import free_memory, open_files, pipeline
 from strongroom.servers.accounts_file import ServedAccounts
 from strongroom.servers.admission import Context
 from strongroom.servers.copy_addresses import SourceHosts
@@ -39,7 +41,8 @@ from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import Faults
 from strongroom.servers.free_memory import MemoryReturn
-from strongroom.servers.http import HttpServer, HttpSettings
+from strongroom.servers.http import Exchange, HttpServer, HttpSettings
+from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.telemetry import Telemetry
@@ -52,6 +55,8 @@ from strongroom.wire.http import Request, Response
 # back quickly when its sync is over.
 _SWITCH_INTERVAL_S: Final = 0.0005
 _HEALTH_TIMEOUT_S: Final = 5.0
+# For what may wait: names that are looked up, files that are read for TLS.
+_WAITING_THREADS: Final = 6
 ENDPOINTS: Final = {
     endpoint.service: endpoint
     for endpoint in (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
@@ -86,6 +91,8 @@ class App:
         self.failed: asyncio.Future[EngineError] | None = None
         self.certificate: Path | None = None  # the one that the server made itself
         self._clock = clock
+        self.pressure: Pressure | None = None  # where the process is the server's own
+        self.releases: list[Callable[[], object]] = [gc.collect, free_memory.give_back]
         self._http: list[HttpServer] = []
         self._closing: list[Callable[[], Awaitable[object]]] = []
 
@@ -144,6 +151,7 @@ class App:
         except OSError as error:
             raise DataUnusable(f"{settings.data} cannot be opened: {error}") from error
         store.on_fatal(self._broke)
+        self.releases.insert(0, store.release_memory)
         return store
 
     def _broke(self, error: EngineError) -> None:
@@ -191,7 +199,8 @@ class App:
         self.ports = {}
         for service, endpoint in ENDPOINTS.items():
             context = self._context(endpoint)
-            http = _server(context, own, faults, bounds, telemetry, tls)
+            http = _server(context, own, faults, bounds, telemetry, tls, self.pressure)
+            self.releases.insert(0, http.close_idle)
             # Told at once: a later port that cannot be had closes those before it.
             self._closing.append(http.close)
             self.ports[service] = await self._open(http, wanted[service])
@@ -201,6 +210,8 @@ class App:
                 self.services.copies.locate = locator.locate
         self._in_background(Sweeper(self.services).run())
         self._in_background(MemoryReturn().run())
+        if self.pressure is not None:
+            self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
 
     def _context(self, endpoint: Endpoint) -> Context:
         settings = self.settings
@@ -260,12 +271,16 @@ def _server(
     bounds: HttpSettings,
     telemetry: Telemetry,
     tls: ssl.SSLContext | None,
+    pressure: Pressure | None,
 ) -> HttpServer:
     """The HTTP server of one service; the server's own endpoints are on every port."""
+    observe = telemetry.observe if pressure is None else _observing(telemetry, pressure)
 
     def handle(request: Request) -> Awaitable[Response]:
         if request.path.startswith(PREFIX):
             return own.respond(request)
+        if pressure is not None:
+            pressure.refuse_upload(request)
         if faults is not None:
             return faults.respond(context, request)
         return pipeline.respond(context, request)
@@ -273,7 +288,16 @@ def _server(
     def render(error: StorageError, request: Request | None) -> Response:
         return pipeline.refuse(context, error, request)
 
-    return HttpServer(handle, render, settings=bounds, observe=telemetry.observe, tls=tls)
+    return HttpServer(handle, render, settings=bounds, observe=observe, tls=tls)
+
+
+def _observing(telemetry: Telemetry, pressure: Pressure) -> Callable[[Exchange], None]:
+    def observe(exchange: Exchange) -> None:
+        if exchange.complete:
+            pressure.served()
+        telemetry.observe(exchange)
+
+    return observe
 
 
 def _source_hosts(settings: Settings) -> SourceHosts:
@@ -306,18 +330,25 @@ async def serve(
     clock: Clock,
     stop: asyncio.Event,
     started: Callable[[App], None],
+    give_up: Callable[[str], None],
 ) -> EngineError | None:
     """Serve until `stop` is set or the engine fails.
 
     Arguments:
         started: told once everything is open.
+        give_up: ends the process at once, which serves nobody for lack of memory; told why.
 
     Returns: what stopped the engine, None after an orderly end.
     Raises: as App.start.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     open_files.raise_limit()
+    free_memory.limit_arenas()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(started_pool(_WAITING_THREADS, "strongroom-wait"))
     app = App(settings, clock)
+    app.pressure = Pressure(loop.time, app.releases, give_up)
+    loop.set_exception_handler(app.pressure.handle)
     await app.start()
     assert app.failed is not None
     started(app)

@@ -34,7 +34,7 @@ MEANINGS = {
     Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows",
     Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, damaged",
     Exit.LISTEN: "the address or port cannot be had",
-    Exit.STORAGE: "the disk failed while serving; start again after looking at it",
+    Exit.STORAGE: "the disk failed, or memory ran out, while serving; see to it and start again",
     Exit.UNAVAILABLE: "the store where nodes meet does not answer",
     Exit.NOT_ACQUIRED: "a lock, a term, a permit, a gate or a barrier was not to be had in time",
     Exit.LOST: "what was held is lost; the command that ran under it is dead",

@@ -11,6 +11,7 @@ import gc
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -182,6 +183,7 @@ def _own_host(given: str) -> str:
 def run(settings: Settings) -> None:
     """Serve in this process until a signal or a failure ends it."""
     from strongroom.app import CannotListen, DataUnusable
+    from strongroom.cli.event_loop import run as run_to_end
     from strongroom.config import ConfigError
     from strongroom.servers.telemetry import set_up_logging
 
@@ -191,13 +193,15 @@ def run(settings: Settings) -> None:
     gc.set_threshold(_COLLECTED_AT)
     gc.freeze()
     try:
-        broken = asyncio.run(_until_signal(settings))
+        broken = run_to_end(_until_signal(settings))
     except ConfigError as error:
         fail(Exit.SETTINGS, str(error))
     except DataUnusable as error:
         fail(Exit.DATA, str(error))
     except CannotListen as error:
         fail(Exit.LISTEN, str(error))
+    except MemoryError:
+        _give_up("memory ran out. Everything that was answered is kept; start again with more.")
     except KeyboardInterrupt:
         # The second Ctrl-C: what was answered is durable all the same.
         raise typer.Exit(130) from None
@@ -229,4 +233,10 @@ async def _until_signal(settings: Settings) -> EngineError | None:
     def started(app: App) -> None:
         typer.echo(banner(app))
 
-    return await serve_app(settings, SystemClock(), stop, started)
+    return await serve_app(settings, SystemClock(), stop, started, _give_up)
+
+
+def _give_up(why: str) -> None:
+    """End at once: to end in order would take memory too, and what was answered is durable."""
+    os.write(sys.stderr.fileno(), f"strongroom: {why}\n".encode())
+    os._exit(Exit.STORAGE.value)

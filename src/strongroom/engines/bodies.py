@@ -49,6 +49,10 @@ class BodyWriter:
         digest = None if body.md5 is None else body.md5.digest()
         return Written(content_id, body.size_bytes, body.crc64, digest)
 
+    def release_memory(self) -> None:
+        """Let go of buffers that nobody uses."""
+        self._buffers.drop()
+
     def _pour(self, size_bytes: int | None, md5: bool) -> Pour:
         room = self._segments.reserve(size_bytes)
         order = Order(self._segments, room, self._executor, size_bytes, md5)

@@ -62,14 +62,17 @@ class Buffers:
         return max(1, min(_SHARE_MAX, _KEPT_MAX // max(1, 2 * self._users)))
 
     def take(self) -> mmap.mmap:
-        """A buffer with whatever was in it: of BUFFER_BYTES, or where all of those are lent, of
-        SMALL_BUFFER_BYTES.
+        """A buffer with whatever was in it: of BUFFER_BYTES; or of SMALL_BUFFER_BYTES, where all of
+        the others are lent, or memory is short.
 
         Raises: OSError: there is no memory.
         """
         if self.lent >= LENT_MAX:
             return new_buffer(SMALL_BUFFER_BYTES)
-        buffer = self._kept.pop() if self._kept else new_buffer(BUFFER_BYTES)
+        try:
+            buffer = self._kept.pop() if self._kept else new_buffer(BUFFER_BYTES)
+        except OSError:
+            return new_buffer(SMALL_BUFFER_BYTES)
         self.lent += 1
         return buffer
 

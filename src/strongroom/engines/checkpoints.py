@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Final
 
 import apsw
@@ -19,6 +19,7 @@ from strongroom.engines.checksummed_pages import PAGE_BYTES, checkpoint, connect
 from strongroom.engines.group_commit import Committer
 from strongroom.engines.log_space import LogSpace
 from strongroom.engines.records_sqlite import Writer
+from strongroom.engines.threads import started_pool
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
 # On a full disk the log must begin again before it has used up the ballast.
@@ -52,7 +53,7 @@ class Checkpointer:
         self._space = space
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="strongroom-checkpoint")
+        self._thread = started_pool(1, "strongroom-checkpoint")
         self._connection: apsw.Connection | None = None
         self._running = False
         self._log_pages = 0

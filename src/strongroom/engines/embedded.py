@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -57,6 +56,7 @@ from strongroom.engines.segments import (
     SegmentStore,
 )
 from strongroom.engines.store_time import DurableTime
+from strongroom.engines.threads import started_pool
 from strongroom.engines.watchers import Watchers
 from strongroom.values import TICKS_PER_S, Health
 
@@ -108,7 +108,7 @@ class EmbeddedStore:
         path = directory.layout.records
         self._reader = Reader(path, options.vfs, scanning=False)
         self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True))
-        self._io_threads = ThreadPoolExecutor(_IO_THREADS, "strongroom-io")
+        self._io_threads = started_pool(_IO_THREADS, "strongroom-io")
         self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
         self._cache = RecordCache()
         ahead_pages = PASSIVE_PAGES if options.log_ahead else 0
@@ -265,6 +265,10 @@ class EmbeddedStore:
         except EngineError:
             return Health.STOPPED
         return Health.FULL if free_bytes < COMMIT_BYTES_MAX else Health.SERVING
+
+    def release_memory(self) -> None:
+        """Let go of memory that is kept only to be quick."""
+        self._bodies.release_memory()
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False

@@ -146,6 +146,11 @@ class HttpServer:
         """Stop at once: requests in flight are cut off."""
         await self.drain(0.0)
 
+    def close_idle(self) -> None:
+        """Close the connections that no request is on: memory is short."""
+        for connection in list(self._connections):
+            connection.close_if_idle()
+
     # For connections.
 
     def admit(self, connection: Connection) -> bool:
@@ -240,26 +245,33 @@ class HttpServer:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """The only timer: connections keep a deadline, and are told when it has passed."""
+        # First of all: whatever fails below, it comes again.
+        self._sweeping = loop.call_later(self.settings.sweep_interval_s, self._sweep, loop)
         now = loop.time()
         for connection in list(self._connections):
             if connection.deadline <= now:
                 connection.expire(now)
-        self._sweeping = loop.call_later(self.settings.sweep_interval_s, self._sweep, loop)
 
     async def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         while True:
             await self._room()
             try:
                 client, _ = await loop.sock_accept(listener)
-            except OSError as error:
+                self._begin(loop, client)
+            except (OSError, MemoryError) as error:
                 # Too many open files, or a client that is gone already: others are still welcome.
-                _logger.warning("a connection could not be accepted: %s", error)
+                _report(loop, "a connection could not be accepted", error)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
-                continue
-            # Counted from here on: a whole backlog is accepted in one go.
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
+        try:
             connection = Connection(self, loop)
-            self._arriving.add(connection)
             self._start(self._connect(loop, client, connection))
+        except MemoryError:
+            client.close()
+            raise
+        # Counted from here on: a whole backlog is accepted in one go.
+        self._arriving.add(connection)
 
     async def _room(self) -> None:
         """Wait until a connection can be served, or can be told that there are too many. The others
@@ -291,12 +303,23 @@ class HttpServer:
         except (OSError, TimeoutError) as error:
             _logger.debug("a connection was not made: %s", error)
             client.close()
+        except MemoryError as error:
+            client.close()
+            _report(loop, "a connection was not made", error)
         except asyncio.CancelledError:
             client.close()
             raise
         finally:
             self._arriving.discard(connection)
             self._has_room.set()
+
+
+def _report(loop: asyncio.AbstractEventLoop, what: str, error: Exception) -> None:
+    """A failed allocation is the process's concern, anything else is for the log."""
+    if isinstance(error, MemoryError):
+        loop.call_exception_handler({"message": what, "exception": error})
+    else:
+        _logger.warning("%s: %s", what, error)
 
 
 async def _first_byte(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bytes:

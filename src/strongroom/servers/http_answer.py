@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from strongroom.errors import INTERNAL_ERROR, StorageError
+from strongroom.errors import INTERNAL_ERROR, SERVER_BUSY, StorageError
 from strongroom.servers.http_body import EmptyBody, IncomingBody
 from strongroom.servers.http_head import Head
 from strongroom.servers.http_send import Plan, Sender, plan_response
@@ -52,6 +52,9 @@ class Responder:
 
     def render(self, error: Exception, request: Request | None) -> Response:
         """The response to a refusal, or to a defect, which is logged without query and headers."""
+        if isinstance(error, MemoryError):
+            self._sender.report(error)
+            error = StorageError(SERVER_BUSY, "The server is short of memory.")
         if not isinstance(error, StorageError):
             method, path = ("-", "-") if request is None else (request.method, request.path)
             _logger.error("unexpected error in %s %s", method, path, exc_info=error)

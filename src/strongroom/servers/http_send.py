@@ -209,6 +209,10 @@ class Sender:
         if not self.lost:
             self._transport.write(data)
 
+    def report(self, error: Exception) -> None:
+        """Tell the process of what concerns all of it."""
+        self._loop.call_exception_handler({"message": "a request failed", "exception": error})
+
     @property
     def congested(self) -> bool:
         """Whether the client reads more slowly than we write."""

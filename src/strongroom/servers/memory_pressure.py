@@ -1,0 +1,127 @@
+"""A process that is short of memory: it lets go of what it can, serves less, or ends.
+
+Lives here: what happens when an allocation failed (`ulimit -v`, a full container). Must not live
+here: who uses memory, and how the process ends. An allocation may fail anywhere, so every part
+reports it to the event loop's exception handler, and that tells `Pressure`. A process that serves
+nobody must not live on, since nothing starts another in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from strongroom.errors import SERVER_BUSY, StorageError
+from strongroom.limits import KIB
+from strongroom.values import Health
+from strongroom.wire.http import Request
+
+_log = logging.getLogger(__name__)
+
+# After a failed allocation, so long no upload is begun.
+_SHEDDING_S: Final = 5.0
+_RELEASE_EVERY_S: Final = 1.0
+_WARN_EVERY_S: Final = 30.0
+# Nobody was served for so long, and allocations failed.
+GIVE_UP_S: Final = 30.0
+_LOOK_EVERY_S: Final = 5.0
+# Bodies of this size are taken even then: they need little more than their request.
+_SMALL_BODY_BYTES: Final = 16 * KIB
+_GONE: Final = frozenset({errno.ENOTCONN, errno.EPIPE, errno.ECONNRESET})
+
+
+class Pressure:
+    """Counts failed allocations of one process, and acts on them. On the event loop.
+
+    Arguments:
+        now: seconds of the loop's clock.
+        release: what frees memory; each may itself fail for lack of it.
+        give_up: ends the process; told why.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        release: Sequence[Callable[[], object]],
+        give_up: Callable[[str], None],
+    ) -> None:
+        self._now = now
+        self._release = release
+        self._give_up = give_up
+        self._failed_at = -math.inf
+        self._released_at = -math.inf
+        self._warned_at = -math.inf
+        self._serves_nobody_since: float | None = None
+        self._is_stalled = False
+
+    def failed(self) -> None:
+        """An allocation has failed."""
+        now = self._failed_at = self._now()
+        if self._serves_nobody_since is None:
+            self._serves_nobody_since = now
+        if now - self._warned_at >= _WARN_EVERY_S:
+            self._warned_at = now
+            _log.warning("memory is short: large uploads are refused, idle connections closed")
+        if now - self._released_at >= _RELEASE_EVERY_S:
+            self._released_at = now
+            for release in self._release:
+                try:
+                    release()
+                except MemoryError:
+                    continue
+        self._judge(now)
+
+    def served(self) -> None:
+        """A request was answered."""
+        if not self._is_stalled:
+            self._serves_nobody_since = None
+
+    def look(self, health: Health) -> None:
+        """Judge what the engine said of itself: requests that need no engine may go on alone."""
+        now = self._now()
+        self._is_stalled = health is Health.STALLED
+        if self._is_stalled and self._serves_nobody_since is None:
+            self._serves_nobody_since = now
+        self._judge(now)
+
+    def refuse_upload(self, request: Request) -> None:
+        """Raises StorageError ServerBusy for a large body, shortly after an allocation failed."""
+        size_bytes = request.body.size_bytes
+        if size_bytes is not None and size_bytes <= _SMALL_BODY_BYTES:
+            return
+        if self._now() - self._failed_at < _SHEDDING_S:
+            raise StorageError(SERVER_BUSY, "The server is short of memory.")
+
+    def _judge(self, now: float) -> None:
+        since = self._serves_nobody_since
+        if since is not None and now - since >= GIVE_UP_S:
+            self._give_up(
+                f"memory ran out: nobody was served for {now - since:.0f} s. Everything that was "
+                "answered is kept; give the process more memory (ulimit -v, the container's "
+                "limit), then start again."
+            )
+
+    async def watch(self, health: Callable[[], Awaitable[Health]]) -> None:
+        """Ask the engine now and then while memory is short, until cancelled: a thread of its own
+        may have ended for lack of it."""
+        while True:
+            try:
+                await asyncio.sleep(_LOOK_EVERY_S)
+                if self._is_stalled or self._now() - self._failed_at < 2 * GIVE_UP_S:
+                    self.look(await health())
+            except MemoryError:
+                self.failed()
+
+    def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """The event loop's exception handler."""
+        error = context.get("exception")
+        if isinstance(error, MemoryError):
+            self.failed()
+        elif isinstance(error, OSError) and error.errno in _GONE:
+            _log.debug("a client has gone: %s", error)
+        else:
+            _log.error("%s", context.get("message"), exc_info=error)
