@@ -254,3 +254,15 @@ class Health(enum.Enum):
     """It did not answer in time."""
     STOPPED = "stopped"
     """It is closed or broken, and will not serve again."""
+
+
+class Purpose(enum.IntEnum):
+    """The purpose of an update: it decides how much of the space kept back (the reserve) the
+    update may use on a full disk."""
+
+    GROWTH = 0
+    """It stores more: it may use none of the reserve."""
+    UPKEEP = 1
+    """It keeps alive what is stored, such as a lease: it may use the first half."""
+    FREEING = 2
+    """It removes what is stored, and may note work to be done for that: it may use all of it."""

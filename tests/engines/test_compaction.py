@@ -274,7 +274,7 @@ def test_compaction_goes_on_by_itself_when_the_trouble_is_over(
             ids = await _store_bodies(store, range(20))
             reserve: Callable[..., object] = SegmentStore.reserve
             for _ in range(4):
-                reserve = _once(Full("full"), reserve)
+                reserve = _once(Full(), reserve)
             monkeypatch.setattr(SegmentStore, "reserve", reserve)
             await _drop(store, ids, [number for number in range(20) if number % 4])
             # Nothing else happens: nobody says that there is space again.

@@ -48,7 +48,7 @@ def test_deletions_go_on_and_a_restart_works(tmp_path: Path) -> None:
             assert _ballast(disk) == BALLAST_BYTES, "what grows may not use the ballast"
             for number in range(_COUNT - 1):
                 await put(store, (hidden(b"%d" % number), None))
-            assert _ballast(disk) == 0
+            assert BALLAST_BYTES / 2 < _ballast(disk) < BALLAST_BYTES, "no more than it takes"
             with pytest.raises(Full):
                 await put(store, (face(b"more"), b""))
             with pytest.raises(Refused):

@@ -182,8 +182,9 @@ def test_what_did_not_fit_on_the_disk_is_not_told(tmp_path: Path) -> None:
             await put(store, (face(), b"0"))
             assert await value(store, face()) == b"0"
             disk.capacity_bytes = disk.used_bytes()
+            more = [(face(b"%d" % number), bytes(60_000)) for number in range(10)]
             with pytest.raises(Full):
-                await put(store, (face(), b"1" * 10_000))
+                await put(store, (face(), b"1" * 10_000), *more)
             assert await value(store, face()) == b"0"
             disk.capacity_bytes = None
             assert await value(store, face()) == b"0"

@@ -24,14 +24,14 @@ def after_the_next_commit(on: Services, act: Any) -> None:
     """Something happens when a copy was committed, before its request goes on."""
     real = on.store.update
 
-    async def update(partition: Partition, reads: Any, decide: Any) -> Any:
-        result = await real(partition, reads, decide)
+    async def update(partition: Partition, *given: Any) -> Any:
+        result = await real(partition, *given)
         if partition.keyspace != keys.JOBS:
             on.store.update = real  # type: ignore[method-assign]
             await act()
         return result
 
-    on.store.update = update  # type: ignore[method-assign]
+    on.store.update = update  # type: ignore[method-assign, assignment]
 
 
 def test_a_job_that_is_seen_first_finds_the_source() -> None:

@@ -11,6 +11,7 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Decide, Item, Partition, Ref
 from strongroom.engines.memory import MemoryStore
+from strongroom.values import Purpose
 from tests.services import queue_calls as given
 from tests.services.container_calls import run, settle
 from tests.services.test_retrievals import fresh, message_partitions
@@ -73,10 +74,16 @@ class Held(MemoryStore):
 
     gate: asyncio.Event | None = None
 
-    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[Any]) -> Any:
+    async def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[Any],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Any:
         if self.gate is not None:
             await self.gate.wait()
-        return await super().update(partition, reads, decide)
+        return await super().update(partition, reads, decide, purpose)
 
 
 @pytest.mark.parametrize("wait_s", [0, 20])

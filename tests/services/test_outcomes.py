@@ -13,7 +13,7 @@ from strongroom.services.outcomes import refusal_of
 @pytest.mark.parametrize(
     ("error", "row"),
     [
-        (Full("no space"), errors.INSUFFICIENT_STORAGE),
+        (Full(), errors.INSUFFICIENT_STORAGE),
         (Busy("too many open files"), errors.SERVER_BUSY),
         (Unavailable("stopped"), errors.INTERNAL_ERROR),
         (CommitUnknown("perhaps"), errors.INTERNAL_ERROR),

@@ -19,7 +19,7 @@ from strongroom.services.retrievals import GetMessages
 from strongroom.services.runner import Services
 from strongroom.store.message_records import TEXT
 from strongroom.store.records import CorruptRecord
-from strongroom.values import TICKS_PER_S
+from strongroom.values import TICKS_PER_S, Purpose
 from tests.services import queue_calls as given
 from tests.services.container_calls import refused, run, settle
 
@@ -431,13 +431,19 @@ class Counting:
         self._add(max_records)
         return found
 
-    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[Any]) -> Any:
+    async def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[Any],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Any:
         def counted(found: Sequence[Record | None], stamp: int) -> Commit[Any]:
             commit = decide(found, stamp)
             self._add(len(reads) + sum(len(step.writes) for step in commit.steps))
             return commit
 
-        return await self._store.update(partition, reads, counted)
+        return await self._store.update(partition, reads, counted, purpose)
 
     def _add(self, records: int) -> None:
         self.calls += 1

@@ -19,6 +19,9 @@ Rules that an engine keeps, whatever it is made of:
  5. What was damaged on its way to the disk, there, or on its way back is never answered: whoever
     asks for it gets DataDamaged. An engine says up to which length it verifies contents that are
     handed on as slices of files.
+ 6. On a full disk an update is judged by its `Purpose`. A commit that only removes counts as
+    FREEING. A commit that adopts no content, and whose records are together no larger than those
+    that they replace, counts as UPKEEP at least.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
-from strongroom.values import FileSlice, Health
+from strongroom.values import FileSlice, Health, Purpose
 
 T = TypeVar("T")
 
@@ -201,7 +204,28 @@ class Busy(EngineError):
 
 
 class Full(EngineError):
-    """No space left; nothing was changed by this call. Reads and deletes still work."""
+    """No space is left for an update of this purpose; nothing was changed by this call. Its text is
+    a sentence for users."""
+
+    def __init__(self, purpose: Purpose = Purpose.GROWTH) -> None:
+        super().__init__(_FULL[purpose])
+        self.purpose = purpose
+
+
+_FULL: Final = {
+    Purpose.GROWTH: (
+        "The disk that holds the data directory is full. Reads, deletes, leases and changes that "
+        "make nothing larger go on; other writes work again when space returns."
+    ),
+    Purpose.UPKEEP: (
+        "The disk that holds the data directory is full, and the space kept back for leases is "
+        "used up. Reads and deletes go on; this works again when space returns."
+    ),
+    Purpose.FREEING: (
+        "The disk that holds the data directory is full, and all of the space kept back is used "
+        "up. Reads go on; free some space in its file system, and deletes work again."
+    ),
+}
 
 
 class DataDamaged(EngineError):
@@ -222,7 +246,13 @@ class Engine(Protocol):
         engine stops, so that one who looks first and waits then can tell that it is too late."""
         ...
 
-    def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> Awaitable[T]:
+    def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[T],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Awaitable[T]:
         """Decide at the serial point and commit durably; returns the commit's result.
 
         Arguments:
@@ -231,6 +261,7 @@ class Engine(Protocol):
             reads: the records handed to `decide`, in this order; those of other partitions are
                 inputs.
             decide: see `Decide`. What it raises is raised here, after everything it saw is durable.
+            purpose: how much of the reserve it may use on a full disk.
 
         It may begin, and may raise, at the call: it is to be awaited there.
 

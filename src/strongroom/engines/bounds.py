@@ -6,7 +6,7 @@ themselves (base.py), or what an engine does with a commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -18,21 +18,17 @@ from strongroom.engines.base import (
     PARTITION_BYTES_MAX,
     RECORD_BYTES_MAX,
     Partition,
+    Record,
     Ref,
     Step,
 )
+from strongroom.values import Purpose
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """What a commit costs: `size_bytes` of keys and values, whether it takes something away, and
-    whether it adopts contents.
-
-    A commit that takes away deletes a record or drops a content, and adopts none: on a full disk it
-    may use the space that is kept back.
-    """
+    """What a commit costs: `size_bytes` of keys and values, and whether it adopts contents."""
 
     size_bytes: int
-    takes_away: bool
     adopts: bool
 
 
@@ -58,21 +54,18 @@ def check_reads(reads: Iterable[Ref]) -> None:
 def check_steps(steps: Sequence[Step]) -> Weight:
     """Weigh a commit; raise ValueError when it passes a limit of the contract."""
     size_bytes = writes = contents = 0
-    removes = adopts = False
+    adopts = False
     for step in steps:
         check_partition(step.partition)
         writes += len(step.writes)
         contents += len(step.adopt) + len(step.drop)
         adopts = adopts or bool(step.adopt)
-        removes = removes or bool(step.drop)
         for (_, name), value in step.writes:
             key_bytes = len(name)
             if key_bytes > KEY_BYTES_MAX:
                 raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
             size_bytes += key_bytes
-            if value is None:
-                removes = True
-            else:
+            if value is not None:
                 value_bytes = len(value)
                 size_bytes += value_bytes
                 if value_bytes > RECORD_BYTES_MAX:
@@ -81,4 +74,44 @@ def check_steps(steps: Sequence[Step]) -> Weight:
         raise ValueError(f"a commit has at most {COMMIT_WRITES_MAX} writes, and as many contents")
     if size_bytes > COMMIT_BYTES_MAX:
         raise ValueError(f"a commit is at most {COMMIT_BYTES_MAX} bytes long")
-    return Weight(size_bytes, removes and not adopts, adopts)
+    return Weight(size_bytes, adopts)
+
+
+def purpose_of(
+    declared: Purpose,
+    adopts: bool,
+    writes: Mapping[Ref, bytes | None],
+    before: Callable[[Ref], Record | None],
+) -> Purpose:
+    """What a commit is for: what its caller has declared, or more if the commit itself shows it
+    (rule 5 of base.py).
+
+    Arguments:
+        adopts: whether it adopts contents.
+        writes: its records as they will be; None = absent.
+        before: a record as it is.
+    """
+    if adopts or declared is Purpose.FREEING:
+        return declared
+    if all(value is None for value in writes.values()):
+        return Purpose.FREEING
+    if declared is Purpose.GROWTH and growth_bytes(writes, before) <= 0:
+        return Purpose.UPKEEP
+    return declared
+
+
+def growth_bytes(writes: Mapping[Ref, bytes | None], before: Callable[[Ref], Record | None]) -> int:
+    """By how much keys and values of records grow together, less than 0 when they shrink; for the
+    arguments see `purpose_of`."""
+    growth = 0
+    for ref, value in writes.items():
+        name_bytes = len(ref.key.name)
+        record = before(ref)
+        growth += 0 if value is None else name_bytes + len(value)
+        growth -= 0 if record is None else name_bytes + len(record.value)
+    return growth
+
+
+def values_after(steps: Iterable[Step]) -> dict[Ref, bytes | None]:
+    """The records that the steps write, as they are in the end."""
+    return {Ref(step.partition, key): value for step in steps for key, value in step.writes}

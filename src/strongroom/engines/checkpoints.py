@@ -8,7 +8,9 @@ otherwise stops the engine.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
@@ -16,13 +18,14 @@ from typing import Final
 import apsw
 
 from strongroom.engines.checksummed_pages import PAGE_BYTES, checkpoint, connect
+from strongroom.engines.files import Files
 from strongroom.engines.group_commit import Committer
-from strongroom.engines.log_space import LogSpace
+from strongroom.engines.log_space import LogSpace, is_scarce
 from strongroom.engines.records_sqlite import Writer
 from strongroom.engines.threads import started_pool
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
-# On a full disk the log must begin again before it has used up the ballast.
+# On a full disk the log must begin again before it has used up the reserve.
 LOW_PAGES: Final = 2 * 1024 * 1024 // PAGE_BYTES
 TRUNCATE_PAGES: Final = 256 * 1024 * 1024 // PAGE_BYTES
 _TRUNCATE_TIMEOUT_MS: Final = 50
@@ -77,8 +80,9 @@ class Checkpointer:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
             committer.between_groups(self._truncate).add_done_callback(self._between_done)
-        elif committer.is_low and pages >= LOW_PAGES:
+        elif committer.is_low and pages - self._tried_at >= LOW_PAGES:
             self._running = True
+            self._tried_at = pages
             committer.between_groups(self._restart).add_done_callback(self._between_done)
         elif pages - self._tried_at >= PASSIVE_PAGES:
             self._running = True
@@ -136,3 +140,41 @@ class Checkpointer:
             _log.warning("the log cannot be checkpointed now: %s", error)
         elif isinstance(error, (apsw.Error, OSError)):
             self._on_broken(error)
+
+
+def begin_log(writer: Writer, files: Files) -> None:
+    """Bring what the last run left in the log into the database, before anything is read. What the
+    database has no space for stays in the log. Raises apsw.Error, OSError."""
+    try:
+        _fold(writer, _keeps_file(writer, files))
+    except apsw.FullError:
+        _log.warning("the disk is full: what is in the log stays there for now")
+
+
+def end_log(writer: Writer, files: Files) -> None:
+    """Bring the log into the database before the last connection is closed. Raises apsw.Error,
+    OSError."""
+    keeps_file = _keeps_file(writer, files)
+    if keeps_file:
+        keep = ctypes.c_int(1)
+        persist = apsw.SQLITE_FCNTL_PERSIST_WAL
+        writer.connection.file_control("main", persist, ctypes.addressof(keep))
+    _fold(writer, keeps_file)
+
+
+def _fold(writer: Writer, keeps_file: bool) -> None:
+    if keeps_file:
+        checkpoint(writer.connection, truncate=False)
+    else:
+        writer.truncate_log(timeout_ms=0)
+
+
+def _keeps_file(writer: Writer, files: Files) -> bool:
+    """Whether the log's file keeps its length. On a full disk others would take the space that it
+    gives back, and without some space in it nothing can be changed, not even deleted."""
+    path = f"{writer.connection.filename}-wal"
+    try:
+        is_long = os.path.getsize(path) > 2 * PASSIVE_PAGES * PAGE_BYTES
+    except FileNotFoundError:
+        return False
+    return not is_long and is_scarce(files, path)

@@ -17,7 +17,7 @@ from typing import Final
 import apsw
 
 from strongroom.engines.base import DataDamaged, EngineError
-from strongroom.engines.buffers import aligned, new_buffer
+from strongroom.engines.buffers import ALIGNMENT_BYTES, aligned, new_buffer
 from strongroom.engines.checksum import crc64
 from strongroom.engines.checksummed_pages import unreadable
 from strongroom.engines.group_commit import Committer
@@ -89,6 +89,8 @@ class Compactor:
             victim = self._victim()
             if victim is None:
                 return False
+            if victim.live_bytes:
+                await self._committer.make_room(_copied_bytes(victim.live_bytes))
             try:
                 is_empty = await self._empty(victim)
             except DataDamaged as error:
@@ -194,6 +196,11 @@ class Compactor:
             if self._writer.move(content_id, source, target):
                 group.live.append((source.segment, -source.length))
                 group.live.append((target.segment, target.length))
+
+
+def _copied_bytes(live_bytes: int) -> int:
+    """What copies take at the most: each of a large body ends where a page does."""
+    return live_bytes + live_bytes // 64 + ALIGNMENT_BYTES
 
 
 def _page(rows: Sequence[tuple[int, Location]]) -> Sequence[tuple[int, Location]]:

@@ -1,11 +1,11 @@
-"""A data directory: its layout, version stamp, lock, and the ballast for a full disk.
+"""A data directory: its layout, version stamp, and lock.
 
     FORMAT          one line: "strongroom 2", with " test-clock" or " backup" behind it
     LOCK            held by the one server that has the directory open
     BACKUP          held shared by a backup; while it is, no segment may be deleted
     records.sqlite  the records (records_sqlite.py)
     segments/       the contents (segments.py)
-    ballast         space for deletions when the disk is full
+    ballast         space kept back for a full disk (ballast.py)
 
 Must not live here: what is inside the records or the segments.
 """
@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom.engines.base import EngineError
-from strongroom.engines.files import Files, is_no_space, write_file
+from strongroom.engines.files import Files, write_file
 
 FORMAT_VERSION: Final = "2"
 RECORDS_NAME: Final = "records.sqlite"
-BALLAST_BYTES: Final = 32 * 1024 * 1024
 
 _PRODUCT: Final = "strongroom"
 _TEST_CLOCK: Final = "test-clock"
@@ -181,14 +180,11 @@ class DataDirectory:
     Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged, OSError.
     """
 
-    def __init__(
-        self, path: str, files: Files, test_clock: bool, ballast_bytes: int = BALLAST_BYTES
-    ) -> None:
+    def __init__(self, path: str, files: Files, test_clock: bool) -> None:
         self.layout = Layout(os.path.abspath(path))
         self.files = files
         self.is_new = False
         self._test_clock = test_clock
-        self._ballast_bytes = ballast_bytes
         _make_directories(files, self.layout.path)
         self._refuse_strangers()
         self._lock = FileLock(self.layout.lock)
@@ -208,42 +204,6 @@ class DataDirectory:
             self.files.sync_directory(self.layout.path)
             self.files.rename(self.layout.unfinished, self.layout.format)
         self.files.sync_directory(self.layout.path)
-
-    def fill_ballast(self) -> bool:
-        """Write the ballast if it is missing; False when there is no space for it."""
-        path = self.layout.ballast
-        if self.has_ballast():
-            return True
-        if self.files.free_bytes(self.layout.path) < self._ballast_bytes + (1 << 20):
-            return False
-        try:
-            if os.path.exists(path):
-                self.files.unlink(path)
-            # Zeros that are written, so that the space is really ours.
-            write_file(self.files, path, bytes(self._ballast_bytes))
-            self.files.sync_directory(self.layout.path)
-        except OSError as error:
-            if not is_no_space(error):
-                raise
-            self.drop_ballast()
-            return False
-        return True
-
-    def has_ballast(self) -> bool:
-        """Whether the ballast is there, whole."""
-        try:
-            return os.path.getsize(self.layout.ballast) == self._ballast_bytes
-        except FileNotFoundError:
-            return False
-
-    def drop_ballast(self) -> bool:
-        """Give the ballast's space to whoever deletes; False when there was none."""
-        try:
-            self.files.unlink(self.layout.ballast)
-        except FileNotFoundError:
-            return False
-        self.files.sync_directory(self.layout.path)
-        return True
 
     def close(self) -> None:
         """Let another server open the directory."""

@@ -18,6 +18,7 @@ import apsw
 from strongroom.clock import Clock
 from strongroom.engines.backup import Progress
 from strongroom.engines.backup import backup as back_up
+from strongroom.engines.ballast import BALLAST_BYTES, Ballast
 from strongroom.engines.base import (
     COMMIT_BYTES_MAX,
     SCAN_BYTES_MAX,
@@ -37,17 +38,18 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bodies import BodyWriter
 from strongroom.engines.bounds import check_partition, check_reads
-from strongroom.engines.checkpoints import PASSIVE_PAGES, Checkpointer
+from strongroom.engines.checkpoints import PASSIVE_PAGES, Checkpointer, begin_log, end_log
 from strongroom.engines.checksummed_pages import unreadable
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.compaction import Compactor
-from strongroom.engines.directory import BALLAST_BYTES, DataDirectory
+from strongroom.engines.directory import DataDirectory
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
 from strongroom.engines.log_space import LogSpace
 from strongroom.engines.page_cache import Asked
 from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Slices, Writer
+from strongroom.engines.reserve import Reserve
 from strongroom.engines.scans import Scans, at_once
 from strongroom.engines.segment_content import SegmentContent
 from strongroom.engines.segments import (
@@ -58,7 +60,7 @@ from strongroom.engines.segments import (
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.threads import started_pool
 from strongroom.engines.watchers import Watchers
-from strongroom.values import TICKS_PER_S, Health
+from strongroom.values import TICKS_PER_S, Health, Purpose
 
 T = TypeVar("T")
 
@@ -93,7 +95,7 @@ class EmbeddedStore:
         time: DurableTime,
         options: EmbeddedOptions,
         test_clock: bool,
-        is_low: bool,
+        reserve: Reserve,
     ) -> None:
         self.watchers = Watchers()
         self._directory = directory
@@ -134,11 +136,10 @@ class EmbeddedStore:
             self._cache,
             self._reader,
             self._segments,
-            directory,
+            reserve,
             on_committed=lambda: self._checkpointer.look(self._committer),
             on_broken=self._stopped,
         )
-        self._committer.is_low = is_low
         self._compactor = Compactor(
             self._segments, self._reader, writer, self._committer, self._io_threads
         )
@@ -149,12 +150,18 @@ class EmbeddedStore:
         """Have `callback` called, once, when an I/O error has stopped the store."""
         self._fatal.append(callback)
 
-    def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> Awaitable[T]:
+    def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[T],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Awaitable[T]:
         """See Engine.update. Decides at the serial point, so nothing is ever decided in vain."""
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
-        return self._committer.decide(reads, decide)
+        return self._committer.decide(reads, decide, purpose)
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """See Engine.read."""
@@ -256,7 +263,6 @@ class EmbeddedStore:
             self._asking.add_done_callback(_retrieve)
         try:
             await asyncio.wait_for(asyncio.shield(self._asking), timeout_s)
-            self._committer.refuse_growth()
             free_bytes = self._directory.files.free_bytes(self._directory.layout.path)
         except (TimeoutError, OSError):
             return Health.STALLED
@@ -264,7 +270,8 @@ class EmbeddedStore:
             return Health.FULL
         except EngineError:
             return Health.STOPPED
-        return Health.FULL if free_bytes < COMMIT_BYTES_MAX else Health.SERVING
+        is_full = self._committer.is_low or free_bytes < COMMIT_BYTES_MAX
+        return Health.FULL if is_full else Health.SERVING
 
     def release_memory(self) -> None:
         """Let go of memory that is kept only to be quick."""
@@ -275,7 +282,8 @@ class EmbeddedStore:
     ) -> Written:
         """See Contents.write."""
         self._check_serving()
-        self._committer.refuse_growth()
+        if self._committer.is_low:
+            raise Full
         try:
             return await self._bodies.write(chunks, size_bytes, md5)
         except RuntimeError as error:
@@ -353,7 +361,7 @@ class EmbeddedStore:
         self._directory.close()
 
     def _empty_log(self) -> None:
-        self._writer.truncate_log(timeout_ms=0)
+        end_log(self._writer, self._directory.files)
 
     async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
         try:
@@ -417,20 +425,24 @@ async def open_store(
     """
     options = options or EmbeddedOptions()
     files = options.files or OsFiles()
-    home = DataDirectory(os.fspath(directory), files, test_clock, options.ballast_bytes)
+    home = DataDirectory(os.fspath(directory), files, test_clock)
     writer: Writer | None = None
     try:
         _sync_log(files, home.layout.records + "-wal")
-        writer = Writer(home.layout.records, options.vfs, create=home.is_new)
-        writer.truncate_log(timeout_ms=0)
+        reserve = Reserve(Ballast(files, home.layout.ballast, options.ballast_bytes))
+        # Even to open it takes some space.
+        writer = reserve.spend(
+            lambda: Writer(home.layout.records, options.vfs, create=home.is_new), Purpose.FREEING
+        )
+        begin_log(writer, files)
         # A segment whose name the last run did not make durable is written to by this one.
         files.sync_directory(home.layout.segments)
         home.finish_creation()
-        is_low = not home.fill_ballast()
+        reserve.refill(writer.spare_bytes())
         ceiling = writer.ceiling()
         await _await_ceiling(clock, ceiling)
         time = DurableTime(clock, ceiling)
-        return EmbeddedStore(home, writer, time, options, test_clock, is_low)
+        return EmbeddedStore(home, writer, time, options, test_clock, reserve)
     except BaseException as error:
         if writer is not None:
             writer.close()

@@ -87,6 +87,10 @@ class Files(Protocol):
         lengths and the offset are aligned (buffers.py)."""
         ...
 
+    def truncate(self, descriptor: int, length: int) -> None:
+        """Cut a file to `length` bytes."""
+        ...
+
     def sync(self, descriptor: int) -> None:
         """Make a file's contents and length durable."""
         ...
@@ -157,6 +161,9 @@ class OsFiles:
                 _start_write_back(descriptor, offset, written)
             offset += written
             left = _behind(left, written)
+
+    def truncate(self, descriptor: int, length: int) -> None:
+        os.ftruncate(descriptor, length)
 
     def sync(self, descriptor: int) -> None:
         if _FULL_SYNC is not None:

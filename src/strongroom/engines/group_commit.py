@@ -17,7 +17,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -31,13 +31,15 @@ from strongroom.engines.base import (
     Ref,
     Unavailable,
 )
-from strongroom.engines.checksummed_pages import is_damage, record_name, unreadable
+from strongroom.engines.checksummed_pages import checkpoint, is_damage, record_name, unreadable
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Writer
+from strongroom.engines.reserve import Reserve, is_full
 from strongroom.engines.serial_point import Bodies, Group, Item, SerialPoint
 from strongroom.engines.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
+from strongroom.values import Purpose
 
 T = TypeVar("T")
 
@@ -46,21 +48,9 @@ _log = logging.getLogger(__name__)
 GROUP_ITEMS_MAX: Final = 256
 GROUP_TIME_S: Final = 0.005
 GROUP_BYTES_MAX: Final = 4 * COMMIT_BYTES_MAX
-BALLAST_RETRY_S: Final = 1.0
-
-_FULL_TEXT: Final = "no space is left in the data directory; reads and deletions still work"
-
-
-class Ballast(Protocol):
-    """Space kept back for deletions."""
-
-    def drop_ballast(self) -> bool:
-        """Free it."""
-        ...
-
-    def fill_ballast(self) -> bool:
-        """Take it again; False when there is no space."""
-        ...
+# On a full disk: how often space is looked for, and how often the log is brought into the database
+# so that it can be written over.
+RESERVE_RETRY_S: Final = 1.0
 
 
 class Committer:
@@ -82,7 +72,7 @@ class Committer:
         cache: RecordCache,
         reader: Reader,
         bodies: Bodies,
-        ballast: Ballast,
+        reserve: Reserve,
         on_committed: Callable[[], None],
         on_broken: Callable[[EngineError], None],
     ) -> None:
@@ -93,8 +83,8 @@ class Committer:
         self._cache = cache
         self._reader = reader
         self._bodies = bodies
-        self._point = SerialPoint(writer, time, cache, bodies, self.refuse_growth)
-        self._ballast = ballast
+        self._point = SerialPoint(writer, time, cache, bodies, reserve)
+        self._reserve = reserve
         self._on_committed = on_committed
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
@@ -105,18 +95,31 @@ class Committer:
         self._gathers_until = 0.0
         self._committing = False
         self._alone = 0  # how many items from the front run in groups of one
-        self.is_low = False  # the ballast is in use, or could not be written
-        self._ballast_tried_at = float("-inf")
+        self._folded_at = float("-inf")
+        self._refilling: asyncio.TimerHandle | None = None
+        self._ending = False
         self.broken: EngineError | None = None
         self._idle: asyncio.Future[None] | None = None
+        self._await_space()
 
-    def decide(self, reads: Sequence[Ref], decide: Decide[T]) -> asyncio.Future[T]:
+    @property
+    def is_low(self) -> bool:
+        """Whether part of the reserve is in use, or could not be kept back."""
+        return not self._reserve.is_whole
+
+    def decide(
+        self, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose = Purpose.GROWTH
+    ) -> asyncio.Future[T]:
         """Queue a decision; the future has its result when that is durable."""
-        return self._add(reads, decide, None)
+        return self._add(reads, decide, None, purpose)
 
     def work(self, work: Callable[[Group], T]) -> asyncio.Future[T]:
-        """Queue the engine's own writes; they may use the ballast, and must bear running twice."""
-        return self._add((), None, work)
+        """Queue the engine's own writes; they may use the reserve, and must bear running twice."""
+        return self._add((), None, work, Purpose.FREEING)
+
+    def make_room(self, size_bytes: int) -> asyncio.Future[None]:
+        """Have so many bytes free on the disk, out of the reserve if need be. Raises Full."""
+        return self._use_reserve(lambda: self._reserve.give_for(size_bytes))
 
     def between_groups(self, work: Callable[[], object]) -> asyncio.Future[None]:
         """Run `work` on the commit thread while no transaction is open."""
@@ -135,7 +138,9 @@ class Committer:
             self._reader.hold()
 
     async def drain(self) -> None:
-        """Return when everything that was queued is answered."""
+        """Return when everything that was queued is answered. Nothing is queued after this."""
+        self._ending = True
+        self._stop_awaiting_space()
         while (self._queue or self._between or self._committing) and self.broken is None:
             self._idle = self._loop.create_future()
             await self._idle
@@ -156,6 +161,7 @@ class Committer:
             _refuse(future, self.broken)
         self._queue.clear()
         self._between.clear()
+        self._stop_awaiting_space()
         self._wake_drain()
         if first:
             _log.critical("the store stops: %s", error)
@@ -167,12 +173,13 @@ class Committer:
         reads: Sequence[Ref],
         decide: Decide[Any] | None,
         work: Callable[[Group], Any] | None,
+        purpose: Purpose,
     ) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
         if self.broken is not None:
             future.set_exception(self.broken)
             return future
-        self._queue.append(Item(future, reads, decide, work))
+        self._queue.append(Item(future, reads, decide, work, purpose))
         self._schedule()
         return future
 
@@ -350,39 +357,77 @@ class Committer:
         self._schedule()
 
     def _full(self, group: Group) -> None:
-        """As `_redo`, but what may use the ballast gets another chance with the ballast gone."""
-        if len(group.items) == 1 and not (group.grows or self.is_low):
-            try:
-                self._ballast.drop_ballast()
-            except OSError as error:
-                self._roll_back_broken(group, error)
-                return
-            self.is_low = True
-            _log.warning("the disk is full: deletions go on in the space kept back for them")
-            self._redo(group, Full(_FULL_TEXT), again=True)
+        """As `_redo`, but an item by itself gets another chance with what room can be made for
+        it."""
+        purpose, room = Purpose.GROWTH, None
+        try:
+            self._writer.rollback()
+            if len(group.items) == 1:
+                purpose = self._point.purpose(group)
+                room = self._room_for(group.items[0], purpose)
+        except apsw.Error as error:
+            self._roll_back_broken(group, error)
             return
-        self._redo(group, Full(_FULL_TEXT))
+        if room is not None:
+            self._use_reserve(room, first=True)
+        self._redo(group, Full(purpose), again=room is not None)
 
-    def refuse_growth(self) -> None:
-        """Raise Full while the ballast is in use, and look now and then whether space is back."""
-        if self.is_low:
-            self._try_ballast()
-            raise Full(_FULL_TEXT)
+    def _room_for(self, item: Item, purpose: Purpose) -> Callable[[], object] | None:
+        """What can be done, between two groups, so that there is room for an item."""
+        now, may_give = self._loop.time(), self._reserve.may_give(purpose)
+        is_due = may_give or now - self._folded_at >= RESERVE_RETRY_S
+        if is_due and not item.is_second_try:
+            item.is_second_try = True
+            self._folded_at = now
+            return functools.partial(self._fold, purpose)
+        return functools.partial(self._reserve.give, purpose) if may_give else None
 
-    def _try_ballast(self) -> None:
-        now = self._loop.time()
-        if now - self._ballast_tried_at < BALLAST_RETRY_S:
-            return
-        self._ballast_tried_at = now
+    def _fold(self, purpose: Purpose) -> None:
+        """Bring the log into the database, so that the log can be written over. The database may
+        have to grow for that, which may take some of the reserve."""
+        connection = self._writer.connection
+        try:
+            self._reserve.spend(lambda: checkpoint(connection, truncate=False), purpose)
+        except apsw.Error as error:
+            if not (is_full(error) or isinstance(error, apsw.CantOpenError)):
+                raise
 
-        def fill() -> None:
-            try:
-                self.is_low = not self._ballast.fill_ballast()
-            except OSError as error:
-                _log.warning("the ballast cannot be written: %s", error)
-
-        self._between.append((fill, self._loop.create_future()))
+    def _use_reserve(self, work: Callable[[], object], first: bool = False) -> asyncio.Future[None]:
+        """As `between_groups`, and look for space from then on if the reserve is not whole."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        future.add_done_callback(self._reserve_used)
+        if self.broken is not None:
+            future.set_exception(self.broken)
+            return future
+        self._between.insert(0 if first else len(self._between), (work, future))
         self._schedule()
+        return future
+
+    def _reserve_used(self, done: asyncio.Future[None]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, (apsw.Error, OSError)):
+            self.fail(error)
+        self._await_space()
+
+    def _await_space(self) -> None:
+        """Look again, after a while, whether the reserve can be kept back."""
+        ended = self._ending or self.broken is not None
+        if self.is_low and self._refilling is None and not ended:
+            self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._look_for_space)
+
+    def _look_for_space(self) -> None:
+        self._refilling = None
+        self._use_reserve(self._refill)
+
+    def _refill(self) -> None:
+        try:
+            self._reserve.refill(self._writer.spare_bytes())
+        except OSError as error:
+            _log.warning("the ballast cannot be written: %s", error)
+
+    def _stop_awaiting_space(self) -> None:
+        if self._refilling is not None:
+            self._refilling.cancel()
 
     def _wake_drain(self) -> None:
         if self._idle is not None and not self._idle.done():

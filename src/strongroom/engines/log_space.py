@@ -26,6 +26,12 @@ _FRAME_BYTES: Final = PAGE_BYTES + 24
 _FREE_BYTES_MIN: Final = 64 * STEP_BYTES
 
 
+def is_scarce(files: Files, path: str) -> bool:
+    """Whether so little is left on the disk of `path` that a log neither grows ahead of its use nor
+    gives back what it has. Raises OSError."""
+    return files.free_bytes(path) < _FREE_BYTES_MIN
+
+
 class LogSpace:
     """The length of one log's file.
 
@@ -58,7 +64,7 @@ class LogSpace:
 
     def _lengthened_bytes(self) -> int:
         files = self._files
-        if files.free_bytes(self._path) < _FREE_BYTES_MIN:
+        if is_scarce(files, self._path):
             return self._most_bytes
         descriptor = files.reopen(self._path)
         try:

@@ -34,10 +34,17 @@ from strongroom.engines.base import (
     Unavailable,
     Written,
 )
-from strongroom.engines.bounds import check_partition, check_reads, check_steps
+from strongroom.engines.bounds import (
+    check_partition,
+    check_reads,
+    check_steps,
+    growth_bytes,
+    purpose_of,
+    values_after,
+)
 from strongroom.engines.checksum import crc64
 from strongroom.engines.watchers import Watchers
-from strongroom.values import FileSlice, Health
+from strongroom.values import FileSlice, Health, Purpose
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -45,6 +52,7 @@ N = TypeVar("N", bytes, Position)
 
 _OPTIMISTIC_ATTEMPTS: Final = 8
 _PIECE_BYTES: Final = 256 * 1024
+_RESERVE_BYTES: Final = 1024 * 1024
 
 
 class MemoryStore:
@@ -52,11 +60,20 @@ class MemoryStore:
 
     Arguments:
         clock: where time comes from.
-        capacity_bytes: beyond this many bytes of values and bodies, puts are refused with Full.
+        capacity_bytes: what grows beyond this many bytes of keys, values and bodies is refused with
+            Full; None = there is no bound.
+        reserve_bytes: how much further updates may go that free space; those that keep alive what
+            is stored may use half of it.
     """
 
-    def __init__(self, clock: Clock, capacity_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        capacity_bytes: int | None = None,
+        reserve_bytes: int = _RESERVE_BYTES,
+    ) -> None:
         self.capacity_bytes = capacity_bytes
+        self._reserve_bytes = reserve_bytes
         self.watchers = Watchers()
         self._clock = clock
         self._time = StoreTime(clock)
@@ -66,7 +83,7 @@ class MemoryStore:
         self._hidden: dict[Partition, list[bytes]] = {}
         self._adopted: dict[int, MemoryContent] = {}
         self._written: dict[int, MemoryContent] = {}
-        self._size_bytes = 0
+        self.size_bytes = 0
         self._last_stamp = 0
         self._last_content = 0
         self._running = 0
@@ -77,7 +94,13 @@ class MemoryStore:
         self._closed = False
         self._broken = False
 
-    async def update(self, partition: Partition, reads: Sequence[Ref], decide: Decide[T]) -> T:
+    async def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[T],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> T:
         """See Engine.update. Decides on what it sees now, and again when that is out of date."""
         check_partition(partition)
         check_reads(reads)
@@ -94,7 +117,7 @@ class MemoryStore:
                     await asyncio.sleep(0)
                     self._check_not_broken()
                 if self._is_current(partition, reads, seen, commit.steps, stamp):
-                    self._apply(commit.steps, stamp)
+                    self._apply(commit.steps, stamp, purpose)
                     return commit.result
             raise AssertionError("a decision that nobody interrupts is current")
         finally:
@@ -117,9 +140,9 @@ class MemoryStore:
         # Versions rise inside a partition even where nothing was read.
         return all(self._newest.get(step.partition, 0) < stamp for step in steps)
 
-    def _apply(self, steps: Sequence[Step], stamp: int) -> None:
+    def _apply(self, steps: Sequence[Step], stamp: int, purpose: Purpose) -> None:
         self._check_adoptions(steps)
-        self._check_space(steps)
+        self._check_space(steps, purpose)
         cut, self._cut_after = self._cut_after if steps else None, None
         for step in steps[:cut]:
             self._newest[step.partition] = stamp
@@ -128,7 +151,7 @@ class MemoryStore:
             for content_id in step.adopt:
                 self._adopted[content_id] = self._written.pop(content_id)
             for content_id in step.drop:
-                self._size_bytes -= self._adopted.pop(content_id, _NOTHING).size_bytes
+                self.size_bytes -= self._adopted.pop(content_id, _NOTHING).size_bytes
         if cut is not None:
             self._broken = True
             self.watchers.wake_all()
@@ -142,27 +165,25 @@ class MemoryStore:
         if len(set(adopted)) < len(adopted) or any(one not in self._written for one in adopted):
             raise ValueError("a commit adopts contents that were written and not adopted before")
 
-    def _check_space(self, steps: Sequence[Step]) -> None:
-        if self.capacity_bytes is None:
+    def _check_space(self, steps: Sequence[Step], declared: Purpose) -> None:
+        if self.capacity_bytes is None or not steps:
             return
-        growth = 0
-        puts = False
-        for step in steps:
-            for key, value in step.writes:
-                before = self._records.get(step.partition, {}).get(key)
-                puts = puts or value is not None
-                growth += len(value or b"") - (len(before.value) if before else 0)
-        if puts and self._size_bytes + growth > self.capacity_bytes:
-            raise Full("the memory that this store may use is full")
+        writes = values_after(steps)
+        adopts = any(step.adopt for step in steps)
+        purpose = purpose_of(declared, adopts, writes, self._get)
+        growth = growth_bytes(writes, self._get)
+        limit_bytes = self.capacity_bytes + self._reserve_bytes * purpose // Purpose.FREEING
+        if growth > 0 and self.size_bytes + growth > limit_bytes:
+            raise Full(purpose)
 
     def _put(self, partition: Partition, key: Key, value: bytes | None, stamp: int) -> None:
         records = self._records.setdefault(partition, {})
         before = records.pop(key, None)
         if before is not None:
-            self._size_bytes -= len(before.value)
+            self.size_bytes -= len(key.name) + len(before.value)
         if value is not None:
             records[key] = Record(value, stamp)
-            self._size_bytes += len(value)
+            self.size_bytes += len(key.name) + len(value)
         elif not records:
             del self._records[partition]
         if (before is None) == (value is None):
@@ -261,7 +282,7 @@ class MemoryStore:
         """See Engine.health."""
         if self._closed or self._broken:
             return Health.STOPPED
-        if self.capacity_bytes is not None and self._size_bytes >= self.capacity_bytes:
+        if self.capacity_bytes is not None and self.size_bytes >= self.capacity_bytes:
             return Health.FULL
         return Health.SERVING
 
@@ -284,16 +305,16 @@ class MemoryStore:
             if size_bytes is not None and len(body) > size_bytes:
                 raise ValueError("a content is longer than was said")
             if self.capacity_bytes is not None and (
-                self._size_bytes + len(body) > self.capacity_bytes
+                self.size_bytes + len(body) > self.capacity_bytes
             ):
-                raise Full("the memory that this store may use is full")
+                raise Full
         if size_bytes is not None and len(body) < size_bytes:
             raise ValueError("a content is shorter than was said")
         self._check_serving()
         content_id = max(self._time.now(), self._last_content + 1)
         self._last_content = content_id
         content = self._written[content_id] = MemoryContent(bytes(body), crc64(body))
-        self._size_bytes += content.size_bytes
+        self.size_bytes += content.size_bytes
         digest = hashlib.md5(body, usedforsecurity=False).digest() if md5 else None
         return Written(content_id, content.size_bytes, content.crc64, digest)
 
@@ -307,7 +328,7 @@ class MemoryStore:
 
     def discard(self, content_id: int) -> None:
         """See Contents.discard."""
-        self._size_bytes -= self._written.pop(content_id, _NOTHING).size_bytes
+        self.size_bytes -= self._written.pop(content_id, _NOTHING).size_bytes
 
     def content_ids(self) -> Iterator[int]:
         """The ids of all adopted contents, ascending."""
@@ -338,12 +359,12 @@ class MemoryStore:
         """A new store that holds what this one held, as after a restart; this one is stopped."""
         self._broken = True
         self.watchers.wake_all()
-        after = MemoryStore(self._clock, self.capacity_bytes)
+        after = MemoryStore(self._clock, self.capacity_bytes, self._reserve_bytes)
         after._time = StoreTime(self._clock, max(self._time.now(), self._last_stamp))
         after._records, after._order, after._adopted = self._records, self._order, self._adopted
         after._hidden = self._hidden
         given_up_bytes = sum(one.size_bytes for one in self._written.values())
-        after._size_bytes = self._size_bytes - given_up_bytes
+        after.size_bytes = self.size_bytes - given_up_bytes
         after._last_stamp, after._last_content = self._last_stamp, self._last_content
         return after
 

@@ -28,6 +28,7 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.checksummed_pages import (
     BUSY_TIMEOUT_MS,
+    PAGE_BYTES,
     checkpoint,
     connect,
     create_copy,
@@ -261,6 +262,10 @@ class Writer:
             "FROM segments ORDER BY id"
         )
         return [SegmentRow(row[0], row[1], bool(row[2]), row[3] or 0) for row in rows]
+
+    def spare_bytes(self) -> int:
+        """How much more fits into the database before its file grows. Raises apsw.Error."""
+        return PAGE_BYTES * int(self._execute("PRAGMA freelist_count").get)
 
     def truncate_log(self, timeout_ms: int) -> bool:
         """Bring all of the log into the database and empty it; False when readers are in the way.

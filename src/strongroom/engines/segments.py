@@ -282,7 +282,7 @@ class SegmentStore:
     def broken(self, error: OSError) -> EngineError:
         """What a failed write or sync means for the caller: Full, or the end of the engine."""
         if is_no_space(error):
-            return Full("no space is left in the data directory; reads and deletions still work")
+            return Full()
         if error.errno in _TOO_MANY_FILES:
             # Nothing was written: this caller is refused, and the disk is not to blame.
             return Busy(f"a segment cannot be opened now: {error}")

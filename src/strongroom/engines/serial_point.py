@@ -20,11 +20,21 @@ from typing import Any, Protocol
 import apsw
 import msgspec
 
-from strongroom.engines.base import Decide, Record, Ref, Step, record_of, ref_of
-from strongroom.engines.bounds import check_steps
+from strongroom.engines.base import (
+    Decide,
+    Full,
+    Record,
+    Ref,
+    Step,
+    record_of,
+    ref_of,
+)
+from strongroom.engines.bounds import check_steps, growth_bytes, purpose_of, values_after
 from strongroom.engines.record_cache import UNKNOWN, RecordCache, Unknown
 from strongroom.engines.records_sqlite import Location, Writer
+from strongroom.engines.reserve import Reserve
 from strongroom.engines.store_time import DurableTime
+from strongroom.values import Purpose
 
 
 class Bodies(Protocol):
@@ -54,6 +64,9 @@ class Item(msgspec.Struct):
     reads: Sequence[Ref]
     decide: Decide[Any] | None
     work: Callable[[Group], Any] | None = None
+    purpose: Purpose = Purpose.GROWTH
+    # Whether room has been made for it once, on a full disk, by bringing in the log.
+    is_second_try: bool = False
 
 
 @dataclass(slots=True)
@@ -73,8 +86,6 @@ class Group:
     live: list[tuple[int, int]] = field(default_factory=list)
     size_bytes: int = 0
     wrote: bool = False
-    # Whether something in it puts without taking away: that may not use the ballast's space.
-    grows: bool = False
 
 
 class SerialPoint:
@@ -82,7 +93,7 @@ class SerialPoint:
 
     Arguments:
         writer: has the transaction open.
-        refuse_growth: raises Full while the ballast is in use.
+        reserve: which purposes it admits now.
     """
 
     def __init__(
@@ -91,13 +102,13 @@ class SerialPoint:
         time: DurableTime,
         cache: RecordCache,
         bodies: Bodies,
-        refuse_growth: Callable[[], None],
+        reserve: Reserve,
     ) -> None:
         self._writer = writer
         self._time = time
         self._cache = cache
         self._bodies = bodies
-        self._refuse_growth = refuse_growth
+        self._reserve = reserve
 
     def look_up(self, item: Item, group: Group) -> None:
         """Records that the item's decision will see, as they were before the group."""
@@ -136,7 +147,7 @@ class SerialPoint:
         try:
             commit = decide(records, stamp)
             if commit.steps:
-                self._check(commit.steps, group)
+                self._check(commit.steps, item.purpose, group)
         except apsw.Error:
             raise
         except StopIteration as refusal:  # which no future can carry
@@ -149,7 +160,14 @@ class SerialPoint:
             self._apply(commit.steps, stamp, group)
         group.answers.append((item.future, commit.result, None))
 
-    def _check(self, steps: Sequence[Step], group: Group) -> None:
+    def purpose(self, group: Group) -> Purpose:
+        """What a group of one item is for, after it was rolled back. Raises apsw.Error."""
+        (item,) = group.items
+        after = {ref: record and record.value for ref, record in group.changed.items()}
+        adopts = bool(group.adopted)
+        return purpose_of(item.purpose, adopts, after, lambda ref: self._before(ref, group))
+
+    def _check(self, steps: Sequence[Step], purpose: Purpose, group: Group) -> None:
         """Everything that can refuse a commit, before the first of its writes."""
         weight = check_steps(steps)
         if weight.adopts:
@@ -159,10 +177,22 @@ class SerialPoint:
                 raise ValueError(
                     "a commit adopts contents that were written and not adopted before"
                 )
-        if not weight.takes_away:
-            self._refuse_growth()
-            group.grows = True
+        if not self._reserve.admits(purpose) and (weight.adopts or self._grows(steps, group)):
+            raise Full(purpose)
         group.size_bytes += weight.size_bytes
+
+    def _grows(self, steps: Sequence[Step], group: Group) -> bool:
+        """Whether records become larger by a commit, together, than they are at its turn."""
+        changed = group.changed
+
+        def current(ref: Ref) -> Record | None:
+            return changed[ref] if ref in changed else self._before(ref, group)
+
+        return growth_bytes(values_after(steps), current) > 0
+
+    def _before(self, ref: Ref, group: Group) -> Record | None:
+        """A record as it was before the group."""
+        return group.known[ref] if ref in group.known else self._writer.get(ref)
 
     def _apply(self, steps: Sequence[Step], stamp: int, group: Group) -> None:
         group.wrote = True

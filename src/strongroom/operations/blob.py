@@ -15,6 +15,7 @@ from strongroom.operations.spec import STREAM, Operation, Resource, When
 from strongroom.semantics.lease import LeaseUse
 from strongroom.services import attributes, blobs, snapshots
 from strongroom.services.calls import ConditionUse, Existence, Rule
+from strongroom.values import Purpose
 
 READS: Final = Rule(LeaseUse.READ, ConditionUse.READ)
 WRITES: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE)
@@ -152,7 +153,7 @@ DELETE_BLOB: Final = Operation(
     methods=("DELETE",),
     resource=Resource.BLOB,
     permission=permissions.DELETE,
-    rule=WRITES,
+    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, purpose=Purpose.FREEING),
     snapshots=True,
     input=snapshots.DeleteBlob,
     accepts=(fields.DELETE_SNAPSHOTS,),

@@ -18,6 +18,7 @@ from strongroom.operations.spec import Body, Operation, Resource, When
 from strongroom.semantics.lease import LeaseUse
 from strongroom.services import containers, list_blobs
 from strongroom.services.calls import ConditionUse, Rule
+from strongroom.values import Purpose
 from strongroom.wire.signed_identifiers import read_signed_identifiers
 
 READS: Final = Rule(LeaseUse.READ_CONTAINER, ConditionUse.REFUSED)
@@ -124,7 +125,7 @@ DELETE_CONTAINER: Final = Operation(
     resource=Resource.CONTAINER,
     restype="container",
     permission=permissions.CONTAINER_DELETE,
-    rule=Rule(LeaseUse.DELETE_CONTAINER, ConditionUse.DATES),
+    rule=Rule(LeaseUse.DELETE_CONTAINER, ConditionUse.DATES, purpose=Purpose.FREEING),
     success=202,
     run=containers.delete_container,
 )

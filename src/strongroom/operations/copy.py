@@ -15,6 +15,7 @@ from strongroom.operations.spec import Operation, Resource, When
 from strongroom.semantics.lease import LeaseUse
 from strongroom.services import copying
 from strongroom.services.calls import ConditionUse, Existence, Rule
+from strongroom.values import Purpose
 
 _SOURCE_ERRORS: Final = (
     errors.CANNOT_VERIFY_COPY_SOURCE,
@@ -86,7 +87,7 @@ ABORT_COPY: Final = Operation(
     comp="copy",
     when=(When("x-ms-copy-action", "abort"),),
     permission=permissions.WRITE,
-    rule=Rule(LeaseUse.WRITE),
+    rule=Rule(LeaseUse.WRITE, purpose=Purpose.UPKEEP),
     input=copying.AbortCopy,
     accepts=(fields.COPY_ID,),
     success=204,

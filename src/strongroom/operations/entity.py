@@ -18,8 +18,10 @@ from strongroom.semantics.entities import Change
 from strongroom.services import entities
 from strongroom.services.calls import ConditionUse, Rule
 from strongroom.services.entities import WriteEntity
+from strongroom.values import Purpose
 
 UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
+FREES: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
 _DOCUMENT: Final = Body("document", fields.read_document, limits.ENTITY_BODY_BYTES_MAX)
 _IF_MATCH: Final = (When("if-match"),)
 _WRITES: Final = (
@@ -143,7 +145,7 @@ DELETE_ENTITY: Final = Operation(
     methods=("DELETE",),
     resource=Resource.ENTITY,
     permission=permissions.ENTITY_DELETE,
-    rule=UNGUARDED,
+    rule=FREES,
     input=partial(WriteEntity, Change.DELETE),
     accepts=(fields.IF_MATCH, fields.NO_OTHER_CONDITION),
     success=204,

@@ -23,6 +23,7 @@ from strongroom.semantics.lease import LeaseUse
 from strongroom.services import leasing
 from strongroom.services.calls import ConditionUse, Existence, Rule
 from strongroom.services.leasing import LeaseAction
+from strongroom.values import Purpose
 
 HELD: Final = (errors.LEASE_ALREADY_PRESENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED)
 MISMATCH: Final = errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
@@ -100,7 +101,7 @@ _KINDS: Final = (
         "container",
         permissions.CONTAINER_WRITE,
         permissions.CONTAINER_BREAK,
-        Rule(LeaseUse.NONE, ConditionUse.DATES),
+        Rule(LeaseUse.NONE, ConditionUse.DATES, purpose=Purpose.UPKEEP),
         leasing.lease_container,
     ),
     _Kind(
@@ -109,7 +110,7 @@ _KINDS: Final = (
         None,
         permissions.WRITE,
         permissions.BREAK_LEASE,
-        Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY),
+        Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY, purpose=Purpose.UPKEEP),
         leasing.lease_blob,
         (errors.PENDING_COPY_OPERATION,),
     ),

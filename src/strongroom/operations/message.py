@@ -13,10 +13,12 @@ from strongroom.operations import permissions
 from strongroom.operations import queue_fields as fields
 from strongroom.operations import queue_returned as give
 from strongroom.operations.container_returned import XML
-from strongroom.operations.queue import RULE
+from strongroom.operations.queue import FREES, RULE
 from strongroom.operations.spec import Body, Operation, Resource, When
 from strongroom.semantics.messages import STALE_RECEIPT
 from strongroom.services import messages, queues, retrievals
+from strongroom.services.calls import ConditionUse, Rule
+from strongroom.values import Purpose
 from strongroom.wire.queue_messages import read_message, read_optional_message
 
 _BODY_BYTES_MAX: Final = limits.MESSAGE_BODY_BYTES_MAX
@@ -58,7 +60,7 @@ GET_MESSAGES: Final = Operation(
     methods=("GET",),
     resource=Resource.MESSAGES,
     permission=permissions.MESSAGE_GET,
-    rule=RULE,
+    rule=Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.UPKEEP),
     waits=True,
     input=retrievals.GetMessages,
     accepts=(fields.COUNT, fields.GET_VISIBILITY),
@@ -73,7 +75,7 @@ CLEAR_MESSAGES: Final = Operation(
     methods=("DELETE",),
     resource=Resource.MESSAGES,
     permission=permissions.MESSAGES_CLEAR,
-    rule=RULE,
+    rule=FREES,
     accepts=(fields.NO_RECEIPT,),
     success=204,
     run=queues.clear_messages,
@@ -85,7 +87,7 @@ DELETE_MESSAGE: Final = Operation(
     methods=("DELETE",),
     resource=Resource.MESSAGE,
     permission=permissions.MESSAGE_GET,
-    rule=RULE,
+    rule=FREES,
     input=messages.DeleteMessage,
     accepts=(fields.RECEIPT,),
     success=204,

@@ -20,9 +20,11 @@ from strongroom.operations.returned import container_metadata
 from strongroom.operations.spec import Body, Operation, Resource
 from strongroom.services import list_queues, queues
 from strongroom.services.calls import ConditionUse, Rule
+from strongroom.values import Purpose
 from strongroom.wire.signed_identifiers import read_queue_identifiers
 
 RULE: Final = Rule(conditions=ConditionUse.IGNORED)
+FREES: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
 
 LIST_QUEUES: Final = Operation(
     name="List Queues",
@@ -71,7 +73,7 @@ DELETE_QUEUE: Final = Operation(
     methods=("DELETE",),
     resource=Resource.QUEUE,
     permission=permissions.CONTAINER_DELETE,
-    rule=RULE,
+    rule=FREES,
     success=204,
     run=queues.delete_queue,
 )

@@ -149,7 +149,8 @@ class Operation:
             in the order of declaration is taken.
         input: the type that `accepts` and `body` fill.
         permission: what a SAS or an anonymous caller needs.
-        rule: lease, conditions and existence, as the runner checks them.
+        rule: lease, conditions and existence, as the runner checks them; and the purpose, which
+            decides what it may do on a full disk.
         snapshots: whether the URL may name a snapshot.
         waits: whether `x-strongroom-wait` is taken.
         success: the status, or a function of the result.

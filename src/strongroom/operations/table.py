@@ -15,10 +15,12 @@ from strongroom.operations import entity_returned as give
 from strongroom.operations.spec import Body, Operation, Resource
 from strongroom.services import tables
 from strongroom.services.calls import ConditionUse, Rule
+from strongroom.values import Purpose
 from strongroom.wire.odata_entities import read_table_name
 from strongroom.wire.signed_identifiers import read_signed_identifiers
 
 UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
+FREES: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
 
 QUERY_TABLES: Final = Operation(
     name="Query Tables",
@@ -71,7 +73,7 @@ DELETE_TABLE: Final = Operation(
     methods=("DELETE",),
     resource=Resource.TABLE_NAMED,
     permission=permissions.TABLE_DELETE,
-    rule=UNGUARDED,
+    rule=FREES,
     success=204,
     run=tables.delete_table,
 )

@@ -14,6 +14,7 @@ from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, W
 from strongroom.services.changes import BlobChange
 from strongroom.services.runner import BlobState, Services
 from strongroom.store import keys, records
+from strongroom.values import Purpose
 
 T = TypeVar("T")
 
@@ -26,11 +27,13 @@ async def change_unattended(
     name: str,
     decide: Callable[[BlobState, BlobChange], T],
     container: str | None = None,
+    purpose: Purpose = Purpose.GROWTH,
 ) -> T | None:
     """Decide on a blob at the serial point, without a caller to be judged.
 
     Arguments:
         container: account/container that must still have `generation`; None = it does not matter.
+        purpose: see Engine.update.
 
     Returns: what `decide` returns; None when the container is another one or gone.
     """
@@ -49,7 +52,7 @@ async def change_unattended(
         result = decide(BlobState(head, head, upload, (), stamp), change)
         return Commit(result, change.steps())
 
-    return await services.store.update(partition, refs, at_serial_point)
+    return await services.store.update(partition, refs, at_serial_point, purpose)
 
 
 class Removal:
@@ -100,5 +103,7 @@ class Removal:
             for partition, writes, drops in self._steps
         )
         self._steps, self._weight = [], 0
-        await self._store.update(steps[0].partition, (), lambda found, stamp: Commit(None, steps))
+        await self._store.update(
+            steps[0].partition, (), lambda found, stamp: Commit(None, steps), Purpose.FREEING
+        )
         await asyncio.sleep(self._pause_s)

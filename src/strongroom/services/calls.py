@@ -18,7 +18,7 @@ from strongroom.auth.request import Service
 from strongroom.errors import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.conditions import Conditions
 from strongroom.semantics.lease import LeaseUse
-from strongroom.values import AccessPolicy, FileSlice, PublicAccess
+from strongroom.values import AccessPolicy, FileSlice, PublicAccess, Purpose
 
 I_co = TypeVar("I_co", covariant=True)
 
@@ -55,12 +55,14 @@ class ConditionUse(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What the runner checks before an operation's decision. `unmet` is the error of a write's
-    condition that does not hold (the copies have their own)."""
+    condition that does not hold (the copies have their own). `purpose` decides what the operation
+    may do on a full disk."""
 
     lease: LeaseUse = LeaseUse.NONE
     conditions: ConditionUse = ConditionUse.NONE
     existence: Existence = Existence.COMMITTED
     unmet: ErrorCode = CONDITION_NOT_MET
+    purpose: Purpose = Purpose.GROWTH
 
 
 class BodySource(Protocol):

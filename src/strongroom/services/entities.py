@@ -143,7 +143,9 @@ async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> li
     while True:
         try:
             reads = transaction.reads()
-            return await services.store.update(partition, reads, transaction.decide)
+            return await services.store.update(
+                partition, reads, transaction.decide, transaction.purpose
+            )
         except _Larger as larger:
             transaction.chunks = larger.chunks
 
@@ -157,6 +159,7 @@ class _Transaction:
     Attributes:
         heads: where the entities begin, in order.
         chunks: how many chunks the entity of an index has, for those to be merged: as it was seen.
+        purpose: what all of its writes are for, at the least.
     """
 
     def __init__(self, calls: Sequence[Call[WriteEntity]]) -> None:
@@ -169,6 +172,7 @@ class _Transaction:
             except StorageError as error:
                 raise PartFailed(index, error) from None
         generation = generation_of(calls[0])
+        self.purpose = min(call.rule.purpose for call in calls)
         self.heads = [keys.entity(generation, *pair) for pair in self._keys]
 
         self.chunks: dict[int, int] = {}

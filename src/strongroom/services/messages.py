@@ -180,4 +180,4 @@ async def _change(
         return Commit(result, change.steps())
 
     reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
-    return await services.store.update(partition, reads, at_serial_point)
+    return await services.store.update(partition, reads, at_serial_point, call.rule.purpose)

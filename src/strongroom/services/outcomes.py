@@ -20,7 +20,7 @@ def refusal_of(error: EngineError) -> StorageError:
     otherwise 500 InternalError: the outcome of the request is then unknown or nothing, and the
     engine has said why in its log."""
     if isinstance(error, Full):
-        return StorageError(errors.INSUFFICIENT_STORAGE)
+        return StorageError(errors.INSUFFICIENT_STORAGE, str(error))
     if isinstance(error, Busy):
         return StorageError(errors.SERVER_BUSY)
     return StorageError(errors.INTERNAL_ERROR)

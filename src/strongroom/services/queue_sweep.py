@@ -19,6 +19,7 @@ from strongroom.services.message_changes import SWEEP_PAUSE_TICKS, MessagesChang
 from strongroom.services.runner import Services
 from strongroom.store import keys, message_records, records
 from strongroom.store.records import Job
+from strongroom.values import Purpose
 
 _PAGE_RECORDS: Final = 200
 # How often a look is made again because something was put meanwhile, before it is left for later.
@@ -155,4 +156,4 @@ async def _remove(
 
     reads = [Ref(partition, keys.LEDGER_KEY)]
     reads += [Ref(partition, Key(True, item.name)) for item in look.items]
-    return await services.store.update(partition, reads, decide)
+    return await services.store.update(partition, reads, decide, Purpose.FREEING)

@@ -191,7 +191,7 @@ async def _commit(
     def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[None]:
         return Commit(None, decide(queue_in(call, found[0]), stamp))
 
-    await services.store.update(ref.partition, [ref], at_serial_point)
+    await services.store.update(ref.partition, [ref], at_serial_point, call.rule.purpose)
 
 
 def _written(ref: Ref, queue: QueueRecord) -> Step:

@@ -176,7 +176,7 @@ async def _take(
     reads = [place_ref(call)]
     reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
     reads += [Ref(partition, one.key) for one in seen]
-    return await services.store.update(partition, reads, decide)
+    return await services.store.update(partition, reads, decide, call.rule.purpose)
 
 
 def _taken(

@@ -231,7 +231,7 @@ class Services:
             return Commit(result, change.steps())
 
         last = [False]
-        result = await self.store.update(partition, refs, at_serial_point)
+        result = await self.store.update(partition, refs, at_serial_point, call.rule.purpose)
         if last[0]:
             self.work.set()
         return result
@@ -290,7 +290,7 @@ class Services:
             guard_container(call, container, stamp)
             return decide(container, stamp)
 
-        return await self.store.update(ref.partition, [ref], at_serial_point)
+        return await self.store.update(ref.partition, [ref], at_serial_point, call.rule.purpose)
 
     async def check_place(self, call: Call[Any]) -> None:
         """The place is still there and still allows the request: for what looks at more than one

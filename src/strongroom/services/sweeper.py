@@ -25,6 +25,7 @@ from strongroom.services.runner import BlobState, Services
 from strongroom.services.table_sweep import sweep_table
 from strongroom.store import keys, records
 from strongroom.store.records import CorruptRecord, Job, JobKind
+from strongroom.values import Purpose
 
 _PAGE: Final = 64
 _LOOK_S: Final = 1.0
@@ -224,5 +225,6 @@ async def _expire_upload(services: Services, job: Job) -> None:
             change.put(keys.HEAD_KEY, None)
         change.end_upload()
 
-    await change_unattended(services, job.generation, job.blob, decide)
+    purpose = Purpose.FREEING
+    await change_unattended(services, job.generation, job.blob, decide, purpose=purpose)
     services.work.set()

@@ -112,7 +112,7 @@ async def delete_table(services: Services, call: Call[Any]) -> None:
             ),
         )
 
-    await services.store.update(ref.partition, [ref], decide)
+    await services.store.update(ref.partition, [ref], decide, call.rule.purpose)
     services.work.set()
 
 

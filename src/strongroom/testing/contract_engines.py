@@ -46,7 +46,7 @@ class MemorySubject:
         await self._memory.close()
 
     def fill(self) -> None:
-        self._memory.capacity_bytes = 0
+        self._memory.capacity_bytes = self._memory.size_bytes
 
     def free(self) -> None:
         self._memory.capacity_bytes = None

@@ -32,7 +32,7 @@ from strongroom.testing.contract_subject import (
     refuse,
     value,
 )
-from strongroom.values import Health
+from strongroom.values import Health, Purpose
 
 _TRIES: Final = 200
 _PAUSE_S: Final = 0.05
@@ -75,6 +75,42 @@ async def a_full_disk_refuses_what_grows_and_nothing_else(subject: Subject) -> N
     assert await value(subject.store, face()) == b"kept"
     assert await value(subject.store, hidden(b"h")) is None
     assert await value(subject.store, hidden(b"after")) == bytes(60_000)
+
+
+async def a_full_disk_judges_an_update_by_its_purpose(subject: Subject) -> None:
+    store = subject.store
+    await put(store, *((hidden(b"%d" % number), bytes(60_000)) for number in range(4)))
+    subject.fill()
+    number = 0
+    while True:  # what the engine has room for already may still be taken
+        try:
+            await put(store, (hidden(b"more %d" % number), bytes(60_000)))
+        except Full:
+            break
+        number += 1
+        assert number < _TRIES, "the disk does not fill"
+    answers = await asyncio.gather(
+        put(store, (hidden(b"0"), b"1" * 60_000)),
+        put(store, (hidden(b"growth"), bytes(60_000))),
+        put(store, (hidden(b"1"), bytes(60_001)), purpose=Purpose.UPKEEP),
+        put(store, (hidden(b"2"), bytes(60_001))),
+        put(store, (face(b"job"), b"to be done"), (hidden(b"3"), None), purpose=Purpose.FREEING),
+        refuse(store, face()),
+        return_exceptions=True,
+    )
+    assert [type(one) for one in answers] == [int, Full, int, Full, int, Refused]
+    assert await value(store, hidden(b"0")) == b"1" * 60_000
+    assert await value(store, hidden(b"growth")) is None
+    assert await value(store, hidden(b"1")) == bytes(60_001)
+    assert await value(store, hidden(b"2")) == bytes(60_000)
+    assert await value(store, face(b"job")) == b"to be done"
+    assert await value(store, hidden(b"3")) is None
+    await subject.restart()
+    store = subject.store
+    assert await value(store, hidden(b"0")) == b"1" * 60_000
+    await put(store, (hidden(b"0"), b"2" * 60_000))
+    await put(store, *((hidden(b"%d" % number), None) for number in range(3)))
+    assert await value(store, hidden(b"0")) is None
 
 
 async def _until_it_works(subject: Subject) -> None:
@@ -150,6 +186,7 @@ async def its_health_is_what_it_can_do(subject: Subject) -> None:
 
 CASES: Final = (
     a_full_disk_refuses_what_grows_and_nothing_else,
+    a_full_disk_judges_an_update_by_its_purpose,
     an_unknown_commit_stops_the_store_and_a_restart_decides,
     a_closed_store_is_unavailable,
     its_health_is_what_it_can_do,

@@ -25,7 +25,7 @@ from strongroom.engines.base import (
     Store,
     Write,
 )
-from strongroom.values import FileSlice
+from strongroom.values import FileSlice, Purpose
 
 
 class Subject(Protocol):
@@ -87,11 +87,13 @@ def writes(*pairs: tuple[Ref, bytes | None]) -> tuple[Step, ...]:
     return tuple(Step(ref.partition, (Write(ref.key, value),)) for ref, value in pairs)
 
 
-async def put(store: Store, *pairs: tuple[Ref, bytes | None]) -> int:
+async def put(
+    store: Store, *pairs: tuple[Ref, bytes | None], purpose: Purpose = Purpose.GROWTH
+) -> int:
     """Write (None: delete) records of one partition in one commit; its stamp."""
     partition = pairs[0][0].partition
     step = Step(partition, tuple(Write(ref.key, value) for ref, value in pairs))
-    return await store.update(partition, [], lambda _, stamp: Commit(stamp, (step,)))
+    return await store.update(partition, [], lambda _, stamp: Commit(stamp, (step,)), purpose)
 
 
 async def commit(store: Store, *steps: Step) -> int:

@@ -300,6 +300,12 @@ class DiskFiles:
         self._disk.written(path, data, offset)
         self._files.write_at(descriptor, data, offset)
 
+    def truncate(self, descriptor: int, length: int) -> None:
+        path = self._paths[descriptor]
+        self._disk.operate("truncate", path)
+        self._files.truncate(descriptor, length)
+        self._disk.truncated(path, length)
+
     def sync(self, descriptor: int) -> None:
         path = self._paths[descriptor]
         self._disk.operate("sync", path)

@@ -1,0 +1,85 @@
+"""The file that keeps space back for a full disk: the longer it is, the more is kept back.
+
+Lives here: how the file grows and shrinks. Must not live here: who may use its space (reserve.py).
+
+The file can be cut to any length, so that its space is given up in slices: another program that
+fills the disk then gets little of it. It holds bytes that do not compress, since a file system that
+compresses stores zeros in no space at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Final
+
+from strongroom.engines.files import Files, is_no_space
+
+BALLAST_BYTES: Final = 32 * 1024 * 1024
+
+_PIECE_BYTES: Final = 1024 * 1024
+# What must be left beside a ballast that has just been filled, for whoever needed the space.
+_MARGIN_BYTES: Final = 1024 * 1024
+
+
+class Ballast:
+    """The ballast of one data directory.
+
+    Arguments:
+        path: of its file, which need not exist.
+        full_bytes: its length when it is whole.
+    """
+
+    def __init__(self, files: Files, path: str, full_bytes: int) -> None:
+        self.full_bytes = full_bytes
+        self._files = files
+        self._path = path
+
+    def held_bytes(self) -> int:
+        """How much is kept back now. Raises OSError."""
+        try:
+            return min(os.path.getsize(self._path), self.full_bytes)
+        except FileNotFoundError:
+            return 0
+
+    def free_bytes(self) -> int:
+        """How much the file system can hold beside it. Raises OSError."""
+        return self._files.free_bytes(os.path.dirname(self._path))
+
+    def cut(self, length: int) -> None:
+        """Give up all but the first `length` bytes. Raises OSError."""
+        descriptor = self._files.reopen(self._path)
+        try:
+            self._files.truncate(descriptor, length)
+            # Where the file system keeps a journal, the space is free only after this.
+            self._files.sync(descriptor)
+        finally:
+            self._files.close(descriptor)
+
+    def fill(self, length: int) -> bool:
+        """Make it `length` bytes long; False when there is no space for that. Raises OSError."""
+        held_bytes = self.held_bytes()
+        if self.free_bytes() < length - held_bytes + _MARGIN_BYTES:
+            return False
+        descriptor = self._open()
+        try:
+            for offset in range(held_bytes, length, _PIECE_BYTES):
+                size_bytes = min(_PIECE_BYTES, length - offset)
+                data = hashlib.shake_128(b"%d" % offset).digest(size_bytes)
+                self._files.write_at(descriptor, data, offset)
+            self._files.sync(descriptor)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            self._files.truncate(descriptor, held_bytes)
+            return False
+        finally:
+            self._files.close(descriptor)
+        self._files.sync_directory(os.path.dirname(self._path))
+        return True
+
+    def _open(self) -> int:
+        try:
+            return self._files.reopen(self._path)
+        except FileNotFoundError:
+            return self._files.create(self._path)

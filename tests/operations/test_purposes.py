@@ -1,0 +1,41 @@
+"""What each operation may do on a full disk, as it is declared."""
+
+from __future__ import annotations
+
+from strongroom.operations import blob_service, queue_service, table_service
+from strongroom.values import Purpose
+
+KEEPS_ALIVE = {
+    "Abort Copy Blob",
+    "Get Messages",
+    *(
+        f"Lease {kind} ({action})"
+        for kind in ("Blob", "Container")
+        for action in ("acquire", "renew", "change", "release", "break")
+    ),
+}
+DELETES = {
+    "Clear Messages",
+    "Delete Blob",
+    "Delete Container",
+    "Delete Entity",
+    "Delete Message",
+    "Delete Queue",
+    "Delete Table",
+}
+
+
+def test_which_operations_go_on_when_the_disk_is_full() -> None:
+    declared: dict[Purpose, set[str]] = {purpose: set() for purpose in Purpose}
+    for service in (blob_service, queue_service, table_service):
+        for operation in service.ENDPOINT.routes.operations:
+            declared[operation.rule.purpose].add(operation.name)
+    assert declared[Purpose.UPKEEP] == KEEPS_ALIVE
+    assert declared[Purpose.FREEING] == DELETES
+
+
+def test_whatever_deletes_is_declared_as_such() -> None:
+    for service in (blob_service, queue_service, table_service):
+        for operation in service.ENDPOINT.routes.operations:
+            deletes = operation.methods == ("DELETE",) and operation.run is not None
+            assert deletes == (operation.rule.purpose is Purpose.FREEING), operation.name
