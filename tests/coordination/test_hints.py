@@ -54,7 +54,7 @@ def test_memory_urls_meet_by_name() -> None:
     assert isinstance(multicast("memory://bus?lose=0.1"), Losing)
 
 
-@pytest.mark.parametrize("share", ["2", "-1", "x", ""])
+@pytest.mark.parametrize("share", ["2", "-1", "x"])
 def test_a_share_that_is_none(share: str) -> None:
     with pytest.raises(Unsupported, match="share"):
         multicast(f"memory://bus?lose={share}")
@@ -358,7 +358,7 @@ def test_every_scheme_has_a_module() -> None:
         ("nats://u:s3cret@h:x", "port"),
         ("nats://u:s3cret@h:99999", "port"),
         ("nats://u:s3cret@[h", "cannot be read"),
-        ("nats://u:s3cret@h?s3cret2=1&prefix=x", "knows no option"),
+        ("nats://u:s3cret@h?heartbeat=1&prefix=x", "knows no option 'heartbeat'"),
         ("amqp://u:s3cret@h?exchange=", "exchange"),
         ("amqp://u:s3cret@h?exchange=amq.topic", "exchange"),
         ("amqps://u:s3cret@h?heartbeat=1", "knows no option"),
@@ -377,7 +377,7 @@ def test_every_scheme_has_a_module() -> None:
 def test_a_url_that_cannot_be_used(url: str, match: str) -> None:
     with pytest.raises(Unsupported, match=match) as refusal:
         multicast(url)
-    assert "s3cret" not in str(refusal.value).replace("s3cret2", "")
+    assert "s3cret" not in str(refusal.value)
 
 
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from strongroom.coordination.client import Client
 from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.store import Store
+from strongroom.coordination.url_options import query_of
 
 OpenUrl = Callable[[str, Mapping[str, str]], Store]
-"""What a scheme names: takes the URL and its query as a mapping, returns the store."""
+"""Opens the store that a URL names; takes the URL and its options (see `check_options`)."""
 
 _PACKAGE: Final = "strongroom.coordination.stores"
 SCHEMES: Final[dict[str, str]] = {
@@ -46,7 +47,7 @@ def open_store(url: str) -> Store:
     """
     try:
         parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        query = query_of(url)
     except ValueError:
         # The text of the error may quote the URL, and so its password.
         raise Unsupported("the URL of the store cannot be read") from None

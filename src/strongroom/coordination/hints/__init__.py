@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final, NamedTuple, Protocol, runtime_checkable
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.url_options import query_of
 
 
 class Hints(Protocol):
@@ -104,7 +105,7 @@ def multicast(url: str) -> Multicast:
     """
     try:
         parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        query = query_of(url)
     except ValueError:
         # The text of the error may quote the URL, and so its password.
         raise Unsupported("the URL of the message bus cannot be read") from None

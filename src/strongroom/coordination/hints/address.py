@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.url_options import ANY, UrlOptions, check_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,7 @@ def address_of(
         raise Unsupported(f"the port in the {parts.scheme}:// URL is no number to 65535") from None
     if not parts.hostname:
         raise Unsupported(f"the {parts.scheme}:// URL names no host: {parts.scheme}://HOST:{port}")
-    for name in query:
-        if name not in options:
-            known = ", ".join(sorted(options)) or "none"
-            # Not quoted: a "?" in a password that is not percent-encoded begins one, too.
-            raise Unsupported(f"{parts.scheme}:// knows no option of that name; it has: {known}")
+    check_options(url, query, UrlOptions(dict.fromkeys(options, ANY)))
     return Address(
         scheme=parts.scheme,
         host=parts.hostname,

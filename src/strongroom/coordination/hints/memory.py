@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
 from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.hints import Hints, Multicast
+from strongroom.coordination.url_options import ANY, UrlOptions, check_options
 
+_OPTIONS: Final = UrlOptions({"lose": ANY})
 _named: dict[str, MemoryHints] = {}
 _naming = threading.Lock()
 
@@ -108,6 +111,7 @@ def open_url(url: str, query: Mapping[str, str]) -> Multicast:
     Raises:
         Unsupported: the share is none.
     """
+    check_options(url, query, _OPTIONS)
     name = urlsplit(url).netloc
     with _naming:
         found = _named.setdefault(name, MemoryHints()) if name else MemoryHints()

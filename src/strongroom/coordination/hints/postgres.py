@@ -22,6 +22,7 @@ from strongroom.coordination.stores.postgres_wire import (
     conninfo_of,
     meaning,
 )
+from strongroom.coordination.url_options import ANY
 
 _NOTIFY: Final = "SELECT pg_notify($1, '')"
 
@@ -83,4 +84,6 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
     Raises:
         Unsupported: it cannot be understood.
     """
-    return BusHints(PostgresBus(conninfo_of(url, query, ("prefix",)), query.get("prefix", "hints")))
+    return BusHints(
+        PostgresBus(conninfo_of(url, query, {"prefix": ANY}), query.get("prefix", "hints"))
+    )

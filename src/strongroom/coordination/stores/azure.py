@@ -11,7 +11,7 @@ from typing import Final
 
 from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.environment import variable
-from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.stores.azure_account import (
     CONNECTION_STRING,
     AzurePlace,
@@ -21,8 +21,13 @@ from strongroom.coordination.stores.azure_etag import AzureStore
 from strongroom.coordination.stores.azure_http import AzureHttp
 from strongroom.coordination.stores.azure_lease import AzureLeaseStore
 from strongroom.coordination.stores.http_pool import NoAnswer
+from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
 
 _PROBE_TIMEOUT_S: Final = 1.0
+_OPTIONS: Final = UrlOptions(
+    {"endpoint": ANY, "key": ANY, "mode": ("etag", "lease"), "sas": ANY, "wait": SWITCH},
+    secrets=frozenset({"key", "sas"}),
+)
 _PUBLIC: Final = (".windows.net", ".azure.net", ".chinacloudapi.cn", ".usgovcloudapi.net")
 
 
@@ -36,15 +41,14 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
             account; `wait=1` and `wait=0` say whether the service keeps answers back.
 
     Raises:
-        Unsupported: it cannot be understood, or there is no key.
+        Unsupported: it cannot be understood, an option is none of these, or there is no key.
     """
+    check_options(url, query, _OPTIONS)
     place = place_of(url, query, variable(CONNECTION_STRING))
     mode = query.get("mode", "etag")
-    if mode not in ("etag", "lease"):
-        raise Unsupported(f"mode={mode} is none; there are mode=etag and mode=lease")
     clock = SystemClock()
     waits, durable = _asked(place, clock)
-    if query.get("wait") in ("0", "1"):
+    if "wait" in query:
         waits = query["wait"] == "1"
     if mode == "etag":
         return AzureStore(place, waits, durable, clock)

@@ -14,10 +14,12 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
 
 PORT: Final = 2379
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
-_OPTIONS: Final = frozenset({"tls", "ca", "cert", "key"})
+_FILES: Final = ("ca", "cert", "key")
+_OPTIONS: Final = UrlOptions({"tls": SWITCH, **dict.fromkeys(_FILES, ANY)})
 _FORM: Final = "etcd://[USER:PASSWORD@]HOST[:2379][,HOST...][/PREFIX]"
 
 
@@ -54,13 +56,10 @@ def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
     """
     parts = urlsplit(url)
     secrets, _, hosts = parts.netloc.rpartition("@")
-    for name in query:
-        if name not in _OPTIONS:
-            # Not quoted: a "?" in a password that is not percent-encoded begins one, too.
-            raise Unsupported("etcd:// knows no option of that name; it has: ca, cert, key, tls")
-    if query.get("tls", "1") not in ("0", "1"):
-        raise Unsupported("etcd://...?tls= is 1 or 0")
-    files = _OPTIONS.intersection(query) - {"tls"}
+    check_options(url, query, _OPTIONS)
+    files = [name for name in _FILES if name in query]
+    if files and query.get("tls") == "0":
+        raise Unsupported(f"etcd://...?tls=0 does not go with {files[0]}=, which is for TLS")
     tls = _context(query) if files or query.get("tls") == "1" else None
     scheme = "http" if tls is None else "https"
     members = [_member(scheme, number, host) for number, host in enumerate(hosts.split(","), 1)]
@@ -88,8 +87,6 @@ def _context(query: Mapping[str, str]) -> ssl.SSLContext:
         if "cert" in query:
             context.load_cert_chain(query["cert"], query.get("key"))
     except (OSError, ValueError) as error:
-        files = ", ".join(
-            f"{name}={query[name]}" for name in ("ca", "cert", "key") if name in query
-        )
+        files = ", ".join(f"{name}={query[name]}" for name in _FILES if name in query)
         raise Unsupported(f"etcd:// cannot use {files}: {error}") from error
     return context

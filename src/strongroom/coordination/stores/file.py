@@ -32,8 +32,10 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, Unsupported
 from strongroom.coordination.records import UNREADABLE
 from strongroom.coordination.store import Promises, StoreBase
+from strongroom.coordination.url_options import SWITCH, UrlOptions, check_options
 
 _SUFFIX: Final = ".entry"
+_OPTIONS: Final = UrlOptions({"sync": SWITCH})
 
 
 class FileStore(StoreBase):
@@ -203,7 +205,11 @@ def open_url(url: str, query: Mapping[str, str]) -> FileStore:
     Arguments:
         url: file:///path/to/folder
         query: `sync=0` does not flush to the disk (faster; a power cut may take fences back).
+
+    Raises:
+        Unsupported: it names no folder, or an option is none of these; see `check_options`.
     """
+    check_options(url, query, _OPTIONS)
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path:
         # Not quoted: what stands there in place of a folder may be a password.

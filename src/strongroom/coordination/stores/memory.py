@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
 from strongroom.coordination.clock import Clock, SystemClock
@@ -19,9 +20,12 @@ from strongroom.coordination.effects import (
     LeaseTerms,
     Watched,
 )
+from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.store import AsyncStore, Promises, StoreBase
 from strongroom.coordination.stores.registers import Registers
+from strongroom.coordination.url_options import UrlOptions, check_options
 
+_OPTIONS: Final = UrlOptions({"lease": ("server",)})
 _named: dict[str, MemoryStore] = {}
 _naming = threading.Lock()
 
@@ -192,7 +196,11 @@ def open_url(url: str, query: Mapping[str, str]) -> MemoryStore:
     Arguments:
         url: memory://name
         query: `lease=server` for the variant that keeps a lease clock.
+
+    Raises:
+        Unsupported: an option is none of these, or the store of that name was opened with others.
     """
+    check_options(url, query, _OPTIONS)
     name = urlsplit(url).netloc
     server_lease = query.get("lease") == "server"
     if not name:
@@ -201,4 +209,9 @@ def open_url(url: str, query: Mapping[str, str]) -> MemoryStore:
         found = _named.get(name)
         if found is None:
             found = _named[name] = MemoryStore(server_lease=server_lease)
+        elif found.promises().server_lease is not server_lease:
+            raise Unsupported(
+                f"memory://{name} is open already, and differs in lease=server: one name is one"
+                " store"
+            )
         return found

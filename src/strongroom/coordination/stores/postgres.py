@@ -27,7 +27,7 @@ from strongroom.coordination.effects import (
     Unknown,
     Watched,
 )
-from strongroom.coordination.errors import StoreUnavailable, Unsupported
+from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.store import AsyncStore, Promises, StoreBase
 from strongroom.coordination.stores.idle_pool import IdlePool
 from strongroom.coordination.stores.listening import (
@@ -365,7 +365,5 @@ def open_url(url: str, query: Mapping[str, str]) -> PostgresStore:
     Raises:
         Unsupported: the URL names no database, or cannot be understood.
     """
-    watch = query.get("watch", "push")
-    if watch not in ("push", "poll"):
-        raise Unsupported(f"watch={watch} is neither push nor poll")
-    return PostgresStore(conninfo_of(url, query, ("watch",)), watch == "poll")
+    conninfo = conninfo_of(url, query, {"watch": ("push", "poll")})
+    return PostgresStore(conninfo, query.get("watch") == "poll")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import select
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import pq
@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
+from strongroom.coordination.url_options import UrlOptions, check_options
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "application_name": "strongroom",
@@ -30,6 +31,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 }
 """Parameters of libpq where the URL does not give them."""
 
+_SECRETS: Final = frozenset({"password", "sslpassword"})
 _REFUSED_WORDS: Final = (
     "authentication failed",
     "does not exist",
@@ -67,33 +69,47 @@ def meaning(error: SqlError) -> StoreRefused | StoreUnavailable:
     return (StoreRefused if refused else StoreUnavailable)(str(error))
 
 
-def conninfo_of(url: str, query: Mapping[str, str], own: Sequence[str] = ()) -> str:
+def conninfo_of(
+    url: str, query: Mapping[str, str], own: Mapping[str, tuple[str, ...]] | None = None
+) -> str:
     """Return libpq's form of a URL.
 
     Arguments:
-        url: postgres://user:password@host:5432/database
+        url: postgres://user:password@host:5432/database. A server that is reached through a Unix
+            socket has the socket's folder in place of the host: postgres:///database?host=/tmp, or
+            postgres://%2Ftmp/database. Without any host libpq takes its default, a socket.
         query: of the URL; parameters of libpq.
-        own: names in the query that are not libpq's.
+        own: options that are not libpq's; see `UrlOptions.values`.
 
     Raises:
         Unsupported: no database, or something that libpq does not know; it quotes no value.
     """
+    known = UrlOptions(own or {}, _SECRETS, frozenset(), _parameters(), "libpq's parameters")
+    check_options(url, query, known)
     parts = urlsplit(url)
     if not parts.path.strip("/"):
         raise Unsupported("the URL names no database: postgres://user@host:5432/database")
-    options = {name: value for name, value in query.items() if name not in own}
-    plain = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(options), ""))
+    options = {name: value for name, value in query.items() if not own or name not in own}
+    # Put together by hand: `urlunsplit` drops the "//" before an empty host, and libpq needs it. A
+    # space is %20, since libpq takes a plus sign for itself.
+    encoded = urlencode(options, quote_via=quote)
+    plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{encoded}" if encoded else "")
     try:
         given = conninfo_to_dict(plain)
         if all(port.isdigit() or not port for port in str(given.get("port", "")).split(",")):
             return make_conninfo("", **{**DEFAULTS, **given})
     except psycopg.Error:
         pass  # its own text would quote the URL, the password included
-    known = f", and are these parameters of libpq: {', '.join(options)}" if options else ""
     raise Unsupported(
-        "the postgres:// URL cannot be read: is everything in it percent-encoded, is the port a"
-        f" number{known}?"
+        "the postgres:// URL cannot be read: is everything in it percent-encoded, and is the port a"
+        " number?"
     )
+
+
+def _parameters() -> tuple[str, ...]:
+    """Return the names that this libpq knows, and the one that it takes in URLs alone."""
+    known = (row.keyword.decode() for row in pq.Conninfo.get_defaults())
+    return tuple(sorted({*known, "ssl"}))
 
 
 class PostgresSession:

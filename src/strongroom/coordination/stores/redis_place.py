@@ -12,15 +12,18 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.stores.idle_pool import IdlePool
 from strongroom.coordination.stores.redis_wire import RedisConnection, RedisError, Reply
+from strongroom.coordination.url_options import ANY, UrlOptions, check_options, query_of
 
-OPTIONS: Final = ("prefix", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-"""What the query of a URL may name."""
+_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_OPTIONS: Final = UrlOptions(
+    dict.fromkeys(("prefix", *_FILES), ANY), may_be_empty=frozenset({"prefix"})
+)
 _LATER: Final[Mapping[str, str]] = {
     "LOADING": "it still loads its data",
     "BUSY": "a script of somebody else keeps it busy",
@@ -91,12 +94,8 @@ def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
     except ValueError:
         # Its text may quote the URL, and so the password.
         raise Unsupported("the redis:// URL cannot be read; is the port a number?") from None
-    query = dict(parse_qsl(parts.query, keep_blank_values=True)) if query is None else query
-    for name in query:
-        if name not in OPTIONS:
-            # Not quoted: a "?" in a password that is not percent-encoded begins one, too.
-            known = ", ".join(OPTIONS)
-            raise Unsupported(f"redis:// knows no option of that name; it has {known}")
+    query = query_of(url) if query is None else query
+    check_options(url, query, _OPTIONS)
     database = parts.path.strip("/") or "0"
     if not parts.hostname or not (database.isascii() and database.isdigit()):
         raise Unsupported("write redis://user:password@host:6379/0, with the database's number")
@@ -112,7 +111,7 @@ def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
 
 
 def _tls(wanted: bool, query: Mapping[str, str]) -> ssl.SSLContext | None:
-    files = [query.get(name) for name in OPTIONS if name.startswith("ssl_")]
+    files = [query.get(name) for name in _FILES]
     if not wanted:
         if any(files):
             raise Unsupported("ssl_... options belong to rediss://, which speaks TLS")

@@ -40,7 +40,9 @@ from strongroom.coordination.records import UNREADABLE
 from strongroom.coordination.store import AsyncStore, Promises, StoreBase, ThreadedStore
 from strongroom.coordination.stores.http_pool import Answer, NoAnswer
 from strongroom.coordination.stores.s3_http import S3Bucket, S3Credentials, S3Http
+from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
 
+_OPTIONS: Final = UrlOptions({"endpoint": ANY, "region": ANY, "path": SWITCH})
 _MARKER: Final = b"deleted "
 _MARKER_BYTES: Final = len(_MARKER) + 17  # 16 digits and a newline; every entry is longer
 _CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
@@ -227,8 +229,9 @@ def open_url(url: str, query: Mapping[str, str]) -> S3Store:
             Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
 
     Raises:
-        Unsupported: no such bucket name, or no key.
+        Unsupported: no such bucket name, an option that is none of these, or no key.
     """
+    check_options(url, query, _OPTIONS)
     parts = urlsplit(url)
     if not _BUCKET.fullmatch(parts.netloc):
         # Not quoted: somebody may have written keys there.

@@ -1,0 +1,127 @@
+"""The options in the query of a URL: one rule for every store and every message bus.
+
+Lives here: `UrlOptions`, what a scheme knows, and `check_options`, which refuses everything else.
+An option that is ignored means another store than the one that was asked for: participants of two
+modes do not exclude each other. So an unknown, repeated or empty option, and a value that means
+nothing, is an error. Must not live here: what an option does (each store, each bus).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from strongroom.coordination.errors import Unsupported
+
+ANY: Final[tuple[str, ...]] = ()
+"""The values of an option that takes any text."""
+SWITCH: Final = ("0", "1")
+_ALIKE: Final = 0.6
+_ALMOST: Final = 0.75  # two letters that changed places in a word of four
+
+
+@dataclass(frozen=True, slots=True)
+class UrlOptions:
+    """The options that a scheme knows.
+
+    Attributes:
+        values: option -> the values that it takes; `ANY` for free text.
+        secrets: options whose values are secrets.
+        may_be_empty: options for which an empty text is a value.
+        passed_on: further options that another program defines; any text.
+        passed_on_as: the name of these options for messages, in place of a long list.
+    """
+
+    values: Mapping[str, tuple[str, ...]]
+    secrets: frozenset[str] = frozenset()
+    may_be_empty: frozenset[str] = frozenset()
+    passed_on: tuple[str, ...] = ()
+    passed_on_as: str = ""
+
+    @property
+    def words(self) -> str:
+        """Every option, for messages."""
+        words = sorted(self.values)
+        if self.passed_on_as:
+            words.append(self.passed_on_as)
+        return ", ".join(words) or "none"
+
+    def nearest(self, name: str, likeness: float) -> str:
+        """Return the option that is spelled most like `name`; empty if none is so much alike."""
+        known = [*self.values, *self.passed_on]
+        found = difflib.get_close_matches(name.lower(), known, 1, likeness)
+        return found[0] if found else ""
+
+
+def query_of(url: str) -> dict[str, str]:
+    """Return the query of a URL as a mapping; of a repeated option only the last value.
+
+    A plus sign means itself, as RFC 3986 has it: base64 keys contain it.
+
+    Raises:
+        ValueError: the URL cannot be read; the text may quote a secret.
+    """
+    return dict(_pairs(url))
+
+
+def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> None:
+    """Refuse a URL whose options would not all be honoured.
+
+    Arguments:
+        url: as it was given; it is looked at for repeated options and for a fragment.
+        query: its options.
+        options: what the scheme knows.
+
+    Raises:
+        Unsupported: an option is unknown, repeated or empty, or has a value that means nothing.
+            The message quotes no value of a secret option, and no text that may be part of one.
+    """
+    pairs = _pairs(url)
+    where = f"{urlsplit(url).scheme}://"
+    if urlsplit(url).fragment:
+        raise Unsupported(f"a # ends the {where} URL: write %23 for it in names and values")
+    for at, name in enumerate(query):
+        if name not in options.values and name not in options.passed_on:
+            raise Unsupported(_unknown(url, list(query), at, options))
+    names = [name for name, _ in pairs]
+    for name, value in query.items():
+        if names.count(name) > 1:
+            raise Unsupported(f"the {where} URL gives the option {name!r} more than once")
+        if not value and name not in options.may_be_empty:
+            raise Unsupported(f"the option {name!r} of the {where} URL is empty; leave it out")
+        allowed = options.values.get(name, ANY)
+        if allowed and value not in allowed:
+            shown = "another value" if name in options.secrets else f"{value!r}"
+            known = " or ".join(f"{name}={one}" for one in allowed)
+            raise Unsupported(f"the option {name!r} of the {where} URL is {known}, not {shown}")
+
+
+def _pairs(url: str) -> list[tuple[str, str]]:
+    return parse_qsl(urlsplit(url).query.replace("+", "%2B"), keep_blank_values=True)
+
+
+def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
+    """Return what to say of an unknown option.
+
+    A "?" in a password, or an "&" in a key, that is not percent-encoded begins an option, too. The
+    name is then part of a secret, and is quoted only if it resembles an option.
+    """
+    name = names[at]
+    leaks = "@" in urlsplit(url).query or options.secrets.intersection(names[:at])
+    nearest = options.nearest(name, _ALMOST if leaks else _ALIKE)
+    where = f"{urlsplit(url).scheme}://"
+    if nearest:
+        return (
+            f"{where} knows no option {name!r}; did you mean {nearest!r}? It has: {options.words}"
+        )
+    known = f"it has: {options.words}"
+    encode = "what is special in a password or a value must be percent-encoded"
+    if leaks:
+        return (
+            f"{where} knows no option of that name (number {at + 1} in the URL, not"
+            f" quoted because it may be part of a secret); {known}; {encode}"
+        )
+    return f"{where} knows no option {name!r}; {known}; {encode}"

@@ -1,0 +1,141 @@
+"""No store and no bus ignores an option: the participants of two modes would not meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from strongroom import coordination as coord
+from strongroom.coordination.hints import multicast
+from strongroom.coordination.url_options import ANY, UrlOptions, check_options, query_of
+
+STORES = {
+    "memory://x": ("lese=server", "lease"),
+    "file://{folder}": ("snyc=0", "sync"),
+    "azure://devstoreaccount1/locks": ("mdoe=lease", "mode"),
+    "etcd://host:2379": ("tsl=1", "tls"),
+    "postgres://host/database": ("wacth=poll", "watch"),
+    "postgresql:///database?host=/tmp": ("prot=5433", "port"),
+    "redis://host": ("perfix=a", "prefix"),
+    "rediss://host": ("ssl_ca_cert=a", "ssl_ca_certs"),
+    "s3://bucket/prefix": ("regoin=eu-west-1", "region"),
+}
+
+
+def with_option(url: str, option: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{option}"
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(coord.Unsupported) as caught:
+        coord.connect(url)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("url", STORES)
+def test_an_unknown_option_is_refused_with_the_nearest_one(url: str, tmp_path: Path) -> None:
+    option, nearest = STORES[url]
+    words = refusal(with_option(url.format(folder=tmp_path), option))
+    name = option.partition("=")[0]
+    assert f"{url.partition(':')[0]}:// knows no option '{name}'" in words
+    assert f"did you mean '{nearest}'? It has: " in words
+
+
+@pytest.mark.parametrize("url", STORES)
+def test_the_known_options_are_listed_where_none_is_near(url: str, tmp_path: Path) -> None:
+    words = refusal(with_option(url.format(folder=tmp_path), "zzzz=1"))
+    assert "knows no option 'zzzz'; it has: " in words
+    assert STORES[url][1] in words or "libpq's parameters" in words
+
+
+@pytest.mark.parametrize("url", STORES)
+def test_another_case_is_another_option(url: str, tmp_path: Path) -> None:
+    known = STORES[url][1]
+    words = refusal(with_option(url.format(folder=tmp_path), f"{known.title()}=1"))
+    assert f"knows no option '{known.title()}'; did you mean '{known}'?" in words
+
+
+@pytest.mark.parametrize("url", STORES)
+def test_an_option_is_given_once_and_has_a_value(url: str, tmp_path: Path) -> None:
+    plain, known = url.format(folder=tmp_path), STORES[url][1]
+    twice = with_option(with_option(plain, f"{known}=1"), f"{known}=1")
+    assert f"gives the option '{known}' more than once" in refusal(twice)
+    if known == "prefix":
+        assert coord.connect(with_option(plain, "prefix=")).promises().store == "Redis"
+    else:
+        assert f"the option '{known}'" in refusal(with_option(plain, f"{known}="))
+        assert f"the option '{known}'" in refusal(with_option(plain, known))
+
+
+@pytest.mark.parametrize(
+    ("url", "option", "allowed"),
+    [
+        ("memory://x", "lease=client", "lease=server"),
+        ("file:///tmp/x", "sync=no", "sync=0 or sync=1"),
+        ("azure://devstoreaccount1/locks", "mode=Lease", "mode=etag or mode=lease"),
+        ("azure://devstoreaccount1/locks", "wait=yes", "wait=0 or wait=1"),
+        ("etcd://host", "tls=yes", "tls=0 or tls=1"),
+        ("postgres://host/database", "watch=pull", "watch=push or watch=poll"),
+        ("s3://bucket", "path=yes", "path=0 or path=1"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused(url: str, option: str, allowed: str) -> None:
+    assert f"is {allowed}, not " in refusal(f"{url}?{option}")
+
+
+def test_what_contradicts_itself_is_refused() -> None:
+    assert "does not go with ca=" in refusal("etcd://host?tls=0&ca=/tmp/ca.pem")
+    coord.connect("memory://of-one-kind")
+    assert "open already" in refusal("memory://of-one-kind?lease=server")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "azure://account/locks?key=YWJj&s3cret=1",
+        "azure://account/locks?key=YWJj&s3cret",
+        "azure://account/locks?sas=sv%3D1&s3cret=x&mode=etag",
+        "postgres://host/database?password=a&s3cret",
+        "redis://user?s3cret@host",
+        "redis://user:1?s3cret@host",
+        "etcd://user:1?s3cret@host",
+        "azure://account/locks?key=YWJj#s3cret",
+        "redis://user:1#s3cret@host",
+        "azure://account/locks?key=s3cret&key=s3cret",
+    ],
+)
+def test_what_may_be_part_of_a_secret_is_not_quoted(url: str) -> None:
+    assert "s3cret" not in refusal(url)
+
+
+def test_a_mistake_behind_a_key_is_named_all_the_same() -> None:
+    words = refusal("azure://account/locks?key=YWJj&mdoe=lease")
+    assert "knows no option 'mdoe'; did you mean 'mode'?" in words
+
+
+def test_a_fragment_would_cut_options_off() -> None:
+    assert "%23" in refusal("file:///tmp/a#b")
+    assert "%23" in refusal("azure://account/locks?key=YWJj#&mode=lease")
+
+
+def test_a_plus_sign_is_itself() -> None:
+    assert query_of("azure://a/c?key=a+b%2Bc%20d") == {"key": "a+b+c d"}
+
+
+def test_buses_follow_the_same_rule() -> None:
+    for url, words in (
+        ("memory://x?loose=0.1", "did you mean 'lose'"),
+        ("azure://devstoreaccount1/locks?mdoe=lease", "did you mean 'mode'"),
+        ("redis://host?Prefix=a", "did you mean 'prefix'"),
+        ("postgres://host/database?perfix=a", "did you mean 'prefix'"),
+        ("memory://x?lose=0.1&lose=0.2", "more than once"),
+    ):
+        with pytest.raises(coord.Unsupported, match=words):
+            multicast(url)
+
+
+def test_a_scheme_without_options_says_so() -> None:
+    with pytest.raises(coord.Unsupported, match=r"x:// knows no option 'a'; it has: none"):
+        check_options("x://y?a=1", {"a": "1"}, UrlOptions({}))
+    check_options("x://y?a=1", {"a": "1"}, UrlOptions({"a": ANY}))
