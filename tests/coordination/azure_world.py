@@ -25,6 +25,7 @@ from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.lock_core import Acquisition, Wanted
 from strongroom.coordination.stores.azure_account import AzureAccount, AzurePlace
+from strongroom.coordination.stores.azure_etag import AzureStore
 from strongroom.coordination.stores.azure_lease import AzureLeaseStore
 from strongroom.coordination.stores.http_pool import Answer, NoAnswer
 
@@ -106,6 +107,7 @@ class _Blob:
     etag: str
     placeholder: bool
     note: str = ""
+    mode: str = ""
     lease: str = ""
     duration_s: float = 0.0
     ends_s: float = 0.0
@@ -145,6 +147,8 @@ class Service:
             fields["x-ms-lease-state"] = "leased"
         if self.blob.note:
             fields["x-ms-meta-lease"] = self.blob.note
+        if self.blob.mode:
+            fields["x-ms-meta-mode"] = self.blob.mode
         if self.blob.placeholder:
             fields["x-ms-meta-placeholder"] = "1"
         return _answer(200, "", fields, self.blob.body)
@@ -166,7 +170,7 @@ class Service:
         self.writes += 1
         blob.body, blob.etag = body, f'"{self.writes}"'
         blob.placeholder = "x-ms-meta-placeholder" in sent
-        blob.note = sent.get("x-ms-meta-lease", "")
+        blob.note, blob.mode = sent.get("x-ms-meta-lease", ""), sent.get("x-ms-meta-mode", "")
         if not mine:
             blob.lease = ""  # a write after its end: it cannot be renewed any more
         self.blob = blob
@@ -283,11 +287,18 @@ class Node:
     """One participant: takes, renews, sleeps too long now and then, gives back, over and over."""
 
     def __init__(
-        self, world: World, service: Service, beliefs: list[Hold], told: Outcome, fair: bool
+        self,
+        world: World,
+        service: Service,
+        beliefs: list[Hold],
+        told: Outcome,
+        fair: bool,
+        leases: bool = True,
     ) -> None:
         self._world, self._beliefs, self._told, self._fair = world, beliefs, told, fair
         self._clock = NodeClock(world)
-        self._store = AzureLeaseStore(_PLACE, waits=False, clock=self._clock)
+        kind = AzureLeaseStore if leases else AzureStore
+        self._store = kind(_PLACE, waits=False, clock=self._clock)
         network: Any = Network(world, service, self._clock.rate)
         self._store._http = network
         promises = self._store.promises()
@@ -353,12 +364,21 @@ class Node:
             self._world.sleep(retry_s / self._clock.rate)
 
 
-def run_schedule(seed: int, fair: bool = False) -> Outcome:
-    """Play one seed: four nodes, a service whose clock may be off too; maybe with a queue."""
+def run_schedule(seed: int, fair: bool = False, mixed: bool = False) -> Outcome:
+    """Play one seed: four nodes, and a service whose clock may be off, too.
+
+    Arguments:
+        seed: everything follows from it.
+        fair: the lock has a queue.
+        mixed: two of the nodes open the container in ETag mode.
+    """
     world, told = World(seed), Outcome()
     service = Service(world.chance.uniform(1 - RATE, 1 + RATE))
     beliefs: list[Hold] = []
-    nodes = [Node(world, service, beliefs, told, fair) for _ in range(4)]
+    nodes = [
+        Node(world, service, beliefs, told, fair, leases=not mixed or number < 2)
+        for number in range(4)
+    ]
     threads = [world.spawn(node.live) for node in nodes]
     world.run()
     for thread in threads:

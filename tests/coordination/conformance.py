@@ -7,6 +7,7 @@ so that a shared server needs no cleaning. The cases ask nothing about time but 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -222,6 +223,27 @@ def lease_can_be_broken(store: Store) -> None:
     applied(store.cas(key, version, b"other", TIMEOUT_S, _terms(Act.TAKE, other)))
 
 
+def a_hold_is_taken_over_where_its_end_can_be_wrong(store: Store) -> None:
+    if not store.promises().server_lease:
+        return
+    key, mine, other = fresh_key(), _hold_nonce(), _hold_nonce()
+    old = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(Act.TAKE, mine)))
+    version = applied(store.cas(key, old, b"kept", TIMEOUT_S, _terms(Act.KEEP, mine)))
+    over = _terms(Act.TAKE_OVER, other)
+    if math.isfinite(entry_of(store, key).expires_in_s or 0.0):
+        assert version != old, "a renewal is a version of its own"
+        assert isinstance(store.cas(key, old, b"late", TIMEOUT_S, over), Conflict)
+        version = applied(store.cas(key, version, b"other", TIMEOUT_S, over))
+        mine, other = other, mine
+    outcome = store.cas(key, version, b"no", TIMEOUT_S, _terms(Act.TAKE, other))
+    assert isinstance(outcome, Conflict)
+    version = entry_of(store, key).version
+    applied(store.cas(key, version, b"kept", TIMEOUT_S, _terms(Act.KEEP, mine)))
+    fresh = fresh_key()
+    applied(store.cas(fresh, None, b"mine", TIMEOUT_S, over))
+    assert (entry_of(store, fresh).expires_in_s or 0.0) > 0
+
+
 CASES: dict[str, Callable[[Store], None]] = {
     case.__name__: case
     for case in (
@@ -239,5 +261,6 @@ CASES: dict[str, Callable[[Store], None]] = {
         watch_sees_changes,
         lease_excludes_others,
         lease_can_be_broken,
+        a_hold_is_taken_over_where_its_end_can_be_wrong,
     )
 }

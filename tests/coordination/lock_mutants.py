@@ -18,7 +18,7 @@ from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import HELD, Hold
 from strongroom.coordination.recipes.lock_core import Acquisition
 from strongroom.coordination.recipes.lock_keeper import LockKeeper
-from strongroom.coordination.recipes.lock_state import Look
+from strongroom.coordination.recipes.lock_state import Look, is_ahead
 from strongroom.coordination.records import LockRecord, Waiter, encode_lock
 from strongroom.coordination.simulation.lock_scenario import VARIANTS, Report, Variant, run_locks
 
@@ -172,6 +172,16 @@ def _first_sight_is_enough(self: Acquisition, look: Any, entry: Entry, record: L
     return since_s + context.rules.observer_wait_s(record.ttl_s) - context.clock.monotonic_s()
 
 
+def _shortcut(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+    """A hold whose end lies further ahead than its TTL is over: the store's clock was set back."""
+    return 0.0 if is_ahead(entry, record) else _busy_s(self, look, entry, record)
+
+
+def _only_the_stores_clock(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+    """A hold ends when the store's clock says so, however far that was set back."""
+    return entry.expires_in_s or 0.0
+
+
 def _renew_in_background_never(self: LockKeeper, hold: Hold) -> Steps[bool]:
     """Nobody renews."""
     yield from ()
@@ -180,6 +190,7 @@ def _renew_in_background_never(self: LockKeeper, hold: Hold) -> Steps[bool]:
 
 _mine = Acquisition._mine
 _write = Acquisition._write
+_busy_s = Acquisition._busy_s
 
 
 @dataclass(frozen=True)
@@ -196,6 +207,12 @@ MUTANTS: dict[str, Mutant] = {
     "observer counts from the request": Mutant("polled", FromRequest(0.3)),
     "observer waits exactly the TTL": Mutant("watched", ExactWait(0.3)),
     "holder counts the full TTL of the store's clock": Mutant("server-lease", FullServerTtl(0.3)),
+    "the store's clock was set back: free at first sight": Mutant(
+        "set-back", None, ((Acquisition, "_busy_s", _shortcut),)
+    ),
+    "the store's clock was set back: held until it catches up": Mutant(
+        "set-back", None, ((Acquisition, "_busy_s", _only_the_stores_clock),)
+    ),
     "expiry by another node's wall clock": Mutant(
         "watched",
         None,

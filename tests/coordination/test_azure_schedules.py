@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -10,6 +11,7 @@ import pytest
 
 from strongroom.coordination.effects import CasOutcome, LeaseTerms
 from strongroom.coordination.stores import azure_lease
+from strongroom.coordination.stores.azure_etag import HELD_STATES
 from strongroom.coordination.stores.azure_lease import AzureLeaseStore
 from tests.coordination.azure_world import run_schedule
 
@@ -23,6 +25,13 @@ def test_lease_mode_holds_under_faults(fair: bool) -> None:
     assert {seed: o.violations for seed, o in outcomes.items() if o.violations} == {}
     assert sum(outcome.holds_count for outcome in outcomes.values()) > SEEDS * 20
     assert sum(outcome.losses_count for outcome in outcomes.values()) > 0
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_each_mode_honours_the_holds_of_the_other(fair: bool) -> None:
+    outcomes = {seed: run_schedule(seed, fair, mixed=True) for seed in range(SEEDS)}
+    assert {seed: o.violations for seed, o in outcomes.items() if o.violations} == {}
+    assert sum(outcome.holds_count for outcome in outcomes.values()) > SEEDS * 20
 
 
 def test_a_seed_plays_the_same_again() -> None:
@@ -56,6 +65,19 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         AzureLeaseStore, "_give", _end_without_release
     ),
 }
+
+
+def _what_is_not_leased_is_free(self: AzureLeaseStore, answer: Any) -> float:
+    return math.inf if answer.header("x-ms-lease-state") in HELD_STATES else 0.0
+
+
+def test_taking_what_is_held_in_the_other_mode_is_caught() -> None:
+    with patch.object(AzureLeaseStore, "_expires_in_s", _what_is_not_leased_is_free):
+        assert any(
+            "two believe" in violation
+            for seed in range(MUTANT_SEEDS)
+            for violation in run_schedule(seed, mixed=True).violations
+        )
 
 
 @pytest.mark.parametrize("name", MUTANTS)

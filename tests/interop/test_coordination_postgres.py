@@ -6,14 +6,17 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.stores.postgres import PostgresStore
 from strongroom.testing.ports import free_port
 from tests.coordination import servers
+from tests.coordination.clock_trials import CLOCK_TRIALS
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, entry_of, fresh_key
 from tests.coordination.recipe_trials import TRIALS, fresh_name, until
 
@@ -124,6 +127,43 @@ def test_urls_that_cannot_be_read_keep_their_secret(end: str) -> None:
     with pytest.raises(coord.Unsupported) as refusal:
         coord.open_store(f"postgres://app:s3cret@{end}")
     assert "s3cret" not in f"{refusal.value!r} {refusal.value.__cause__!r}"
+
+
+def test_a_unix_socket_is_a_way_to_the_server(tmp_path: Path) -> None:
+    folder = str(servers.folder_of(servers.user_of_postgres()))
+    encoded = quote(folder, safe="")
+    with servers.postgres_server(tmp_path, "-k", folder) as server:
+        port = server.address.rpartition(":")[2]
+        for url in (
+            f"postgres:///postgres?host={folder}&port={port}&user=postgres",
+            f"postgresql:///postgres?user=postgres&port={port}&host={encoded}",
+            f"postgres://postgres@/postgres?host={folder}&port={port}",
+            f"postgres://postgres@{encoded}:{port}/postgres",
+            f"postgres://postgres@{encoded}/postgres?port={port}",
+        ):
+            with coord.connect(url) as client, client.lock("jobs", ttl=5, wait=5) as held:
+                held.check()
+                store = client.store
+                assert isinstance(store, PostgresStore)
+                until_s = _clock.monotonic_s() + 10
+                with store._pool.lend(until_s) as session:
+                    asked = session.ask("SELECT inet_server_port()::text", (), until_s)
+                assert asked == [[b""]], "a connection over TCP has a port"
+
+
+@pytest.mark.parametrize("trial", CLOCK_TRIALS)
+def test_the_clock_is_set_back(
+    url: str, admin: psycopg.Connection[tuple[object, ...]], trial: str
+) -> None:
+    def ahead(key: str) -> None:
+        changed = admin.execute(
+            "UPDATE strongroom_coordination SET expires = expires + interval '1 hour'"
+            " WHERE key = %s AND holder <> ''",
+            (key,),
+        )
+        assert changed.rowcount == 1
+
+    CLOCK_TRIALS[trial](url, ahead)
 
 
 def test_several_hosts_are_tried_in_turn(running: servers.PostgresServer) -> None:

@@ -15,6 +15,7 @@ from strongroom.coordination.stores.redis_place import open_session, place_of
 from strongroom.coordination.stores.redis_wire import RedisConnection, Reply
 from strongroom.testing.ports import free_port
 from tests.coordination import servers
+from tests.coordination.clock_trials import CLOCK_TRIALS
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, entry_of, fresh_key
 from tests.coordination.recipe_trials import TRIALS, fresh_name, until
 
@@ -56,6 +57,17 @@ def test_contract(url: str, case: str) -> None:
 @pytest.mark.parametrize("trial", TRIALS)
 def test_recipes(url: str, trial: str) -> None:
     TRIALS[trial](url)
+
+
+@pytest.mark.parametrize("trial", CLOCK_TRIALS)
+def test_the_clock_is_set_back(url: str, admin: RedisConnection, trial: str) -> None:
+    def ahead(key: str) -> None:
+        name = f"strongroom:key:{key}"
+        assert say(admin, "HGET", name, "holder")
+        ends_us = say(admin, "HINCRBY", name, "ends_us", 3_600_000_000)
+        assert isinstance(ends_us, int)
+
+    CLOCK_TRIALS[trial](url, ahead)
 
 
 def test_what_it_promises(url: str) -> None:

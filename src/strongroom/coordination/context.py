@@ -121,20 +121,21 @@ class Context:
             Unsupported: the message names the bounds.
         """
         p = self.promises
-        if not p.ttl_min_s <= ttl_s <= p.ttl_max_s:
-            raise Unsupported(
-                f"{p.store} takes TTLs of {p.ttl_min_s:g} to {p.ttl_max_s:g} s, not {ttl_s:g} s"
-                + "".join(f". {note}" for note in p.notes)
-            )
-        if p.whole_seconds and ttl_s != int(ttl_s):
-            raise Unsupported(f"{p.store} takes TTLs of whole seconds, not {ttl_s:g} s")
+        in_bounds = p.ttl_min_s <= ttl_s <= p.ttl_max_s
+        if in_bounds and not (p.whole_seconds and ttl_s != int(ttl_s)):
+            return
+        unit = "whole seconds from" if p.whole_seconds else "seconds from"
+        note = f"; {p.ttl_note}" if p.ttl_note else ""
+        raise Unsupported(
+            f"{p.store} takes TTLs of {unit} {p.ttl_min_s:g} to {p.ttl_max_s:g}, not"
+            f" {ttl_s:g} s{note}"
+        )
 
     def check_fair(self) -> None:
         """Refuse a fair queue where only the holder may write.
 
         Raises:
-            Unsupported: with the store's own notes on what to use instead.
+            Unsupported: it cannot be kept there.
         """
         if not self.promises.fair_queue:
-            notes = "".join(f". {note}" for note in self.promises.notes)
-            raise Unsupported(f"{self.promises.store} cannot keep a fair queue{notes}")
+            raise Unsupported(f"{self.promises.store} cannot keep a fair queue")

@@ -39,6 +39,7 @@ class Act(Enum):
     """What a write means for a hold that the store's own clock guards."""
 
     TAKE = "take"  # begin: refused (Conflict) while a hold of ANOTHER nonce is alive
+    TAKE_OVER = "take_over"  # begin, although the store's clock says that another's is alive
     KEEP = "keep"  # prolong: Conflict if the hold is over by the store's clock
     GIVE = "give"  # end it now, and write the tombstone
     BREAK = "break"  # an administrator ends somebody's hold now, and writes the tombstone
@@ -47,11 +48,15 @@ class Act(Enum):
 class LeaseTerms(NamedTuple):
     """Tells a store with a lease clock what a write means; other stores never see one.
 
-    A plain write (`lease=None`) leaves a running hold as it is.
+    A plain write (`lease=None`) leaves a running hold as it is. TAKE_OVER is sent by whoever has
+    seen the expected version's hold unrenewed for `rules.observer_wait_s` by its own clock, where
+    `Entry.expires_in_s` is finite and greater than the TTL: the store's clock was set back. Only
+    the version is compared. A store that never answers so may take it for TAKE.
 
     Attributes:
         act: see `Act`.
-        ttl_s: for TAKE and KEEP: the hold ends that long after the write, by the store's clock.
+        ttl_s: for TAKE, TAKE_OVER and KEEP: the hold ends that long after the write, by the
+            store's clock.
         nonce: 16 hex digits and a counter, unique per hold; the same in TAKE, KEEP and GIVE.
     """
 

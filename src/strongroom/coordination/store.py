@@ -10,11 +10,16 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
 
 T = TypeVar("T")
+SET_BACK: Final = (
+    "a server's clock that is set back does no harm: a hold that was taken before is over, unless"
+    " it is renewed, one TTL after a waiting client first sees it, by that client's clock"
+)
+"""A note for stores whose clock is a wall clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Promises:
         fair_queue: others than the holder may write to a held key (needed for `fair=True`).
         ttl_min_s, ttl_max_s: the TTLs that it takes.
         whole_seconds: TTLs must be whole seconds.
+        ttl_note: how to get another TTL, a sentence without its full stop; empty if there is none.
         poll_min_s, poll_max_s: how often a waiter reads, where it must.
         notes: whatever else a user must know, a sentence each.
     """
@@ -51,6 +57,7 @@ class Promises:
     ttl_min_s: float = 0.1
     ttl_max_s: float = 86400.0
     whole_seconds: bool = False
+    ttl_note: str = ""
     poll_min_s: float = 0.25
     poll_max_s: float = 2.0
     notes: tuple[str, ...] = ()
@@ -87,9 +94,11 @@ class Store(Protocol):
 
         Every success gives a version that this key has never had. Where `promises().server_lease`,
         `lease` says what the write means for the hold: TAKE is a Conflict while a hold of
-        another nonce is alive even if the version fits (one's own TAKE may be repeated); KEEP may
-        leave value and version as they are (then it answers the old version) if prolonging is all
-        that the store can do cheaply; GIVE and BREAK write the value and end the hold.
+        another nonce is alive even if the version fits (one's own TAKE may be repeated); TAKE_OVER
+        compares the version alone (see `LeaseTerms`); KEEP may leave value and version as they are
+        (then it answers the old version) if prolonging is all that the store can do cheaply, and
+        if `Entry.expires_in_s` of a hold is always infinite; GIVE and BREAK write the value and end
+        the hold.
 
         Raises:
             StoreUnavailable: certainly not applied.

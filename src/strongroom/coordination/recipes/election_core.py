@@ -14,7 +14,7 @@ from strongroom.coordination.arguments import waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import UNCHANGED, Sleep, Steps, get
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.recipes.lock_state import Look, busy_s, seen
+from strongroom.coordination.recipes.lock_state import Look, busy_s, is_told, seen
 from strongroom.coordination.recipes.waiting import Pace, await_change
 
 _LOOK_TIMEOUT_S = 1.5
@@ -106,7 +106,7 @@ class LeaderWatch:
         )
         if outcome is not UNCHANGED:
             self._look = seen(self._context, self._key, outcome, sent_s)
-        elif self._context.promises.server_lease:
+        elif look is None or is_told(self._context, look):
             self._look = None  # what the store's own clock says must be asked again
 
     def _view(self) -> tuple[LeaderView, float]:

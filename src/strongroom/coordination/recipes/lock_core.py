@@ -29,7 +29,7 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.lock_keeper import LockKeeper
-from strongroom.coordination.recipes.lock_state import Look, busy_s, seen
+from strongroom.coordination.recipes.lock_state import Look, busy_s, is_ahead, is_told, seen
 from strongroom.coordination.recipes.waiting import Pace, Races, await_change
 from strongroom.coordination.records import LockRecord, Waiter, decode_lock, encode_lock
 
@@ -207,7 +207,7 @@ class Acquisition:
         )
         if outcome is UNCHANGED:
             # The sighting goes on; what the store's own clock says must be asked again.
-            return None if self._context.promises.server_lease else look
+            return None if is_told(self._context, look) else look
         if outcome is None or outcome.version != version:
             self._pace.reset()
         return seen(self._context, key, outcome, sent_s)
@@ -239,7 +239,7 @@ class Acquisition:
         busy_s = self._busy_s(look, entry, record)
         if busy_s > 0 and not self._repeats(entry):
             self._holder = record.who if record.owner else ""
-        if not self._wanted.fair:
+        if not self._wanted.fair or self._is_shut(entry):
             if busy_s > 0 and not self._repeats(entry):
                 return _Wait(busy_s)
             return _Write(self._mine(record.fence, record.queue), True)
@@ -249,6 +249,14 @@ class Acquisition:
         # A TAKE of ours may hang half done on the store's lease: the same nonce may repeat it.
         server_lease = self._context.promises.server_lease
         return server_lease and self._unsure and entry.version == self._unsure_at
+
+    def _is_shut(self, entry: Entry) -> bool:
+        """Say whether nobody but the holder can write, so that there is no queue to enter.
+
+        The hold was taken in another mode of the store, which keeps a clock that this one does not.
+        """
+        told = entry.expires_in_s is not None and entry.expires_in_s > 0
+        return told and not self._context.promises.server_lease
 
     def _busy_s(self, look: Look, entry: Entry, record: LockRecord) -> float:
         return busy_s(self._context, self._wanted.key, look, self._wanted.lock_delay_s)
@@ -305,7 +313,7 @@ class Acquisition:
         expected = look.entry.version if look.entry else None
         lease = None
         if step.takes and context.promises.server_lease:
-            lease = LeaseTerms(Act.TAKE, record.ttl_s, self.nonce)
+            lease = LeaseTerms(self._act(look), record.ttl_s, self.nonce)
         sent_s = context.clock.boot_s()
         if step.takes:
             self._sent[record.seq] = sent_s
@@ -337,6 +345,13 @@ class Acquisition:
         round_trip_s = context.clock.boot_s() - sent_s
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
         return None
+
+    def _act(self, look: Look) -> Act:
+        """Return how the hold is taken; see `busy_s` for a store's clock that was set back."""
+        entry, record = look.entry, look.record
+        if entry is None or record is None or not is_ahead(entry, record):
+            return Act.TAKE
+        return Act.TAKE_OVER if self._busy_s(look, entry, record) <= 0 else Act.TAKE
 
     def _note_unsure(self, step: _Write, expected: str | None) -> None:
         self._queued = True

@@ -59,6 +59,22 @@ class LockView:
     end: str = ""
 
 
+def is_told(context: Context, look: Look) -> bool:
+    """Say whether the store's own clock judges what was seen: then it must be asked again."""
+    of_store = look.entry is not None and look.entry.expires_in_s is not None
+    return of_store or context.promises.server_lease
+
+
+def is_ahead(entry: Entry, record: LockRecord) -> bool:
+    """Say whether a hold ends later, by the store's clock, than its TTL allows.
+
+    The store's clock was ahead when the hold was written, and has been set back since. Its end then
+    says nothing about the holder, who may live or not.
+    """
+    left_s = entry.expires_in_s
+    return left_s is not None and record.ttl_s < left_s < _UNKNOWN_S
+
+
 def seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> Look:
     """Return what was read, with the time from which it counts.
 
@@ -80,6 +96,10 @@ def seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> Look
 def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) -> float:
     """Return for how long at least it cannot be taken; 0 or less: it can be, now.
 
+    Where the store's clock has been set back (`is_ahead`) the observer's own clock decides, as on a
+    store without one. To take such a hold at first sight would be wrong: its holder believes for up
+    to a TTL after its last renewal, and its next renewal puts the end right.
+
     Arguments:
         context: the observer's.
         key: of the record.
@@ -90,7 +110,8 @@ def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) ->
     if entry is None or record is None:
         return 0.0
     now_s = context.clock.monotonic_s()
-    if entry.expires_in_s is not None:
+    ahead = is_ahead(entry, record)
+    if entry.expires_in_s is not None and not ahead:
         if entry.expires_in_s > 0:
             known_s = entry.expires_in_s if entry.expires_in_s < _UNKNOWN_S else record.ttl_s
             return min(max(_LOOK_AGAIN_S, known_s), max(1.0, record.ttl_s))
@@ -100,7 +121,8 @@ def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) ->
         return since_s + lock_delay_s - now_s
     # Only one hold per key and client can be active, and whoever asks is not that one: a record
     # of this very client is a hold that was lost.
-    if record.owner is None or record.owner.startswith(f"{context.identity}-"):
+    own = record.owner is not None and record.owner.startswith(f"{context.identity}-")
+    if not ahead and (record.owner is None or own):
         return 0.0
     mark = (record.owner, record.seq)
     since_s = context.sightings.since_s(key, mark, look.since_s)

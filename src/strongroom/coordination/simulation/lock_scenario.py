@@ -41,6 +41,7 @@ VARIANTS: Final = (
     Variant("polled", watch=False),
     Variant("fair", fair=True),
     Variant("server-lease", server_lease=True),
+    Variant("set-back", server_lease=True, faults=Faults(set_back_every_s=12.0)),
     Variant("no-crashes", fair=True, faults=Faults(crash_every_s=0)),
     Variant("calm", fair=True, faults=CALM),
 )

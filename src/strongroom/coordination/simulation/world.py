@@ -40,6 +40,7 @@ from strongroom.coordination.stores.registers import Registers
 
 _LATENCY_S: Final = 0.008
 _SHOWN_MAX: Final = 160
+_SET_BACK_MAX_S: Final = 200.0
 
 TRACE: Final[ContextVar[Callable[[str], None] | None]] = ContextVar("trace", default=None)
 """Called with a line for whatever happens in a world made where it is set."""
@@ -59,6 +60,8 @@ class Faults:
             node reaches nothing for a while.
         outage_every_s: the same for the store, and for all nodes at once.
         cancel_every_s: mean time between cancellations of a waiting caller, per node.
+        set_back_every_s: mean time between corrections of the store's clock, which is ahead at
+            first; each sets it back by up to 200 s.
     """
 
     loss: float = 0.03
@@ -73,6 +76,7 @@ class Faults:
     cut_every_s: float = 30.0
     outage_every_s: float = 50.0
     cancel_every_s: float = 20.0
+    set_back_every_s: float = 0.0
 
 
 CALM: Final = Faults(0, 0, 0, 0, 0, 5.0, 0.3, 0, 0, 0, 0, 0)
@@ -238,6 +242,7 @@ class World:
         self._numbers = itertools.count()
         self.registers = Registers(server_lease)
         self._store_rate = self.chance.uniform(1 - faults.rate, 1 + faults.rate)
+        self._store_offset_s = 0.0
         self._store_down_until_s = 0.0
         self._watchers: dict[str, list[Callable[[], None]]] = {}
         self.promises = Promises(
@@ -386,7 +391,7 @@ class World:
             reply(outcome)
 
     def _apply(self, effect: Effect) -> Any:
-        now_s = self.now_s * self._store_rate
+        now_s = self._store_s()
         if isinstance(effect, Get):
             return self.registers.get(effect.key, now_s)
         if isinstance(effect, ListKeys):
@@ -404,12 +409,15 @@ class World:
 
     def _watch(self, effect: Watch, reply: Callable[..., None]) -> None:
         def tell() -> None:
-            reply(self.registers.get(effect.key, self.now_s * self._store_rate))
+            reply(self.registers.get(effect.key, self._store_s()))
 
         if self.registers.version(effect.key) != effect.version:
             tell()
         else:
             self._watchers.setdefault(effect.key, []).append(tell)
+
+    def _store_s(self) -> float:
+        return self.now_s * self._store_rate + self._store_offset_s
 
     def _latency_s(self) -> float:
         if self._happens(self.faults.late):
@@ -424,6 +432,7 @@ class World:
     def _plan_faults(self) -> None:
         faults = self.faults
         self._plan(faults.outage_every_s, self._outage)
+        self._plan(faults.set_back_every_s, self._set_back)
         for node in self.nodes:
             self._plan(faults.pause_every_s, partial(self._pause, node))
             self._plan(faults.cut_every_s, partial(self._cut, node))
@@ -445,6 +454,10 @@ class World:
         self._store_down_until_s = self.now_s + self.chance.uniform(0.2, 6)
         self._watchers = {}
         self.note("the store is away until %.3f", self._store_down_until_s)
+
+    def _set_back(self) -> None:
+        self._store_offset_s -= self.chance.uniform(0.5, _SET_BACK_MAX_S)
+        self.note("the store's clock is set to %.3f", self._store_s())
 
     def _pause(self, node: Node) -> None:
         node.paused_until_s = self.now_s + self.chance.uniform(0.1, 8)

@@ -2,7 +2,9 @@
 
 Lives here: ETag mode, and what a status of the service means. Every write is conditional, so that
 any TTL will do and the service needs no leases. Waiting asks for an answer that comes when the blob
-changes (`x-strongroom-wait`) where the service is a Strongroom; elsewhere waiters read. Source:
+changes (`x-strongroom-wait`) where the service is a Strongroom; elsewhere waiters read. A blob that
+is leased is held in lease mode, and refuses every write that does not name the lease: it is told as
+held until the lease ends. Source:
 Microsoft Learn, "Put Blob", "Get Blob", "List Blobs", "Specifying conditional headers". Must not
 live here: leases (azure_lease.py), sockets, what a URL means (azure.py).
 """
@@ -10,6 +12,7 @@ live here: leases (azure_lease.py), sockets, what a URL means (azure.py).
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -33,6 +36,8 @@ from strongroom.coordination.stores.http_pool import Answer, NoAnswer
 from strongroom.coordination.stores.pauses import Pauses
 
 NOTE: Final = "x-ms-meta-note"
+HELD_STATES: Final = ("leased", "breaking")
+"""What x-ms-lease-state says of a blob that is leased."""
 POLL_MIN_S: Final = 0.25
 POLL_MAX_S: Final = 2.0
 _CREATE_TIMEOUT_S: Final = 10.0
@@ -96,7 +101,7 @@ class AzureStore(StoreBase):
         raise _trouble(key, answer)
 
     def _expires_in_s(self, answer: Answer) -> float | None:
-        return None
+        return math.inf if answer.header("x-ms-lease-state") in HELD_STATES else None
 
     def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
         until_s = self._clock.monotonic_s() + timeout_s
@@ -263,7 +268,10 @@ class AzureStore(StoreBase):
             ttl_min_s=1.0,
             poll_min_s=POLL_MIN_S,
             poll_max_s=POLL_MAX_S,
-            notes=("every participant must open the container in the same mode",),
+            notes=(
+                "a hold that was taken in the other mode is waited out: every participant should"
+                " open the container in the same mode",
+            ),
         )
 
     def aio(self) -> AsyncStore:

@@ -9,8 +9,13 @@ does not exist cannot be leased: a placeholder is put there first, which readers
 GIVE ends the lease before it writes the tombstone: whoever the tombstone wakes finds the lease
 free, and a holder that dies in between leaves nothing behind. The id stands in the blob's metadata:
 others may add to the record of a running hold (fair queues), and a waiter names the lease that it
-waits for, because its end leaves the ETag as it is. Source: Microsoft Learn, "Lease Blob". Must not
-live here: HTTP.
+waits for, because its end leaves the ETag as it is.
+
+Every write says in the blob's metadata that it was made in lease mode. A record without that was
+written in ETag mode, and no lease tells whether its holder lives: this store then says that it
+keeps no clock for it, so that whoever wants it waits it out by the rules of clock_rules.py.
+
+Source: Microsoft Learn, "Lease Blob". Must not live here: HTTP.
 """
 
 from __future__ import annotations
@@ -40,13 +45,13 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.azure_account import AzurePlace
-from strongroom.coordination.stores.azure_etag import NOTE, AzureStore, condition
+from strongroom.coordination.stores.azure_etag import HELD_STATES, NOTE, AzureStore, condition
 from strongroom.coordination.stores.http_pool import Answer
 
 _PLACEHOLDER: Final = "placeholder"
 _MARK: Final = f"x-ms-meta-{_PLACEHOLDER}"
 _LEASE: Final = "x-ms-meta-lease"
-_HELD: Final = ("leased", "breaking")
+_MODE: Final = "x-ms-meta-mode"
 _TOMBSTONE_S: Final = 1
 _KNOWN_MAX: Final = 4096
 _SEQUENCE: Final = re.compile(rb'"seq":-?\d+')
@@ -64,6 +69,7 @@ class _Known(NamedTuple):
     version: str
     lease_id: str
     digest: bytes  # of what the value says, its sequence number apart
+    in_lease_mode: bool = True  # who holds it, if anybody, took it in this mode
 
 
 class _Write(NamedTuple):
@@ -95,11 +101,14 @@ class AzureLeaseStore(AzureStore):
         entry = super()._entry(key, answer)
         if entry is None or _MARK in answer.headers:
             return None
-        self._remember(key, entry.version, answer.header(_LEASE), entry.value)
+        held, in_lease_mode = answer.header(_LEASE), _is_in_lease_mode(answer)
+        self._remember(key, _Known(entry.version, held, _digest(entry.value), in_lease_mode))
         return entry
 
     def _expires_in_s(self, answer: Answer) -> float | None:
-        return math.inf if answer.header("x-ms-lease-state") in _HELD else 0.0
+        if answer.header("x-ms-lease-state") in HELD_STATES:
+            return math.inf
+        return 0.0 if _is_in_lease_mode(answer) else None
 
     def _lists(self, blob: str) -> bool:
         return f"<{_PLACEHOLDER}>" not in blob.lower()
@@ -128,9 +137,20 @@ class AzureLeaseStore(AzureStore):
         same = known is not None and known.version == write.expected
         return same and known is not None and known.digest == _digest(write.value)
 
-    def _remember(self, key: str, version: str, held: str, value: bytes) -> None:
+    def _keeps_other_mode(self, write: _Write) -> bool:
+        """Say whether a write beside what is there leaves a hold of ETag mode as it is.
+
+        What is not known any more counts as such a hold: that costs time, never a second holder.
+        """
+        if write.expected is None:
+            return False
         with self._knowing:
-            self._known[key] = _Known(version, held, _digest(value))
+            known = self._known.get(write.key)
+        return known is None or known.version != write.expected or not known.in_lease_mode
+
+    def _remember(self, key: str, known: _Known) -> None:
+        with self._knowing:
+            self._known[key] = known
             self._known.move_to_end(key)
             if len(self._known) > _KNOWN_MAX:
                 self._known.popitem(last=False)
@@ -149,7 +169,7 @@ class AzureLeaseStore(AzureStore):
         write = _Write(key, expected, value, note, self._clock.monotonic_s() + timeout_s)
         if lease is None:
             return self._plain(write)
-        if lease.act is Act.TAKE:
+        if lease.act in (Act.TAKE, Act.TAKE_OVER):
             return self._take(write, lease)
         if lease.act is Act.KEEP:
             return self._keep(write, lease)
@@ -164,7 +184,7 @@ class AzureLeaseStore(AzureStore):
             if not isinstance(outcome, Conflict):
                 return outcome
             # It may be over by now; the condition holds all the same.
-        outcome = self._store(write, write.expected, "")
+        outcome = self._store(write, write.expected, "", not self._keeps_other_mode(write))
         if isinstance(outcome, Conflict) and write.expected is None:
             answer = self._read(write.key, {}, self._left_s(write))
             if _MARK in answer.headers:
@@ -230,7 +250,7 @@ class AzureLeaseStore(AzureStore):
         outcome = self._store(write, write.expected, "")  # a conflict: it had ended before
         if isinstance(outcome, Conflict) and isinstance(ended, Answer) and write.expected:
             answer = self._read(write.key, {}, self._left_s(write))
-            leased = answer.header("x-ms-lease-state") in _HELD
+            leased = answer.header("x-ms-lease-state") in HELD_STATES
             if answer.status == 200 and (leased or answer.header(_LEASE) != mine):
                 # The next one was quicker than the tombstone, and has written over it.
                 return Applied(write.expected)
@@ -264,15 +284,20 @@ class AzureLeaseStore(AzureStore):
         path = self._path(write.key)
         return self._change("PUT", path, {"comp": "lease"}, headers, self._left_s(write))
 
-    def _store(self, write: _Write, version: str | None, held: str) -> CasOutcome:
+    def _store(
+        self, write: _Write, version: str | None, held: str, in_lease_mode: bool = True
+    ) -> CasOutcome:
         headers = condition(version)
+        if in_lease_mode:
+            headers[_MODE] = "lease"
         if write.note:
             headers[NOTE] = write.note
         if held:
             headers |= {"x-ms-lease-id": held, _LEASE: held}
         outcome = self._put(write.key, headers, write.value, self._left_s(write))
         if isinstance(outcome, Applied):
-            self._remember(write.key, outcome.version, held, write.value)
+            digest = _digest(write.value)
+            self._remember(write.key, _Known(outcome.version, held, digest, in_lease_mode))
         return outcome
 
     def _left_s(self, write: _Write) -> float:
@@ -289,9 +314,10 @@ class AzureLeaseStore(AzureStore):
             ttl_min_s=15.0,
             ttl_max_s=60.0,
             whole_seconds=True,
+            ttl_note="mode=etag takes any TTL from 1 s",
             notes=(
-                "mode=etag takes any TTL from 1 s",
-                "every participant must open the container in the same mode",
+                "a hold that was taken in the other mode is waited out: every participant should"
+                " open the container in the same mode",
             ),
         )
 
@@ -299,6 +325,10 @@ class AzureLeaseStore(AzureStore):
         super().after_fork()
         self._knowing = threading.Lock()
         self._hanging = {}
+
+
+def _is_in_lease_mode(answer: Answer) -> bool:
+    return _MODE in answer.headers or _LEASE in answer.headers  # earlier releases: the lease alone
 
 
 def _digest(value: bytes) -> bytes:

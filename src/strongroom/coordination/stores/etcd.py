@@ -117,7 +117,7 @@ class EtcdStore(StoreBase):
         put = _put(name, json.dumps({"note": note}).encode() + b"\n" + value)
         if lease is None:
             return self._write(name, state, "", [put], state.held, until_s)
-        if lease.act in (Act.TAKE, Act.KEEP):
+        if lease.act in (Act.TAKE, Act.TAKE_OVER, Act.KEEP):
             if lease.act is Act.KEEP and not state.held:
                 return CONFLICT  # over by the store's clock
             return self._hold(name, state, put, lease, until_s)

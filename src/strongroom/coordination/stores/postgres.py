@@ -28,7 +28,7 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.store import AsyncStore, Promises, StoreBase
+from strongroom.coordination.store import SET_BACK, AsyncStore, Promises, StoreBase
 from strongroom.coordination.stores.idle_pool import IdlePool
 from strongroom.coordination.stores.listening import (
     ATTEMPT_S,
@@ -64,7 +64,7 @@ FROM strongroom_coordination WHERE key = $1"""
 _INSERT: Final = """
 WITH written AS (
     INSERT INTO strongroom_coordination (key, value, note, holder, expires)
-    VALUES ($1, $2, $3, CASE $4 WHEN 'take' THEN $5 ELSE '' END,
+    VALUES ($1, $2, $3, CASE WHEN $4 IN ('take', 'take_over') THEN $5 ELSE '' END,
         clock_timestamp() + make_interval(secs => $6::float8))
     ON CONFLICT (key) DO NOTHING RETURNING version)
 SELECT version::text, pg_notify($7, ''), CASE current_setting('synchronous_commit')
@@ -73,9 +73,11 @@ FROM written"""
 _UPDATE: Final = """
 WITH written AS (
     UPDATE strongroom_coordination SET value = $2, version = DEFAULT, note = $3,
-        holder = CASE WHEN $4 = '' THEN holder WHEN $4 IN ('take', 'keep') THEN $5 ELSE '' END,
+        holder = CASE WHEN $4 = '' THEN holder
+            WHEN $4 IN ('take', 'take_over', 'keep') THEN $5 ELSE '' END,
         expires = CASE WHEN $4 = '' THEN expires
-            WHEN $4 IN ('take', 'keep') THEN clock_timestamp() + make_interval(secs => $6::float8)
+            WHEN $4 IN ('take', 'take_over', 'keep')
+                THEN clock_timestamp() + make_interval(secs => $6::float8)
             ELSE '-infinity' END
     WHERE key = $1 AND version = $8::bigint AND CASE $4
         WHEN 'take' THEN holder IN ('', $5) OR expires <= clock_timestamp()
@@ -194,6 +196,7 @@ class PostgresStore(StoreBase):
             poll_min_s=0.05,
             poll_max_s=1.0,
             notes=(
+                SET_BACK,
                 "writes are committed with synchronous_commit at least at 'local', whatever the"
                 " server's default; with fsync = off nothing is durable",
                 "a failover keeps fences only if synchronous_commit covers the standby that takes"

@@ -24,7 +24,7 @@ from strongroom.coordination.effects import (
     Unknown,
     Watched,
 )
-from strongroom.coordination.store import AsyncStore, Promises, StoreBase
+from strongroom.coordination.store import SET_BACK, AsyncStore, Promises, StoreBase
 from strongroom.coordination.stores.listening import (
     ATTEMPT_S,
     Switchboard,
@@ -56,7 +56,7 @@ if act == 'take' and alive and holder ~= nonce then return false end
 if act == 'keep' and not (alive and holder == nonce) then return false end
 if act == 'give' and holder ~= nonce then return false end
 local write = {'HSET', KEYS[1], 'version', ARGV[2], 'value', ARGV[3], 'note', ARGV[4]}
-if act == 'take' or act == 'keep' then
+if act == 'take' or act == 'take_over' or act == 'keep' then
     holder = nonce
     write[#write + 1] = 'ends_us'
     write[#write + 1] = string.format('%.0f', now_us + tonumber(ARGV[7]))
@@ -180,6 +180,7 @@ class RedisStore(StoreBase):
                 "replication is asynchronous: a failover can forget the hold and the fence",
                 "what was answered survives a crash only with appendonly and appendfsync always",
                 "keys must not be evicted (maxmemory-policy noeviction)",
+                SET_BACK,
             ),
         )
 

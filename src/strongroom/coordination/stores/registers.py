@@ -96,7 +96,7 @@ class Registers:
 
 
 def _allows(cell: _Cell | None, lease: LeaseTerms, now_s: float) -> bool:
-    if lease.act is Act.BREAK:
+    if lease.act in (Act.BREAK, Act.TAKE_OVER):
         return True
     alive = cell is not None and cell.holder != "" and cell.expires_s > now_s
     mine = cell is not None and cell.holder == lease.nonce
