@@ -7,14 +7,11 @@ over every store.
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, Protocol
 
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
 
-T = TypeVar("T")
 SET_BACK: Final = (
     "a server's clock that is set back does no harm: a hold that was taken before is over, unless"
     " it is renewed, one TTL after a waiting client first sees it, by that client's clock"
@@ -184,6 +181,9 @@ class StoreBase:
 
     def aio(self: Store) -> AsyncStore:
         """Return a face that calls this store from threads."""
+        # Imported when asked for: that module needs this one, and threads do not need asyncio.
+        from strongroom.coordination.threaded_store import ThreadedStore
+
         return ThreadedStore(self)
 
     def after_fork(self) -> None:
@@ -191,52 +191,3 @@ class StoreBase:
 
     def close(self) -> None:
         """Nothing to let go of."""
-
-
-class ThreadedStore:
-    """The asyncio face of a sync store: every call on a thread of its own pool.
-
-    Arguments:
-        store: what is called.
-        threads: how many calls, watches included, may run at once.
-    """
-
-    def __init__(self, store: Store, threads: int = 64) -> None:
-        self._store = store
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="coordination-store")
-
-    async def get(self, key: str, timeout_s: float) -> Entry | None:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._store.get, key, timeout_s)
-
-    async def cas(
-        self,
-        key: str,
-        expected: str | None,
-        value: bytes,
-        timeout_s: float,
-        lease: LeaseTerms | None = None,
-        note: str = "",
-    ) -> CasOutcome:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._pool, self._store.cas, key, expected, value, timeout_s, lease, note
-        )
-
-    async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._store.delete, key, expected, timeout_s)
-
-    async def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._store.list_keys, prefix, timeout_s)
-
-    async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._store.watch, key, version, timeout_s)
-
-    def promises(self) -> Promises:
-        return self._store.promises()
-
-    async def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)

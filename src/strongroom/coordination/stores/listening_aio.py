@@ -1,7 +1,7 @@
 """Waiting for what a store tells of, for tasks: a waiter costs no thread.
 
 Lives here: the asyncio face of stores that listen through a `Switchboard`. Their short calls go to
-threads; were waiters there, too, many of them would keep renewals from being sent. Must not live
+threads; a waiter is a task, which needs a thread only while it looks. Must not live
 here: how long to wait (listening.py).
 """
 
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Protocol
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.effects import Watched
-from strongroom.coordination.store import Store, ThreadedStore
+from strongroom.coordination.store import Store
 from strongroom.coordination.stores.listening import ATTEMPT_S, Ticket, Vigil, look_timeout_s
-
-_THREADS: Final = 16
+from strongroom.coordination.threaded_store import ThreadedStore
 
 
 class TaskTicket(Ticket):
@@ -84,7 +83,7 @@ class ListeningAio(ThreadedStore):
     """
 
     def __init__(self, store: Listener) -> None:
-        super().__init__(store, _THREADS)
+        super().__init__(store)
         self._listener = store
 
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:

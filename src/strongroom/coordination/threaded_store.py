@@ -1,0 +1,102 @@
+"""The asyncio face of a store whose calls block: every call runs on a thread.
+
+Lives here: `ThreadedStore`, and which calls share threads. Renewals are writes, and a hold is lost
+if they are late. So writes have threads of their own: a crowd that waits, by watches that last
+seconds or by reads of a slow store, cannot keep a write from being sent. Must not live here: any
+store; faces that need no threads (stores/listening_aio.py, stores/memory.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, ParamSpec, TypeVar
+
+from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
+from strongroom.coordination.store import Promises, Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_WRITES: Final = 16
+_READS: Final = 32
+_WATCHES: Final = 64
+_LOOK_S: Final = 5.0
+
+
+class ThreadedStore:
+    """The asyncio face of a sync store.
+
+    Arguments:
+        store: what is called.
+        watches: how many watches may run at once, each on a thread. Whoever comes after that reads
+            now and then, at the pace of a store that cannot be watched.
+    """
+
+    def __init__(self, store: Store, watches: int = _WATCHES) -> None:
+        self._store = store
+        self._writes = _pool(_WRITES, "write")
+        self._reads = _pool(_READS, "read")
+        self._watches = _pool(watches, "watch")
+        self._free = threading.Semaphore(watches)
+        self._chance = SystemClock()
+
+    async def get(self, key: str, timeout_s: float) -> Entry | None:
+        return await _on(self._reads, self._store.get, key, timeout_s)
+
+    async def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        cas = self._store.cas
+        return await _on(self._writes, cas, key, expected, value, timeout_s, lease, note)
+
+    async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        return await _on(self._writes, self._store.delete, key, expected, timeout_s)
+
+    async def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        return await _on(self._reads, self._store.list_keys, prefix, timeout_s)
+
+    async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        if not self._free.acquire(blocking=False):
+            return await self._look_later(key, timeout_s)
+        try:
+            watching = self._watches.submit(self._store.watch, key, version, timeout_s)
+        except BaseException:
+            self._free.release()
+            raise
+        # A caller that is cancelled leaves its watch behind: the thread is free when that ends.
+        watching.add_done_callback(lambda _: self._free.release())
+        return await asyncio.wrap_future(watching)
+
+    async def _look_later(self, key: str, timeout_s: float) -> Watched:
+        """Return what is there after a pause; a watch may end early."""
+        promises = self._store.promises()
+        spread_s = promises.poll_max_s - promises.poll_min_s
+        pause_s = promises.poll_min_s + spread_s * self._chance.random()
+        await asyncio.sleep(max(0.0, min(timeout_s, pause_s)))
+        return await self.get(key, _LOOK_S)
+
+    def promises(self) -> Promises:
+        return self._store.promises()
+
+    async def close(self) -> None:
+        for pool in (self._writes, self._reads, self._watches):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _pool(threads: int, what: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"coordination-{what}")
+
+
+async def _on(
+    pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    return await asyncio.wrap_future(pool.submit(call, *args, **kwargs))
