@@ -21,8 +21,9 @@ from strongroom.coordination.effects import (
     Unknown,
     Watched,
 )
-from strongroom.coordination.store import Promises, StoreBase
+from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.memory import MemoryStore
+from strongroom.coordination.threaded_store import StoreBase
 from tests.coordination.histories import Crowd, told_by_processes, told_by_threads
 from tests.coordination.history_client import Kind
 

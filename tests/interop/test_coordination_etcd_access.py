@@ -208,6 +208,18 @@ def test_contract_over_tls(secure: tuple[str, Path, Path], case: str) -> None:
     store.close()
 
 
+def test_a_client_without_a_certificate_waits_for_nothing(
+    secure: tuple[str, Path, Path],
+) -> None:
+    address, certificate, _ = secure
+    with coord.connect(f"etcd://{address}?ca={certificate}") as client:
+        for _ in range(5):
+            with pytest.raises(coord.StoreRefused, match="client's certificate, or wants one"):
+                client.lock("x", ttl=2).acquire()
+            with pytest.raises(coord.StoreRefused, match="client's certificate, or wants one"):
+                client.store.watch("lock/x", "1", TIMEOUT_S)
+
+
 def test_a_server_that_nobody_vouches_for_is_refused(secure: tuple[str, Path, Path]) -> None:
     store = coord.open_store(f"etcd://{secure[0]}?tls=1")
     with pytest.raises(coord.StoreRefused, match="certificate"):

@@ -277,6 +277,16 @@ def test_tls(tmp_path: Path) -> None:
         with pytest.raises(coord.StoreUnavailable):
             plain.get(fresh_key(), TIMEOUT_S)
         plain.close()
+        admin = open_session(place_of(server.url), _clock, _clock.monotonic_s() + 10)
+        say(admin, "CONFIG", "SET", "tls-ca-cert-file", str(certificate))
+        say(admin, "CONFIG", "SET", "tls-auth-clients", "yes")
+        admin.close()
+        with coord.connect(trusting) as nobody:
+            for _ in range(5):
+                with pytest.raises(coord.StoreRefused, match="client's certificate, or wants one"):
+                    nobody.lock("x").acquire()
+        known = f"{trusting}&ssl_certfile={certificate}&ssl_keyfile={key}"
+        CASES["create_only_once"](coord.open_store(known))
         wrong = coord.open_store(f"rediss://{server.address}")
         with pytest.raises((coord.StoreRefused, coord.StoreUnavailable)):
             wrong.get(fresh_key(), 1.0)

@@ -78,9 +78,10 @@ def run_held(
     leave_cleanly()
     with told(look, shown):
         held = acquire()
-    with held:
-        code = _run(held, command, margins, (variables or _fence_and_deadline)(held))
-    return code
+    try:
+        return _run(held, command, margins, (variables or _fence_and_deadline)(held))
+    finally:
+        held.release()  # no block of `with`: a loss has been told as the command's end
 
 
 def _margins_of(ttl: float, grace: float | None) -> Margins:

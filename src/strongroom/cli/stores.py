@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.waiting import warnings_told
 
 if TYPE_CHECKING:
     from strongroom.coordination import Client
@@ -28,7 +29,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="For scripts: one JSON docu
 
 @contextmanager
 def client_of(store: str, label: str = "") -> Iterator[Client]:
-    """A client of the store; errors of the toolkit end the command with one line."""
+    """A client of the store; errors of the toolkit end the command with one line.
+
+    What the toolkit warns of is a line, too, also where nobody sits at a terminal.
+    """
     from strongroom.coordination import (
         CoordinationError,
         CoordTimeout,
@@ -40,7 +44,7 @@ def client_of(store: str, label: str = "") -> Iterator[Client]:
     )
 
     try:
-        with connect(store, label=label) as client:
+        with warnings_told(), connect(store, label=label) as client:
             yield client
     except CoordTimeout as error:
         fail(Exit.NOT_ACQUIRED, str(error))

@@ -1,11 +1,13 @@
 """What a person sees while a command waits: who has it, since when, and one's place in the queue.
 
-Lives here: showing, on standard error, for people at a terminal or who asked for it; and the words
-for what is seen. Must not live here: waiting itself.
+Lives here: showing, on standard error, for people at a terminal or who asked for it; the words for
+what is seen; and what the toolkit warns of, like a store that is away, which is shown in a log
+too. Must not live here: waiting itself.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 Look = Callable[[], str | None]
 """Says who has what is waited for; None when nothing is to be said. May raise CoordinationError."""
 
+_log = logging.getLogger("strongroom.coordination")
 _TELL_AFTER_S = 1.0
 _TELL_EVERY_S = 5.0
 _SHOWN_MAX = 3
@@ -38,9 +41,17 @@ def told(look: Look, shown: bool | None) -> Iterator[None]:
 
     Arguments:
         look: asked a second after the beginning, then every five.
-        shown: False: never; None: only if standard error is a terminal.
+        shown: False: never, nor what the toolkit warns of; None: only if standard error is a
+            terminal.
     """
-    if shown is False or (shown is None and not sys.stderr.isatty()):
+    if shown is False:
+        _log.addFilter(_nothing)
+        try:
+            yield
+        finally:
+            _log.removeFilter(_nothing)
+        return
+    if shown is None and not sys.stderr.isatty():
         yield
         return
     done = threading.Event()
@@ -60,10 +71,35 @@ def _tell(look: Look, done: threading.Event) -> None:
         wait_s = _TELL_EVERY_S
         try:
             line = look()
-        except CoordinationError as error:
-            line = f"the store does not answer: {error}"
+        except CoordinationError:
+            continue  # the toolkit warns of a store that is away; the caller tells the rest
         if line and not done.is_set():
             print(f"strongroom: waiting for {plain(line)}", file=sys.stderr, flush=True)
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"strongroom: {plain(record.getMessage())}"
+        if record.exc_info:
+            line += f"\n{self.formatException(record.exc_info)}"
+        return line
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Show what the toolkit warns of while the block runs, a line each."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_Plain())
+    _log.addHandler(handler)
+    try:
+        yield
+    finally:
+        _log.removeHandler(handler)
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
 
 
 def lock_seen(client: Client, name: str, kind: str) -> Look:

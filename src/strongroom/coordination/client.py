@@ -17,6 +17,7 @@ from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.handles import log
 from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.barrier import Barrier
 from strongroom.coordination.recipes.election import Election
@@ -62,6 +63,7 @@ class Client:
             ClockRules(rate_error),
             store.promises(),
             label or f"{socket.gethostname()}:{os.getpid()}",
+            log.warning,
         )
         self.driver = SyncDriver(store, self.context)
         self._aio: AioClient | None = None

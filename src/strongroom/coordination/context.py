@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from strongroom.coordination.clock import Clock
@@ -17,6 +17,7 @@ from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Entry
 from strongroom.coordination.errors import AlreadyHeld, Unsupported
 from strongroom.coordination.names import name_of
+from strongroom.coordination.outage import Outage
 from strongroom.coordination.records import LockRecord
 from strongroom.coordination.store import Promises
 
@@ -66,10 +67,19 @@ class Context:
         rules: see clock_rules.py.
         promises: of the store.
         label: who this is, for people.
+        tell: is given a sentence of what the user must know of; see `Outage`. Nobody by default.
     """
 
-    def __init__(self, clock: Clock, rules: ClockRules, promises: Promises, label: str) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        rules: ClockRules,
+        promises: Promises,
+        label: str,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.clock, self.rules, self.promises, self.label = clock, rules, promises, label
+        self._tell = tell
         self.round_trip_s = 0.001  # of the last write that went well; only paces
         self.reset()
 
@@ -77,6 +87,7 @@ class Context:
         """Become another participant: a new identity that holds nothing (after a fork)."""
         self.identity = self.clock.nonce()
         self.sightings = Sightings()
+        self.outage = Outage(self.clock, self.promises.store, self._tell)
         self._numbers = itertools.count(1)
         self._recent: dict[str, tuple[Entry, LockRecord]] = {}
         self._in_use: dict[str, str] = {}

@@ -20,6 +20,7 @@ from strongroom.coordination.effects import (
     Park,
     Sleep,
     Steps,
+    Unknown,
     Watch,
 )
 from strongroom.coordination.errors import Unsupported
@@ -78,12 +79,21 @@ class AsyncDriver:
         """Perform one effect and return its outcome; see effects.py."""
         store = self.store
         kind = type(effect)
+        outcome: Any
         if kind is Cas:
-            return await store.cas(*effect)
-        if kind is Get:
-            return await store.get(*effect)
-        if kind is Watch:
-            return await store.watch(*effect)
+            outcome = await store.cas(*effect)
+        elif kind is Get:
+            outcome = await store.get(*effect)
+        elif kind is Watch:
+            outcome = await store.watch(*effect)
+        else:
+            return await self._perform_other(effect)
+        if self.context.outage.lasts and type(outcome) is not Unknown:
+            self.context.outage.answered()
+        return outcome
+
+    async def _perform_other(self, effect: Effect) -> Any:
+        store, kind = self.store, type(effect)
         if isinstance(effect, Sleep):
             return await asyncio.sleep(effect.seconds)
         if kind is ListKeys:

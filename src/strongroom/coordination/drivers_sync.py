@@ -21,6 +21,7 @@ from strongroom.coordination.effects import (
     Park,
     Sleep,
     Steps,
+    Unknown,
     Watch,
 )
 from strongroom.coordination.forking import watch_forks
@@ -83,12 +84,21 @@ class SyncDriver:
         """Perform one effect and return its outcome; see effects.py."""
         store = self.store
         kind = type(effect)
+        outcome: Any
         if kind is Cas:
-            return store.cas(*effect)
-        if kind is Get:
-            return store.get(*effect)
-        if kind is Watch:
-            return store.watch(*effect)
+            outcome = store.cas(*effect)
+        elif kind is Get:
+            outcome = store.get(*effect)
+        elif kind is Watch:
+            outcome = store.watch(*effect)
+        else:
+            return self._perform_other(effect)
+        if self.context.outage.lasts and type(outcome) is not Unknown:
+            self.context.outage.answered()
+        return outcome
+
+    def _perform_other(self, effect: Effect) -> Any:
+        store, kind = self.store, type(effect)
         if isinstance(effect, Sleep):
             return time.sleep(effect.seconds)
         if kind is ListKeys:

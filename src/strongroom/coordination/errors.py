@@ -16,14 +16,15 @@ class CoordTimeout(CoordinationError, TimeoutError):
 
     Arguments:
         name: what was waited for.
-        waited_s: for how long, in seconds.
+        waited_s: for how long, in seconds; 0 if it was tried once.
         holder: who has it, in words for people; empty if nobody was seen.
     """
 
     def __init__(self, name: str, waited_s: float, holder: str = "") -> None:
         self.name, self.waited_s, self.holder = name, waited_s, holder
         seen = f"; held by {holder}" if holder else ""
-        super().__init__(f"{name!r} was not to be had within {waited_s:.3g} s{seen}")
+        when = f"was not to be had within {waited_s:.3g} s" if waited_s > 0 else "is not free"
+        super().__init__(f"{name!r} {when}{seen}")
 
 
 class LockLost(CoordinationError):

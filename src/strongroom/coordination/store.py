@@ -1,8 +1,8 @@
 """What a store must be able to do, and what it promises: the contract between drivers and stores.
 
-Lives here: the protocols (sync and asyncio), `Promises`, the base class with the defaults. Must not
-live here: any store (stores/), any recipe. The one conformance suite under tests/coordination runs
-over every store.
+Lives here: the protocols (sync and asyncio), `Promises`. Must not live here: any store (stores/),
+their defaults (threaded_store.py), any recipe. The one conformance suite under tests/coordination
+runs over every store.
 """
 
 from __future__ import annotations
@@ -174,20 +174,3 @@ class AsyncStore(Protocol):
     async def close(self) -> None:
         """Let go of connections."""
         ...
-
-
-class StoreBase:
-    """Defaults for stores: an asyncio face on threads, no connections to forget."""
-
-    def aio(self: Store) -> AsyncStore:
-        """Return a face that calls this store from threads."""
-        # Imported when asked for: that module needs this one, and threads do not need asyncio.
-        from strongroom.coordination.threaded_store import ThreadedStore
-
-        return ThreadedStore(self)
-
-    def after_fork(self) -> None:
-        """Nothing was inherited that matters."""
-
-    def close(self) -> None:
-        """Nothing to let go of."""

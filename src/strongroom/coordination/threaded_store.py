@@ -1,9 +1,10 @@
 """The asyncio face of a store whose calls block: every call runs on a thread.
 
-Lives here: `ThreadedStore`, and which calls share threads. Renewals are writes, and a hold is lost
-if they are late. So writes have threads of their own: a crowd that waits, by watches that last
-seconds or by reads of a slow store, cannot keep a write from being sent. Must not live here: any
-store; faces that need no threads (stores/listening_aio.py, stores/memory.py).
+Lives here: `ThreadedStore`, and which calls share threads; `StoreBase`, the defaults of a store.
+Renewals are writes, and a hold is lost if they are late. So writes have threads of their own: a
+crowd that waits, by watches that last seconds or by reads of a slow store, cannot keep a write from
+being sent. Must not live here: any store; faces that need no threads (stores/listening_aio.py,
+stores/memory.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
-from strongroom.coordination.store import Promises, Store
+from strongroom.coordination.store import AsyncStore, Promises, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +25,20 @@ _WRITES: Final = 16
 _READS: Final = 32
 _WATCHES: Final = 64
 _LOOK_S: Final = 5.0
+
+
+class StoreBase:
+    """Defaults for stores: an asyncio face on threads, no connections to forget."""
+
+    def aio(self: Store) -> AsyncStore:
+        """Return a face that calls this store from threads."""
+        return ThreadedStore(self)
+
+    def after_fork(self) -> None:
+        """Nothing was inherited that matters."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
 
 class ThreadedStore:

@@ -261,7 +261,8 @@ class Arrival:
         sent_s = self._context.clock.monotonic_s()
         try:
             entry = yield from get(self._key, self._timeout_s)
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            self._context.outage.failed(error)
             return None
         return self._seen(entry, sent_s)
 

@@ -79,10 +79,10 @@ class LeaderWatch:
             if self._look is None:
                 try:
                     yield from self._read()
-                except StoreUnavailable:
+                except StoreUnavailable as error:
                     if left_s <= 0:
                         return None
-                    yield Sleep(min(left_s, self._pace.trouble_s()))
+                    yield Sleep(min(left_s, self._pace.trouble_s(error)))
                     continue
             view, look_again_s = self._view()
             if view != self._last:

@@ -71,8 +71,8 @@ class Gate:
                     if waiting.passes(view):
                         return view.payload
                     pause_s = waiting.pause_s()
-                except StoreUnavailable:
-                    pause_s = waiting.pause_s(trouble=True)
+                except StoreUnavailable as error:
+                    pause_s = waiting.pause_s(error)
                 if stop is None:
                     # Who comes late needs no bus. Who waits listens first and then looks again:
                     # what is said in between is not missed.
@@ -144,8 +144,8 @@ class AioGate:
                     if waiting.passes(view):
                         return view.payload
                     pause_s = waiting.pause_s()
-                except StoreUnavailable:
-                    pause_s = waiting.pause_s(trouble=True)
+                except StoreUnavailable as error:
+                    pause_s = waiting.pause_s(error)
                 if stop is None:
                     stop = await self._subscribe(hints, heard)
                     continue
@@ -201,9 +201,9 @@ class _Waiting:
             self._generation = view.generation
         return view.lets_through(self._generation)
 
-    def pause_s(self, trouble: bool = False) -> float:
+    def pause_s(self, error: StoreUnavailable | None = None) -> float:
         """Until the next look, if nothing is heard. Raises: CoordTimeout."""
-        pause_s = self._pace.trouble_s() if trouble else self._pace.poll_s()
+        pause_s = self._pace.trouble_s(error) if error else self._pace.poll_s()
         if self._timeout_s is None:
             return pause_s
         passed_s = self._clock.monotonic_s() - self._began_s

@@ -166,7 +166,7 @@ def wait_steps(
             outcome = yield from await_change(context, key, version, left_s, pace, _ATTEMPT_S)
             if outcome is None or isinstance(outcome, Entry):
                 entry = outcome
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             if left_s <= 0:
                 raise CoordTimeout(name, passed_s) from None
-            yield Sleep(min(left_s, pace.trouble_s()))
+            yield Sleep(min(left_s, pace.trouble_s(error)))

@@ -23,7 +23,7 @@ from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import CLOSED, SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import CoordTimeout, LockLost, StoreRefused, Unsupported
-from strongroom.coordination.handles import LOST, HeldBase, Hold, apart
+from strongroom.coordination.handles import LOST, HeldBase, Hold, apart, log
 from strongroom.coordination.recipes.lock_core import Refusal
 
 OnLost = Literal["event", "abort"] | Callable[[str], Any]
@@ -158,6 +158,7 @@ class Held(HeldBase):
         self.release()
         if self._strict and error is None and self._hold.state == LOST:
             raise LockLost(self.name, self.reason)
+        warn_of_loss(self._hold, error)
 
 
 class AioHeld(HeldBase):
@@ -231,10 +232,32 @@ class AioHeld(HeldBase):
         if self._cancelled and task is not None:
             ours = task.uncancel() <= self._cancelling
         await self.release()
-        if self._hold.state != LOST or self._cancel == "never":
-            return
-        if error is None or (ours and isinstance(error, asyncio.CancelledError)):
+        cancelled = ours and isinstance(error, asyncio.CancelledError)
+        raises = self._cancel != "never" and (error is None or cancelled)
+        if raises and self._hold.state == LOST:
             raise LockLost(self.name, self.reason) from error
+        warn_of_loss(self._hold, error)
+
+
+def _timeout(name: str, refusal: Refusal, options: LockOptions) -> CoordTimeout:
+    tried_once = options.wait_s is not None and options.wait_s <= 0
+    return CoordTimeout(name, 0.0 if tried_once else refusal.waited_s, refusal.holder)
+
+
+def warn_of_loss(hold: Hold, error: BaseException | None) -> None:
+    """Log that a block has ended whose hold was lost, unless the block's error says so.
+
+    A record of the log and no warning of Python's: the program did nothing wrong, and a warning
+    that is turned into an error would hide the error of the body.
+    """
+    if hold.state == LOST and not (isinstance(error, LockLost) and error.name == hold.name):
+        log.warning(
+            "%r, held with fence %d, was lost before its block ended (%s): what the block did"
+            " afterwards may have met another holder's work; strict=True raises LockLost then",
+            hold.name,
+            hold.fence,
+            hold.reason,
+        )
 
 
 def _refuse_closed(driver: SyncDriver) -> None:
@@ -277,7 +300,7 @@ class Holdable:
         """
         outcome = self._acquire(once=False)
         if isinstance(outcome, Refusal):
-            raise CoordTimeout(self.name, outcome.waited_s, outcome.holder)
+            raise _timeout(self.name, outcome, self.options)
         return outcome
 
     def try_acquire(self) -> Held | None:
@@ -334,7 +357,7 @@ class AioHoldable:
         """See `Holdable.acquire`."""
         outcome = await self._acquire(once=False)
         if isinstance(outcome, Refusal):
-            raise CoordTimeout(self.name, outcome.waited_s, outcome.holder)
+            raise _timeout(self.name, outcome, self.options)
         return outcome
 
     async def try_acquire(self) -> AioHeld | None:

@@ -188,11 +188,11 @@ class Acquisition:
             sent_s = clock.monotonic_s()
             try:
                 entry = yield from get(self._wanted.key, self._timeout_s)
-            except StoreUnavailable:
+            except StoreUnavailable as error:
                 left_s = self._left_s(start_s)
                 if left_s <= 0:
                     raise
-                yield Sleep(min(left_s, self._pace.trouble_s()))
+                yield Sleep(min(left_s, self._pace.trouble_s(error)))
                 continue
             return seen(self._context, self._wanted.key, entry, sent_s)
 

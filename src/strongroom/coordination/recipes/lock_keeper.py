@@ -118,7 +118,7 @@ class LockKeeper:
             return False
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
-            hold.lose(_taken(record))
+            hold.lose(_taken(record, hold.fence))
             return False
         if entry.expires_in_s is not None and entry.expires_in_s <= 0:
             hold.lose("it expired by the store's clock")
@@ -193,13 +193,25 @@ class LockKeeper:
             return
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
-            hold.lose(_taken(record))
+            hold.lose(_taken(record, hold.fence))
         elif entry.expires_in_s is not None and entry.expires_in_s <= 0:
             hold.lose("it expired by the store's clock")
 
 
-def _taken(record: LockRecord) -> str:
-    if record.owner is None:
-        told = f" ({record.end})" if record.end else ""
-        return f"it was ended by an administrator{told}"
-    return f"{record.who or record.owner} took it with fence {record.fence}"
+def _taken(record: LockRecord, fence: int) -> str:
+    """Return why a hold is over, as far as the record tells; nothing is guessed.
+
+    Arguments:
+        record: somebody else's, or nobody's.
+        fence: of the hold. Who takes a lock counts it up by one, and so does who breaks it.
+    """
+    if record.owner is not None:
+        return f"{record.who or record.owner} took it with fence {record.fence}"
+    if record.end and record.fence <= fence + 1:
+        return f"it was ended by an administrator ({record.end})"
+    if record.fence > fence:
+        return (
+            f"others have held it since: it is free with fence {record.fence}, and was held here"
+            f" with {fence}; the record does not tell whether it expired or was broken"
+        )
+    return "its record says that nobody holds it, and not why"

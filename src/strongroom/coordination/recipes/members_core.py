@@ -368,8 +368,8 @@ class Roll:
                 changes = yield from self.look(every_s)
                 if changes:
                     return changes
-            except StoreUnavailable:
-                pause_s = max(every_s, pace.trouble_s())
+            except StoreUnavailable as error:
+                pause_s = max(every_s, pace.trouble_s(error))
             if timeout_s is not None:
                 left_s = start_s + timeout_s - clock.monotonic_s()
                 if left_s <= 0:

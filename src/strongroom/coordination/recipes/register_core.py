@@ -242,8 +242,8 @@ def wait_steps(
                 )
                 entry = seen.entry if outcome is UNCHANGED else outcome
                 seen = _seen(context, key, entry, sent_s)
-        except StoreUnavailable:
-            yield Sleep(min(max(0.0, left_s), pace.trouble_s()))
+        except StoreUnavailable as error:
+            yield Sleep(min(max(0.0, left_s), pace.trouble_s(error)))
         if seen is not None:
             present = seen.version if seen.present else None
             if present != version:

@@ -53,8 +53,14 @@ class Pace:
         self._poll_s = min(p.poll_max_s, p.poll_min_s + self._context.clock.random() * spread)
         return self._poll_s
 
-    def trouble_s(self) -> float:
-        """Return how long to wait after a failed or lost try: full jitter under a doubling cap."""
+    def trouble_s(self, error: StoreUnavailable | None = None) -> float:
+        """Return how long to wait after a failed or lost try: full jitter under a doubling cap.
+
+        Arguments:
+            error: the store did not answer, and the caller goes on waiting; see `Outage`.
+        """
+        if error is not None:
+            self._context.outage.failed(error)
         cap = self._trouble_s
         self._trouble_s = min(_TROUBLE_MAX_S, cap * 2)
         return cap * self._context.clock.random()
@@ -169,7 +175,7 @@ def await_change(
             outcome = yield from get(key, timeout_s)
         else:
             outcome = yield from watch(key, version, min(seconds, WATCH_MAX_S))
-    except StoreUnavailable:
-        yield Sleep(min(seconds, pace.trouble_s()))
+    except StoreUnavailable as error:
+        yield Sleep(min(seconds, pace.trouble_s(error)))
         return UNCHANGED
     return outcome

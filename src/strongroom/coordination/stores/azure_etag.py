@@ -29,12 +29,12 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
-from strongroom.coordination.store import AsyncStore, Promises, StoreBase
+from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.azure_account import AzurePlace
 from strongroom.coordination.stores.azure_http import AzureHttp, code_of
 from strongroom.coordination.stores.http_pool import Answer, NoAnswer
 from strongroom.coordination.stores.pauses import Pauses
-from strongroom.coordination.threaded_store import ThreadedStore
+from strongroom.coordination.threaded_store import StoreBase, ThreadedStore
 
 NOTE: Final = "x-ms-meta-note"
 HELD_STATES: Final = ("leased", "breaking")

@@ -33,7 +33,7 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
 from strongroom.coordination.records import UNREADABLE
-from strongroom.coordination.store import Promises, StoreBase
+from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.etcd_address import EtcdAddress, address_of
 from strongroom.coordination.stores.etcd_http import (
     EtcdHttp,
@@ -46,6 +46,7 @@ from strongroom.coordination.stores.etcd_http import (
 from strongroom.coordination.stores.etcd_leases import EtcdLeases
 from strongroom.coordination.stores.etcd_watch import EtcdWatches, Known
 from strongroom.coordination.stores.http_pool import NoAnswer
+from strongroom.coordination.threaded_store import StoreBase
 
 _HOLD: Final = b"\x00hold"  # sorts right behind its register, and no key contains it
 _AFTER: Final = b"\x01"

@@ -37,8 +37,7 @@ class LineStream(HttpConnection):
         self._looked_at = 0
         fields = {"Host": host_field, **headers, "Content-Length": str(len(body))}
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        self._limit(until_s)
-        self.sock.sendall(f"POST {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body)
+        self._send(f"POST {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body, until_s)
         answer = self._until(b"\r\n\r\n", until_s)
         status = _STATUS.match(answer)
         if status is None:

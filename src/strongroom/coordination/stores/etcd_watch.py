@@ -18,6 +18,7 @@ from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.stores.etcd_http import BadToken, EtcdHttp, Json, encoded, failure_of
 from strongroom.coordination.stores.etcd_stream import LineStream
 from strongroom.coordination.stores.http_connection import BadAnswer
+from strongroom.coordination.stores.tls_refusals import refusal_of
 
 _FIRST_ANSWER_S: Final = 2.0
 # A line that was cut without a word, or a member that hangs, tells nothing: so often it is renewed.
@@ -152,7 +153,7 @@ class EtcdWatch:
                 parts.hostname or "", parts.port or 0, http.address.tls, http.clock, until_s
             )
         except OSError as error:
-            raise StoreUnavailable(f"{self._where}: {_words(error)}") from error
+            raise _trouble(self._where, error) from error
         try:
             body = json.dumps(wanted).encode()
             self._stream.begin(parts.netloc, "/v3/watch", headers, body, until_s)
@@ -160,7 +161,7 @@ class EtcdWatch:
                 raise StoreUnavailable(f"{self._where} did not confirm a watch in time")
         except (OSError, BadAnswer) as error:
             self._stream.close()
-            raise StoreUnavailable(f"{self._where}: {_words(error)}") from error
+            raise _trouble(self._where, error) from error
         except BaseException:
             self._stream.close()
             raise
@@ -186,7 +187,7 @@ class EtcdWatch:
         except BadToken as error:
             raise StoreUnavailable(f"{self._where}: {error}") from error
         except (OSError, BadAnswer) as error:
-            raise StoreUnavailable(f"{self._where}: {_words(error)}") from error
+            raise _trouble(self._where, error) from error
 
     def _next(self, until_s: float) -> Json | None:
         """Return the next message; None if the time is up."""
@@ -224,5 +225,7 @@ def _revision(event: Json) -> int:
         raise BadAnswer("an event without its revision") from error
 
 
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
+def _trouble(where: str, error: Exception) -> StoreUnavailable | StoreRefused:
+    if refusal := refusal_of(error):
+        return StoreRefused(f"{where}: {refusal}")
+    return StoreUnavailable(f"{where}: {str(error) or type(error).__name__}")

@@ -31,7 +31,8 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, Unsupported
 from strongroom.coordination.records import UNREADABLE
-from strongroom.coordination.store import Promises, StoreBase
+from strongroom.coordination.store import Promises
+from strongroom.coordination.threaded_store import StoreBase
 from strongroom.coordination.url_options import SWITCH, UrlOptions, check_options
 
 _SUFFIX: Final = ".entry"

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.errors import StoreRefused
+from strongroom.coordination.stores.tls_refusals import behind
 
 BODY_BYTES_MAX: Final = 16 << 20
 _HEAD_BYTES_MAX: Final = 256 << 10
@@ -93,8 +94,7 @@ class HttpConnection:
             OSError, BadAnswer: what became of the request is not known.
             StoreRefused: an answer of more than `BODY_BYTES_MAX`.
         """
-        self._limit(until_s)
-        self.sock.sendall(head.encode("latin-1") + body)
+        self._send(head.encode("latin-1") + body, until_s)
         while True:
             version, status, headers = _parse_head(self._until(b"\r\n\r\n", until_s))
             if status >= 200:
@@ -120,6 +120,13 @@ class HttpConnection:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # it ended by itself
+
+    def _send(self, raw: bytes, until_s: float) -> None:
+        self._limit(until_s)
+        try:
+            self.sock.sendall(raw)
+        except OSError as error:
+            raise behind(self.sock, error) from error
 
     def _limit(self, until_s: float) -> None:
         left_s = until_s - self._clock.monotonic_s()

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.stores.http_connection import Answer, BadAnswer, HttpConnection
+from strongroom.coordination.stores.tls_refusals import refusal_of
 
 __all__ = ["Answer", "HttpPool", "NoAnswer"]
 
@@ -103,6 +104,8 @@ class HttpPool:
             except TimeoutError as error:
                 raise NoAnswer(f"{self.host_field} did not answer in time") from error
             except (OSError, BadAnswer) as error:
+                if refusal := refusal_of(error):
+                    raise StoreRefused(f"{self.host_field}: {refusal}") from error
                 stale = reused and closings == self._closings
                 if stale and method in ("GET", "HEAD"):
                     continue
@@ -136,9 +139,9 @@ class HttpPool:
             raise StoreUnavailable(f"{self.host_field} was not asked: the time is up")
         try:
             return HttpConnection(self.host, self._port, self._tls, self._clock, until_s)
-        except ssl.SSLCertVerificationError as error:
-            raise StoreRefused(f"{self.host_field}: {_words(error)}") from error
         except OSError as error:
+            if refusal := refusal_of(error):
+                raise StoreRefused(f"{self.host_field}: {refusal}") from error
             reason = f"{self.host_field} cannot be reached: {_words(error)}"
             raise StoreUnavailable(reason) from error
 

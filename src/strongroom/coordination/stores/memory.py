@@ -21,8 +21,9 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.store import AsyncStore, Promises, StoreBase
+from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.registers import Registers
+from strongroom.coordination.threaded_store import StoreBase
 from strongroom.coordination.url_options import UrlOptions, check_options
 
 _OPTIONS: Final = UrlOptions({"lease": ("server",)})

@@ -28,7 +28,7 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.store import SET_BACK, AsyncStore, Promises, StoreBase
+from strongroom.coordination.store import SET_BACK, AsyncStore, Promises
 from strongroom.coordination.stores.idle_pool import IdlePool
 from strongroom.coordination.stores.listening import (
     ATTEMPT_S,
@@ -46,6 +46,7 @@ from strongroom.coordination.stores.postgres_wire import (
     conninfo_of,
     meaning,
 )
+from strongroom.coordination.threaded_store import StoreBase
 
 _CREATE: Final = """
 CREATE TABLE IF NOT EXISTS strongroom_coordination (

@@ -24,7 +24,7 @@ from strongroom.coordination.effects import (
     Unknown,
     Watched,
 )
-from strongroom.coordination.store import SET_BACK, AsyncStore, Promises, StoreBase
+from strongroom.coordination.store import SET_BACK, AsyncStore, Promises
 from strongroom.coordination.stores.listening import (
     ATTEMPT_S,
     Switchboard,
@@ -43,6 +43,7 @@ from strongroom.coordination.stores.redis_place import (
     run_script,
 )
 from strongroom.coordination.stores.redis_wire import RedisError, Reply
+from strongroom.coordination.threaded_store import StoreBase
 
 # Telling comes before writing: an error takes nothing back, so that only the last step may fail.
 _CAS: Final = """

@@ -18,6 +18,7 @@ from strongroom.coordination.clock import Clock
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.stores.idle_pool import IdlePool
 from strongroom.coordination.stores.redis_wire import RedisConnection, RedisError, Reply
+from strongroom.coordination.stores.tls_refusals import refusal_of
 from strongroom.coordination.url_options import ANY, UrlOptions, check_options, query_of
 
 _FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -140,10 +141,8 @@ def open_session(place: RedisPlace, clock: Clock, until_s: float) -> RedisConnec
     """
     try:
         connection = RedisConnection(place.host, place.port, place.tls, clock, until_s)
-    except ssl.SSLError as error:
-        raise StoreRefused(f"{place.words}: {error.reason or 'TLS fails'}") from error
     except OSError as error:
-        raise StoreUnavailable(f"{place.words}: {_reason(error)}") from error
+        raise _trouble(place, error) from error
     try:
         _introduce(connection, place, until_s)
     except RedisError as error:
@@ -151,7 +150,7 @@ def open_session(place: RedisPlace, clock: Clock, until_s: float) -> RedisConnec
         raise meaning(place, error) from error
     except OSError as error:
         connection.close()
-        raise StoreUnavailable(f"{place.words}: {_reason(error)}") from error
+        raise _trouble(place, error) from error
     except BaseException:
         connection.close()
         raise
@@ -222,8 +221,10 @@ def meaning(place: RedisPlace, error: RedisError) -> StoreRefused | StoreUnavail
     return StoreRefused(f"{place.words}: {error}")
 
 
-def _reason(error: OSError) -> str:
-    return str(error) or type(error).__name__
+def _trouble(place: RedisPlace, error: OSError) -> StoreRefused | StoreUnavailable:
+    if refusal := refusal_of(error):
+        return StoreRefused(f"{place.words}: {refusal}")
+    return StoreUnavailable(f"{place.words}: {str(error) or type(error).__name__}")
 
 
 def pool_of(place: RedisPlace, clock: Clock) -> IdlePool[RedisConnection]:

@@ -12,6 +12,7 @@ import ssl
 from typing import Final
 
 from strongroom.coordination.clock import Clock
+from strongroom.coordination.stores.tls_refusals import behind
 
 Reply = bytes | int | None | list["Reply"]
 _LINE_MAX: Final = 64 * 1024
@@ -85,7 +86,10 @@ class RedisConnection:
         command = b"*%d\r\n" % len(parts)
         command += b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
         self._socket.settimeout(self._left_s())
-        self._socket.sendall(command)
+        try:
+            self._socket.sendall(command)
+        except OSError as error:
+            raise behind(self._socket, error) from error
 
     def receive(self, until_s: float) -> Reply:
         """Return the next reply, or the next message of a subscription. Raises: see `call`."""

@@ -37,10 +37,10 @@ from strongroom.coordination.errors import (
     Unsupported,
 )
 from strongroom.coordination.records import UNREADABLE
-from strongroom.coordination.store import AsyncStore, Promises, StoreBase
+from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.http_pool import Answer, NoAnswer
 from strongroom.coordination.stores.s3_http import S3Bucket, S3Credentials, S3Http
-from strongroom.coordination.threaded_store import ThreadedStore
+from strongroom.coordination.threaded_store import StoreBase, ThreadedStore
 from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
 
 _OPTIONS: Final = UrlOptions({"endpoint": ANY, "region": ANY, "path": SWITCH})

@@ -1,0 +1,67 @@
+"""Which failures of TLS are final: the server, or we, refuse the other side's certificate.
+
+Lives here: the rule for every store that speaks TLS. A refusal comes as an alert. In TLS 1.3 the
+server sends it after the client takes the handshake for finished, so that it shows up in the first
+read, or behind a write that failed because the server has hung up. A server that refuses never
+reads a request: nothing was done. Source: RFC 8446, section 6.2; OpenSSL's names of reasons. Must
+not live here: connections.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Final
+
+_ALERT_WAIT_S: Final = 0.2
+_FINAL: Final = (
+    "ALERT_HANDSHAKE_FAILURE",  # TLS 1.2: also for a client certificate that is missing
+    "ALERT_BAD_CERTIFICATE",
+    "ALERT_UNSUPPORTED_CERTIFICATE",
+    "ALERT_CERTIFICATE_REVOKED",
+    "ALERT_CERTIFICATE_EXPIRED",
+    "ALERT_CERTIFICATE_UNKNOWN",
+    "ALERT_UNKNOWN_CA",
+    "ALERT_ACCESS_DENIED",
+    "ALERT_DECRYPT_ERROR",
+    "ALERT_PROTOCOL_VERSION",
+    "ALERT_INSUFFICIENT_SECURITY",
+    "ALERT_CERTIFICATE_REQUIRED",
+    "CERTIFICATE_VERIFY_FAILED",
+    "WRONG_VERSION_NUMBER",  # the server does not speak TLS
+    "UNSUPPORTED_PROTOCOL",
+    "NO_PROTOCOLS_AVAILABLE",
+)
+_NO_COMMON_WAY: Final = ("PROTOCOL_VERSION", "INSUFFICIENT_SECURITY")
+
+
+def refusal_of(error: Exception) -> str:
+    """Return in words why TLS will never come about; empty if another try may succeed."""
+    reason = error.reason if isinstance(error, ssl.SSLError) else None
+    if not reason or not reason.endswith(_FINAL):
+        return ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return str(error)
+    words = reason.lower().replace("_", " ")
+    if "ALERT" not in reason or reason.endswith(_NO_COMMON_WAY):
+        return f"TLS does not come about: {words}"
+    return f"it refuses the client's certificate, or wants one ({words})"
+
+
+def behind(sock: socket.socket, error: OSError) -> OSError:
+    """Return the alert that explains why a connection broke, if one has come; else `error`.
+
+    Arguments:
+        sock: the connection that broke; it is of no use any more.
+        error: what was seen of it.
+    """
+    if not isinstance(sock, ssl.SSLSocket) or isinstance(error, TimeoutError):
+        return error
+    try:
+        sock.settimeout(_ALERT_WAIT_S)
+        sock.recv(1)
+    except ssl.SSLError as alert:
+        return alert
+    except OSError:
+        pass  # nothing came but the end
+    return error
