@@ -28,21 +28,30 @@ It reads the records, the checksums of all contents, and whether everything refe
 to what is there. It changes nothing, and may run while a server has the directory
 open. It ends with 1 when something is wrong.
 
+Where the log of the records is damaged, neither a server nor this command opens the
+directory: the commits behind the damage would be lost. --cut-log gives them up. The
+damaged log is kept beside the new one.
+
 Examples
 
   strongroom doctor ./strongroom-data
   strongroom doctor ./backups/monday --json
+  strongroom doctor ./strongroom-data --cut-log
 """
+_CUT_LOG = "Give up the commits behind the damage in the log of the records, then check."
 
 
 def doctor(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory or backup.")],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    cut_log: Annotated[bool, typer.Option("--cut-log", help=_CUT_LOG)] = False,
 ) -> None:
     """See HELP."""
     from strongroom.engines.check import Inspection
     from strongroom.store.integrity import Integrity
 
+    if cut_log:
+        _cut_log(directory)
     with refusing(directory), Inspection(directory) as inspection:
         integrity = Integrity(inspection)
         with shown("Checking", as_json) as progress:
@@ -64,6 +73,15 @@ def doctor(
         typer.echo(f"{directory}: {verdict} ({held})")
     if findings:
         raise typer.Exit(Exit.REFUSED.value)
+
+
+def _cut_log(directory: Path) -> None:
+    from strongroom.engines.log_gate import cut_damaged_log
+
+    with refusing(directory):
+        lost = cut_damaged_log(directory)
+    # Not on standard output, which may be JSON.
+    typer.echo(lost or f"{directory}: the log is not damaged, so nothing was cut.", err=True)
 
 
 def _findings(

@@ -19,6 +19,7 @@ from strongroom.engines.directory import (
     UnknownFormat,
 )
 from strongroom.engines.files import OsFiles, write_file
+from strongroom.engines.log_gate import refuse_damaged_idle_log
 from strongroom.engines.records_sqlite import Reader
 
 Progress = Callable[[int, int], None]
@@ -45,6 +46,7 @@ def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None)
     found = home.read_format()
     if found.backup:
         raise UnknownFormat(f"{home.path} is a backup already; copy it as it is")
+    refuse_damaged_idle_log(home)
     copy, files = _begin(target), OsFiles()
     lock = FileLock(home.backup_lock)
     lock.acquire(shared=True, wait=True)

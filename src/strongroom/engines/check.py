@@ -20,6 +20,7 @@ from strongroom.engines.base import ContentMissing, DataDamaged
 from strongroom.engines.checksum import crc64
 from strongroom.engines.checksummed_pages import is_damage
 from strongroom.engines.directory import RECORDS_NAME, FileLock, Layout
+from strongroom.engines.log_gate import refuse_damaged_idle_log
 from strongroom.engines.record_walk import Walked
 from strongroom.engines.records_sqlite import Location, Reader
 
@@ -39,12 +40,13 @@ class Inspection:
 
     Keeps the server from deleting segments as long as it is open; nothing else is held up.
 
-    Raises: NotADataDirectory, UnknownFormat, OSError, apsw.Error.
+    Raises: NotADataDirectory, UnknownFormat, Damaged (the log), OSError, apsw.Error.
     """
 
     def __init__(self, directory: str | os.PathLike[str], vfs: str | None = None) -> None:
         self._layout = Layout(os.path.abspath(directory))
         self.format = self._layout.read_format()
+        refuse_damaged_idle_log(self._layout)
         self._lock = FileLock(self._layout.backup_lock)
         self._lock.acquire(shared=True, wait=True)
         try:

@@ -113,6 +113,10 @@ class Layout:
         return os.path.join(self.path, RECORDS_NAME)
 
     @property
+    def log(self) -> str:
+        return self.records + "-wal"
+
+    @property
     def segments(self) -> str:
         return os.path.join(self.path, "segments")
 

@@ -45,6 +45,7 @@ from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import DataDirectory
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.group_commit import Committer
+from strongroom.engines.log_gate import clear_log_tail, refuse_damaged_log
 from strongroom.engines.log_space import LogSpace
 from strongroom.engines.page_cache import Asked
 from strongroom.engines.record_cache import RecordCache
@@ -428,13 +429,15 @@ async def open_store(
     home = DataDirectory(os.fspath(directory), files, test_clock)
     writer: Writer | None = None
     try:
-        _sync_log(files, home.layout.records + "-wal")
+        refuse_damaged_log(home.layout)
+        _sync_log(files, home.layout.log)
         reserve = Reserve(Ballast(files, home.layout.ballast, options.ballast_bytes))
         # Even to open it takes some space.
         writer = reserve.spend(
             lambda: Writer(home.layout.records, options.vfs, create=home.is_new), Purpose.FREEING
         )
         begin_log(writer, files)
+        reserve.spend(lambda: clear_log_tail(home.layout, files), Purpose.FREEING)
         # A segment whose name the last run did not make durable is written to by this one.
         files.sync_directory(home.layout.segments)
         home.finish_creation()
