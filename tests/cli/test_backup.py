@@ -95,6 +95,36 @@ def test_nothing_is_copied_over_something(tmp_path: Path, command: str) -> None:
     assert [path.name for path in target.iterdir()] == ["precious"]
 
 
+def test_an_interrupted_backup_is_not_restored_and_the_next_replaces_it(tmp_path: Path) -> None:
+    data, target = tmp_path / "data", tmp_path / "backup"
+    with Server.start(data=data, test_clock=False):
+        pass
+    assert strongroom("backup", data, target).code == 0
+    (target / "FORMAT").rename(target / "UNFINISHED")
+    for ran in (strongroom("restore", target, tmp_path / "new"), strongroom("doctor", target)):
+        assert ran.code == Exit.DATA
+        assert "was interrupted" in ran.err
+        assert len(ran.err.splitlines()) == 1
+    ran = strongroom("backup", data, target)
+    assert (ran.code, "interrupted; it is replaced" in ran.err) == (0, True)
+    assert strongroom("restore", target, tmp_path / "new").code == 0
+
+
+def test_a_damaged_backup_is_restored_only_knowingly(tmp_path: Path) -> None:
+    data, target = tmp_path / "data", tmp_path / "backup"
+    with Server.start(data=data, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        client.create_container("box").upload_blob("body", BODY)
+    assert strongroom("backup", data, target).code == 0
+    (segment,) = (target / "segments").iterdir()
+    segment.unlink()
+    ran = strongroom("restore", target, tmp_path / "new")
+    assert ran.code == Exit.DATA
+    assert f"{target} is not whole: segment" in ran.err
+    assert "--accept-damage" in ran.err
+    assert strongroom("restore", target, tmp_path / "new", "--accept-damage").code == 0
+
+
 @pytest.mark.parametrize("command", ["backup", "restore", "doctor"])
 def test_what_is_no_data_directory_is_refused(tmp_path: Path, command: str) -> None:
     source = tmp_path / "nothing"

@@ -19,7 +19,8 @@ BACKUP_HELP = """
 Copy a data directory, also while a server has it open.
 
 The backup holds every write that was answered before the command began.
-Accounts and their keys are not part of it.
+Accounts and their keys are not part of it. What an interrupted backup left in the
+target is replaced; anything else there is left alone, and the command refuses.
 
 Examples
 
@@ -28,10 +29,15 @@ Examples
 RESTORE_HELP = """
 Make a new data directory from a backup, which stays as it is.
 
+The copy is checked before it can be used. A backup that was interrupted, or has been
+damaged since, is refused.
+
 Examples
 
   strongroom restore ./backups/monday ./strongroom-data
 """
+
+_ACCEPT = "Restore what there is of a damaged backup."
 
 
 def backup(
@@ -56,13 +62,14 @@ def backup(
 def restore(
     source: Annotated[Path, typer.Argument(metavar="BACKUP", help="The backup.")],
     target: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")],
+    accept_damage: Annotated[bool, typer.Option("--accept-damage", help=_ACCEPT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """See RESTORE_HELP."""
     from strongroom.engines.backup import restore as put_back
 
     with refusing(source), shown("Restoring", quiet) as progress:
-        put_back(source, target, progress)
+        put_back(source, target, progress, accept_damage)
     if not quiet:
         typer.echo(f"{target} is ready: strongroom serve --data {target}")
 

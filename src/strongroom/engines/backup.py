@@ -2,7 +2,8 @@
 
 Lives here: copying. Must not live here: judging what was copied (check.py). A backup is one moment:
 a snapshot of the records, and the segments that it names. While it is made, the server deletes no
-segment (the BACKUP lock); what it appends meanwhile lies behind what the snapshot names.
+segment (the BACKUP lock); what it appends meanwhile lies behind what the snapshot names. A copy
+whose maker was killed is never taken for whole (copy_target.py).
 """
 
 from __future__ import annotations
@@ -11,14 +12,20 @@ import os
 from collections.abc import Callable
 from typing import Final
 
+import apsw
+
+from strongroom.engines.check import Finding, Inspection
+from strongroom.engines.copy_target import CopyTarget
 from strongroom.engines.directory import (
+    RECORDS_NAME,
+    Damaged,
     FileLock,
     Format,
     Layout,
     NotADataDirectory,
     UnknownFormat,
 )
-from strongroom.engines.files import OsFiles, write_file
+from strongroom.engines.files import OsFiles
 from strongroom.engines.log_gate import refuse_damaged_idle_log
 from strongroom.engines.records_sqlite import Reader
 
@@ -37,7 +44,7 @@ def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None)
     the file system allows it; everything else is copied. May be called from any process and thread.
 
     Arguments:
-        target: a directory that does not exist or is empty.
+        target: a directory that does not exist or is empty, or what a killed backup left.
         progress: told how many bytes of the segments are done.
 
     Raises: NotADataDirectory, UnknownFormat, FileExistsError, OSError, apsw.Error.
@@ -47,67 +54,87 @@ def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None)
     if found.backup:
         raise UnknownFormat(f"{home.path} is a backup already; copy it as it is")
     refuse_damaged_idle_log(home)
-    copy, files = _begin(target), OsFiles()
-    lock = FileLock(home.backup_lock)
-    lock.acquire(shared=True, wait=True)
-    try:
-        reader = Reader(home.records, None, scanning=True)
+    stamp = Format(test_clock=found.test_clock, backup=True)
+    files, lock = OsFiles(), FileLock(home.backup_lock)
+    with CopyTarget(target, stamp) as making:
+        copy = making.layout
+        lock.acquire(shared=True, wait=True)
         try:
-            reader.snapshot()
-            # Read before the copy, in the same snapshot: both name the same segments.
-            segments = reader.segment_sums()
-            # First, since SQLite would let everybody read what it creates.
-            files.close(files.create(copy.records))
-            reader.copy_to(copy.records)
+            reader = Reader(home.records, None, scanning=True)
+            try:
+                reader.snapshot()
+                # Read before the copy, in the same snapshot: both name the same segments.
+                segments = reader.segment_sums()
+                # First, since SQLite would let everybody read what it creates.
+                files.close(files.create(copy.records))
+                reader.copy_to(copy.records)
+            finally:
+                reader.release()
+                reader.close()
+            _sync_file(copy.records)
+            _copy_segments(home, copy, segments, progress)
         finally:
-            reader.release()
-            reader.close()
-        _sync_file(copy.records)
-        _copy_segments(home, copy, segments, progress)
-    finally:
-        lock.release()
-    _finish(copy, Format(test_clock=found.test_clock, backup=True))
+            lock.release()
+        making.finish()
 
 
-def restore(source: _StrPath, target: _StrPath, progress: Progress | None = None) -> None:
+def restore(
+    source: _StrPath,
+    target: _StrPath,
+    progress: Progress | None = None,
+    accept_damage: bool = False,
+) -> None:
     """Make a new data directory `target` from the backup `source`, which stays as it is.
 
-    Raises: NotADataDirectory, UnknownFormat, FileExistsError, OSError.
+    The copy is checked before it can be used: its records, and the checksums of all bodies.
+
+    Arguments:
+        target: a directory that does not exist or is empty, or what a killed restore left.
+        progress: told how many bytes of the segments are done.
+        accept_damage: make use of what there is, although the check has found something wrong.
+
+    Raises: NotADataDirectory (no backup, or an interrupted one), UnknownFormat, FileExistsError,
+        Damaged (the backup is not whole), OSError, apsw.Error.
     """
     home = Layout(os.path.abspath(source))
     found = home.read_format()
     if not found.backup:
         raise NotADataDirectory(f"{home.path} is a data directory, not a backup of one")
-    copy = _begin(target)
-    total = sum(os.path.getsize(home.segment(one)) for one in home.segment_ids())
-    done = 0
-    _copy_file(home.records, copy.records, os.path.getsize(home.records))
-    for segment_id in home.segment_ids():
-        size_bytes = os.path.getsize(home.segment(segment_id))
-        _copy_file(home.segment(segment_id), copy.segment(segment_id), size_bytes)
-        done += size_bytes
-        if progress is not None:
-            progress(done, total)
-    _finish(copy, Format(test_clock=found.test_clock))
+    stamp = Format(test_clock=found.test_clock)
+    for path in (home.records, home.segments):
+        if not os.path.exists(path):
+            raise Damaged(f"{home.path} is not whole: {path} is missing")
+    with CopyTarget(target, stamp) as making:
+        copy = making.layout
+        total = sum(os.path.getsize(home.segment(one)) for one in home.segment_ids())
+        done = 0
+        _copy_file(home.records, copy.records, os.path.getsize(home.records))
+        for segment_id in home.segment_ids():
+            size_bytes = os.path.getsize(home.segment(segment_id))
+            _copy_file(home.segment(segment_id), copy.segment(segment_id), size_bytes)
+            done += size_bytes
+            if progress is not None:
+                progress(done, total)
+        if not accept_damage:
+            _refuse_damage(home, copy, stamp)
+        making.finish()
 
 
-def _begin(target: _StrPath) -> Layout:
-    copy = Layout(os.path.abspath(target))
-    os.makedirs(copy.path, mode=0o700, exist_ok=True)
-    if os.listdir(copy.path):
-        raise FileExistsError(f"{copy.path} is not empty")
-    os.mkdir(copy.segments, 0o700)
-    return copy
-
-
-def _finish(copy: Layout, stamp: Format) -> None:
-    """Stamp the copy last: without the stamp nothing will take it for whole."""
-    files = OsFiles()
-    files.sync_directory(copy.segments)
-    files.sync_directory(copy.path)
-    write_file(files, copy.format, stamp.text().encode())
-    files.sync_directory(copy.path)
-    files.sync_directory(os.path.dirname(copy.path))
+def _refuse_damage(home: Layout, copy: Layout, stamp: Format) -> None:
+    """Raise Damaged when the copy, and so the backup, is not whole."""
+    try:
+        with Inspection(copy.path, stamp=stamp) as inspection:
+            findings = list(inspection.findings())
+    except apsw.Error as error:
+        findings = [Finding(RECORDS_NAME, f"it cannot be read: {error}")]
+    if findings:
+        first = findings[0]
+        more = f", and {len(findings) - 1} more problems" if findings[1:] else ""
+        raise Damaged(
+            f"{home.path} is not whole: {first.place}: {first.problem}{more}. "
+            f"strongroom doctor {home.path} names them all. Restore another backup, or what there "
+            "is of this one with --accept-damage."
+        )
 
 
 def _copy_segments(
@@ -121,6 +148,8 @@ def _copy_segments(
     for segment_id, _, end, _, sealed in segments:
         if end:
             source, target = home.segment(segment_id), copy.segment(segment_id)
+            if os.path.getsize(source) < end:
+                raise OSError(f"{source} is shorter than its records say")
             if not (sealed and _link(source, target)):
                 _copy_file(source, target, end)
         done += end

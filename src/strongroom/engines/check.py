@@ -19,7 +19,7 @@ import apsw
 from strongroom.engines.base import ContentMissing, DataDamaged
 from strongroom.engines.checksum import crc64
 from strongroom.engines.checksummed_pages import is_damage
-from strongroom.engines.directory import RECORDS_NAME, FileLock, Layout
+from strongroom.engines.directory import RECORDS_NAME, FileLock, Format, Layout
 from strongroom.engines.log_gate import refuse_damaged_idle_log
 from strongroom.engines.record_walk import Walked
 from strongroom.engines.records_sqlite import Location, Reader
@@ -40,12 +40,20 @@ class Inspection:
 
     Keeps the server from deleting segments as long as it is open; nothing else is held up.
 
+    Arguments:
+        stamp: what FORMAT will say, for a copy that has none yet.
+
     Raises: NotADataDirectory, UnknownFormat, Damaged (the log), OSError, apsw.Error.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], vfs: str | None = None) -> None:
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        vfs: str | None = None,
+        stamp: Format | None = None,
+    ) -> None:
         self._layout = Layout(os.path.abspath(directory))
-        self.format = self._layout.read_format()
+        self.format = stamp or self._layout.read_format()
         refuse_damaged_idle_log(self._layout)
         self._lock = FileLock(self._layout.backup_lock)
         self._lock.acquire(shared=True, wait=True)

@@ -1,6 +1,7 @@
 """A data directory: its layout, version stamp, and lock.
 
     FORMAT          one line: "strongroom 2", with " test-clock" or " backup" behind it
+    UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
     LOCK            held by the one server that has the directory open
     BACKUP          held shared by a backup; while it is, no segment may be deleted
     records.sqlite  the records (records_sqlite.py)
@@ -28,7 +29,8 @@ _PRODUCT: Final = "strongroom"
 _TEST_CLOCK: Final = "test-clock"
 _BACKUP: Final = "backup"
 _UNFINISHED: Final = "FORMAT.new"
-_SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
+_UNFINISHED_COPY: Final = "UNFINISHED"
+SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
 # What may be in a directory that is about to become a data directory: keys are made before data.
 _BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "lost+found"})
 
@@ -101,6 +103,10 @@ class Layout:
         return os.path.join(self.path, _UNFINISHED)
 
     @property
+    def unfinished_copy(self) -> str:
+        return os.path.join(self.path, _UNFINISHED_COPY)
+
+    @property
     def lock(self) -> str:
         return os.path.join(self.path, "LOCK")
 
@@ -130,7 +136,7 @@ class Layout:
 
     def segment_ids(self) -> list[int]:
         """The ids of the segment files that are there, ascending."""
-        found = map(_SEGMENT_NAME.fullmatch, os.listdir(self.segments))
+        found = map(SEGMENT_NAME.fullmatch, os.listdir(self.segments))
         return sorted(int(match[1], 16) for match in found if match is not None)
 
     def read_format(self) -> Format:
@@ -139,6 +145,11 @@ class Layout:
             with open(self.format, encoding="utf-8", errors="replace") as file:
                 return parse_format(file.read(4096), self.path)
         except FileNotFoundError:
+            if os.path.exists(self.unfinished_copy):
+                raise NotADataDirectory(
+                    f"{self.path} is not whole: the backup or restore that wrote it was "
+                    "interrupted, or is still at work. Make it again; that replaces it."
+                ) from None
             raise NotADataDirectory(f"{self.path} is not a data directory: no FORMAT") from None
 
 
