@@ -162,8 +162,9 @@ def test_a_cut_never_replaces_what_an_earlier_one_kept(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="earlier cut"):
         cut_damaged_log(data)
     assert (kept.read_bytes(), _log(data).read_bytes()) == (b"precious", harmed)
-    kept.unlink()
-    (data / "records.sqlite-wal.new").write_bytes(b"of a cut that was interrupted")
+    # What a cut that was interrupted leaves.
+    kept.write_bytes(harmed)
+    (data / "records.sqlite-wal.new").write_bytes(b"half")
     assert cut_damaged_log(data) is not None
     assert not (data / "records.sqlite-wal.new").exists()
 

@@ -108,11 +108,12 @@ def _cut(layout: Layout, files: Files) -> str | None:
     kept, new = layout.log + _KEPT_SUFFIX, layout.log + _NEW_SUFFIX
     with open(layout.log, "rb") as file:
         data = file.read()
-    if os.path.lexists(kept):
+    if not os.path.lexists(kept):
+        write_file(files, kept, data)
+    elif not _holds(kept, data):
         raise FileExistsError(f"{kept} is there already, from an earlier cut; move it away first")
     if os.path.lexists(new):  # an earlier try was interrupted
         files.unlink(new)
-    write_file(files, kept, data)
     write_file(files, new, data[: verdict.kept_bytes])
     files.sync_directory(layout.path)
     files.rename(new, layout.log)
@@ -121,6 +122,11 @@ def _cut(layout: Layout, files: Files) -> str | None:
         f"{layout.log} was cut {_place(verdict)}: {_commits(verdict)} behind the damage, which may "
         f"have been acknowledged, are lost. The log as it was is kept in {kept}."
     )
+
+
+def _holds(path: str, data: bytes) -> bool:
+    with open(path, "rb") as file:
+        return file.read() == data
 
 
 def _verdict(layout: Layout) -> LogVerdict:
