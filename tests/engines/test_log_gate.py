@@ -12,10 +12,11 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.backup import backup
 from strongroom.engines.check import check
+from strongroom.engines.checksummed_pages import PAGE_BYTES
 from strongroom.engines.directory import Damaged, DirectoryInUse, FileLock, Layout
 from strongroom.engines.embedded import EmbeddedOptions, open_store
 from strongroom.engines.log_gate import cut_damaged_log
-from strongroom.engines.records_sqlite import PAGE_BYTES, Reader
+from strongroom.engines.records_sqlite import Reader
 from strongroom.testing.contract_subject import face, put, value
 from tests.engines.full_log_rounds import roll_back_and_cut_power
 from tests.engines.logs import flipped, frame_at, judged
