@@ -61,6 +61,8 @@ _SOURCE = (
     "Copies read from listed hosts only, private ones too: NAME, *.SUFFIX or ADDRESS, "
     "with or without :PORT."
 )
+_CERT = "Certificate for TLS (PEM), with --key."
+_KEY = "Its private key (PEM), without a password."
 _OWN_HOST = (
     "A name by which clients may reach /.strongroom/ (health, metrics), beside IP addresses, "
     "localhost, --host and --host-suffix; may be repeated."
@@ -91,12 +93,8 @@ def serve(
     table_port: Annotated[
         int, typer.Option(help="Port of the Table service.", min=0, max=65535)
     ] = 10002,
-    cert: Annotated[
-        Path | None, typer.Option(help="Certificate for TLS (PEM), with --key.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="Its private key (PEM), without a password.")
-    ] = None,
+    cert: Annotated[Path | None, typer.Option(help=_CERT)] = None,
+    key: Annotated[Path | None, typer.Option(help=_KEY)] = None,
     tls: Annotated[
         bool, typer.Option("--tls", help="TLS with a certificate made by the server.")
     ] = False,
