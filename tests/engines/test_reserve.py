@@ -172,6 +172,30 @@ def test_records_are_taken_again_where_others_were_deleted(tmp_path: Path) -> No
     asyncio.run(prove())
 
 
+def test_what_stands_in_the_log_has_its_room_in_the_database(tmp_path: Path) -> None:
+    """So the log can be written over, whatever became full since."""
+
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        records, log = (Path(disk.root, "data", f"records.sqlite{end}") for end in ("", "-wal"))
+        async with store_on(disk, log_ahead=False) as store:
+            for number in range(200):
+                await put(store, (hidden(b"%d" % number), bytes(5_000)))
+            assert disk.size_bytes(str(records)) >= 200 * 5_000
+            _fill(disk)
+            before = disk.size_bytes(str(log)) + disk.size_bytes(str(records))
+            for _ in range(3):
+                for number in range(200):
+                    await put(store, (hidden(b"%d" % number), b"1" * 5_000))
+            for number in range(200):
+                await put(store, (hidden(b"%d" % number), None))
+            assert disk.size_bytes(str(log)) + disk.size_bytes(str(records)) <= before
+            assert _held_bytes(disk) == BALLAST_BYTES
+        assert list(check(tmp_path / "data")) == []
+
+    asyncio.run(prove())
+
+
 def test_compaction_uses_it_where_that_frees_a_segment(tmp_path: Path) -> None:
     async def prove() -> None:
         disk = Disk(tmp_path)

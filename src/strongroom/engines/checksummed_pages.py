@@ -17,6 +17,7 @@ import apsw
 import apsw.sqlite_extra
 
 from strongroom.engines.base import DataDamaged, EngineError, Ref, Unavailable
+from strongroom.engines.database_room import grow_in_chunks
 
 PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
 CHECKSUM_VFS: Final = "cksmvfs"
@@ -73,6 +74,7 @@ def connect(
         connection.pragma("fullfsync", True)
         connection.pragma("checkpoint_fullfsync", True)
         connection.pragma("wal_autocheckpoint", 0)
+        grow_in_chunks(connection)
         connection.pragma("temp_store", "memory")
         connection.pragma("cache_size", -cache_kib)
         if schema is not None:

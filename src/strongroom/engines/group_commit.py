@@ -31,8 +31,15 @@ from strongroom.engines.base import (
     Ref,
     Unavailable,
 )
-from strongroom.engines.checksummed_pages import checkpoint, is_damage, record_name, unreadable
+from strongroom.engines.checksummed_pages import (
+    PAGE_BYTES,
+    checkpoint,
+    is_damage,
+    record_name,
+    unreadable,
+)
 from strongroom.engines.commit_thread import CommitThread
+from strongroom.engines.database_room import DatabaseRoom
 from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Writer
 from strongroom.engines.reserve import Reserve, is_full
@@ -83,6 +90,7 @@ class Committer:
         self._cache = cache
         self._reader = reader
         self._bodies = bodies
+        self._room = DatabaseRoom(writer.connection, PAGE_BYTES)
         self._point = SerialPoint(writer, time, cache, bodies, reserve)
         self._reserve = reserve
         self._on_committed = on_committed
@@ -279,6 +287,8 @@ class Committer:
             if group.size_bytes > GROUP_BYTES_MAX or self._loop.time() > deadline:
                 break
         self._point.finish(group)
+        if group.wrote:
+            self._room.make()
 
     def _end(self, group: Group) -> None:
         if group.wrote:
@@ -299,6 +309,7 @@ class Committer:
         self._cache.lift(group.changed if error is None else {})
         if error is None:
             self._time.settle(durable=True)
+            self._room.settle(durable=True)
             self._bodies.settle(group.adopted, group.live)
             self._answer(group)
             if group.changed:
@@ -328,6 +339,7 @@ class Committer:
 
     def _forget(self, group: Group) -> None:
         self._time.settle(durable=False)
+        self._room.settle(durable=False)
         self._bodies.unsettle(group.adopted)
 
     def _roll_back_broken(self, group: Group, error: Exception) -> None:

@@ -29,6 +29,7 @@ from strongroom.testing.contract_subject import (
     pieces,
     place,
     put,
+    put_until_full,
     refuse,
     value,
 )
@@ -53,6 +54,7 @@ async def a_full_disk_refuses_what_grows_and_nothing_else(subject: Subject) -> N
     written = await store.write(pieces(bytes(100_000)), 100_000)
     await commit(store, Step(place(), adopt=(written.id,)))
     subject.fill()
+    await put_until_full(store)
     for number in range(3):
         await _ends_as(Full, put(store, (hidden(b"%d" % number), bytes(60_000))))
         await _ends_as(Full, store.write(pieces(bytes(100_000)), 100_000))
@@ -81,19 +83,12 @@ async def a_full_disk_judges_an_update_by_its_purpose(subject: Subject) -> None:
     store = subject.store
     await put(store, *((hidden(b"%d" % number), bytes(60_000)) for number in range(4)))
     subject.fill()
-    number = 0
-    while True:  # what the engine has room for already may still be taken
-        try:
-            await put(store, (hidden(b"more %d" % number), bytes(60_000)))
-        except Full:
-            break
-        number += 1
-        assert number < _TRIES, "the disk does not fill"
+    await put_until_full(store)
     answers = await asyncio.gather(
         put(store, (hidden(b"0"), b"1" * 60_000)),
         put(store, (hidden(b"growth"), bytes(60_000))),
         put(store, (hidden(b"1"), bytes(60_001)), purpose=Purpose.UPKEEP),
-        put(store, (hidden(b"2"), bytes(60_001))),
+        put(store, (hidden(b"2"), bytes(60_001)), (hidden(b"more"), bytes(60_000))),
         put(store, (face(b"job"), b"to be done"), (hidden(b"3"), None), purpose=Purpose.FREEING),
         refuse(store, face()),
         return_exceptions=True,

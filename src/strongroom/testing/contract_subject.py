@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import (
     Commit,
     ContentMissing,
     Face,
+    Full,
     Key,
     Opened,
     Partition,
@@ -63,6 +64,9 @@ class Subject(Protocol):
         ...
 
 
+_RECORDS_MAX: Final = 400
+
+
 class Refused(Exception):
     """A decision's own refusal."""
 
@@ -94,6 +98,17 @@ async def put(
     partition = pairs[0][0].partition
     step = Step(partition, tuple(Write(ref.key, value) for ref, value in pairs))
     return await store.update(partition, [], lambda _, stamp: Commit(stamp, (step,)), purpose)
+
+
+async def put_until_full(store: Store) -> None:
+    """Put new records until one is refused: what an engine has room for already, it may still take
+    on a full disk."""
+    for number in range(_RECORDS_MAX):
+        try:
+            await put(store, (hidden(b"filling %d" % number), bytes(60_000)))
+        except Full:
+            return
+    raise AssertionError("the disk does not fill")
 
 
 async def commit(store: Store, *steps: Step) -> int:

@@ -83,6 +83,11 @@ class Disk:
         with self._lock:
             return sum(file.size_bytes for file in self._names.values())
 
+    def size_bytes(self, path: str) -> int:
+        """A file's length."""
+        with self._lock:
+            return self._names[path].size_bytes
+
     def free_bytes(self) -> int:
         """What is left of the capacity."""
         if self.capacity_bytes is None:

@@ -6,6 +6,7 @@ file is not recorded: SQLite builds it anew.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Final
 import apsw
 
 from strongroom.engines.checksummed_pages import CHECKSUM_VFS, register_checksum_vfs
+from strongroom.engines.database_room import CHUNK_BYTES
 from strongroom.testing.disk import Disk
 
 # SQLite's own unix VFS syncs the directory with the first sync of a new file of these kinds.
@@ -89,6 +91,23 @@ class _DiskVfsFile(apsw.VFSFile):
             raise _as_sqlite(error, apsw.SQLITE_IOERR_TRUNCATE) from error
         super().xTruncate(newsize)
         self._disk.truncated(self._path, newsize)
+
+    def xFileControl(self, op: int, ptr: int) -> bool:  # noqa: N802
+        if op == apsw.SQLITE_FCNTL_SIZE_HINT:
+            self._lengthen(ctypes.c_int64.from_address(ptr).value)
+        return super().xFileControl(op, ptr)
+
+    def _lengthen(self, size_bytes: int) -> None:
+        """SQLite is about to make the file at least so long, in whole chunks."""
+        end_bytes = self._disk.size_bytes(self._path)
+        missing_bytes = -(-size_bytes // CHUNK_BYTES) * CHUNK_BYTES - end_bytes
+        if missing_bytes <= 0:
+            return
+        try:
+            self._disk.operate("write", self._path)
+            self._disk.written(self._path, bytes(missing_bytes), end_bytes)
+        except OSError as error:
+            raise apsw.IOError("disk I/O error") from error
 
     def xSync(self, flags: int) -> None:  # noqa: N802
         try:
