@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.log_check import SECTOR_BYTES, LogVerdict, judge
+from strongroom.engines.log_check import LogVerdict, judge
 from strongroom.engines.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
 
 SMALL_PAGE_BYTES: Final = 512  # many frames in a short file
@@ -132,13 +132,3 @@ def flipped(data: bytes, at: int, bit: int) -> bytes:
 def frame_at(number: int, page_bytes: int = SMALL_PAGE_BYTES) -> int:
     """Where a frame begins; they are counted from 1."""
     return HEADER_BYTES + (number - 1) * (FRAME_HEAD_BYTES + page_bytes)
-
-
-def torn(before: bytes, after: bytes, chance: random.Random) -> bytes:
-    """What a power cut may leave of the writes between two states of a log."""
-    share = chance.choice((0.1, 0.5, 0.9))
-    survivor = bytearray(before.ljust(len(after), b"\0"))
-    for start in range(0, len(after), SECTOR_BYTES):
-        if chance.random() < share:
-            survivor[start : start + SECTOR_BYTES] = after[start : start + SECTOR_BYTES]
-    return bytes(survivor)

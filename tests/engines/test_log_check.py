@@ -16,8 +16,8 @@ from tests.engines.logs import (
     judged,
     kept_by_sqlite,
     log_in,
-    torn,
 )
+from tests.engines.torn_logs import LEFTOVERS, tear
 
 _ROWS = (1, 1, 3, 1, 7, 2, 1, 1, 5, 1, 9, 1, 1, 4, 12, 1, 6, 1, 1, 8, 1, 1, 15, 3)
 _FIELDS = {
@@ -118,31 +118,9 @@ def test_a_page_that_is_lost_below_its_own_header_still_counts_as_a_commit(tmp_p
     assert verdict.cut_commits == 2
 
 
-@pytest.mark.parametrize("leftovers", ["nothing", "an older log", "a rollback", "zeros"])
+@pytest.mark.parametrize("leftovers", LEFTOVERS)
 def test_a_torn_last_commit_is_never_taken_for_damage(leftovers: str, tmp_path: Path) -> None:
-    chance = random.Random(leftovers)
-    cut = 0
-    with log_in(tmp_path) as log:
-        if leftovers != "an older log":
-            log.empty()
-        for round_number in range(30):
-            if leftovers == "an older log":
-                _commits(log)
-                log.restart()
-            log.commit(chance.randrange(1, 20))
-            if leftovers == "a rollback":
-                log.roll_back_spilled(chance.randrange(10, 30))
-            before = log.bytes()
-            if leftovers == "zeros":
-                before += bytes(64 * 1024)
-            kept_frames = log.frames()
-            log.commit(chance.randrange(1, 20))
-            after = log.bytes().ljust(len(before), b"\0")
-            for _ in range(4):
-                verdict = judged(torn(before, after, chance))
-                assert not verdict.is_lost, round_number
-                assert verdict.kept_bytes >= frame_at(kept_frames + 1)
-                cut += verdict.cut_frames > 0
+    cut = tear(tmp_path, leftovers, random.Random(leftovers), rounds=30)
     assert cut > 50, "few of them were torn at all"
 
 
