@@ -55,7 +55,7 @@ from strongroom.wire.http import Request, Response
 # back quickly when its sync is over.
 _SWITCH_INTERVAL_S: Final = 0.0005
 _HEALTH_TIMEOUT_S: Final = 5.0
-# For what may wait: names that are looked up, files that are read for TLS.
+# For calls that block: DNS look-ups, and reading the files of certificates.
 _WAITING_THREADS: Final = 6
 ENDPOINTS: Final = {
     endpoint.service: endpoint
@@ -91,7 +91,7 @@ class App:
         self.failed: asyncio.Future[EngineError] | None = None
         self.certificate: Path | None = None  # the one that the server made itself
         self._clock = clock
-        self.pressure: Pressure | None = None  # where the process is the server's own
+        self.pressure: Pressure | None = None  # set if the whole process is this server
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.give_back]
         self._http: list[HttpServer] = []
         self._closing: list[Callable[[], Awaitable[object]]] = []
@@ -336,7 +336,8 @@ async def serve(
 
     Arguments:
         started: told once everything is open.
-        give_up: ends the process at once, which serves nobody for lack of memory; told why.
+        give_up: ends the process at once when it can serve nobody for lack of memory; its
+            argument is the reason.
 
     Returns: what stopped the engine, None after an orderly end.
     Raises: as App.start.

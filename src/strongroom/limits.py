@@ -43,7 +43,7 @@ COPY_FROM_URL_BYTES_MAX: Final = 256 * MIB
 # Copies of this server's own blobs up to this size complete before the answer; larger ones are
 # pending first.
 COPY_AT_ONCE_BYTES_MAX: Final = 16 * MIB
-# The answer to a pending copy of an own blob waits so long for its end.
+# How long Copy Blob of a blob of this server waits for a pending copy to end.
 COPY_WAIT_S: Final = 2.0
 
 # Queues: Put Message, Get Messages, Update Message.

@@ -25,7 +25,7 @@ UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
 _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 _DAY_S: Final = 86_400
 LATEST_TICKS: Final = 3_155_378_975_999_999_999
-"""The end of 9999-12-31, the last day that a time can be written of."""
+"""The end of 9999-12-31, the last day that the protocol's time formats can express."""
 # The least and the greatest Edm.Int32, which documents are read by as well as values.
 INT32: Final = (-(2**31), 2**31 - 1)
 DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -184,8 +184,8 @@ class Lease(msgspec.Struct, frozen=True, array_like=True):
 class ContentProperties(msgspec.Struct, frozen=True, array_like=True):
     """The six HTTP properties stored with a blob; `None` = not set.
 
-    `md5` is the raw 16 bytes. What a client calls an MD5 is stored unchecked: `other_md5` is such a
-    text where it is not the base64 of 16 bytes, and then `md5` is None.
+    `md5` is the raw 16 bytes. A client may set any text as the MD5, and it is stored unchecked. A
+    text that is not the base64 of 16 bytes is in `other_md5`, and then `md5` is None.
     """
 
     content_type: str | None = None
@@ -245,11 +245,11 @@ Piece = bytes | FileSlice
 
 
 class Health(enum.Enum):
-    """What an engine can do just now."""
+    """Whether an engine can serve at present."""
 
     SERVING = "serving"
     FULL = "full"
-    """No space is left: reads and deletions are served, what grows is refused."""
+    """No space is left: reads and deletes are served, writes of new data are refused."""
     STALLED = "stalled"
     """It did not answer in time."""
     STOPPED = "stopped"
@@ -265,4 +265,5 @@ class Purpose(enum.IntEnum):
     UPKEEP = 1
     """It keeps alive what is stored, such as a lease: it may use the first half."""
     FREEING = 2
-    """It removes what is stored, and may note work to be done for that: it may use all of it."""
+    """It removes data, and may store the job that removes the rest: it may use all of the
+    reserve."""

@@ -71,9 +71,9 @@ def test_quiet_is_quiet_at_a_terminal(store: str) -> None:
 def test_a_store_that_is_away_is_told(store: str) -> None:
     away = "azure://devstoreaccount1/locks?endpoint=http://127.0.0.1:9/devstoreaccount1"
     waiting = AtTerminal("lock", "a", "--wait", "3", "--store", away, "--", "true")
-    waiting.await_text("strongroom: the store does not answer, and is waited for: ")
+    waiting.await_text("strongroom: the store does not answer; retrying: ")
     assert waiting.end() == 69
-    assert waiting.seen.count("is waited for") == 1
+    assert waiting.seen.count("does not answer; retrying") == 1
 
 
 def test_at_a_terminal_the_gate_is_seen(store: str) -> None:

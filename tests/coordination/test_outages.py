@@ -64,9 +64,7 @@ def test_an_outage_is_told_once_and_the_next_one_again() -> None:
         for _ in range(50):
             outage.failed(StoreUnavailable("no answer"))
             clock.now_s += 0.3
-        assert told == [
-            "the store does not answer, and is waited for: the store of the test: no answer"
-        ]
+        assert told == ["the store does not answer; retrying: the store of the test: no answer"]
         outage.answered()
         assert not outage.lasts
     told.clear()
@@ -201,7 +199,7 @@ def overwritten(change: dict[str, object]) -> str:
 def test_a_cause_that_is_not_known_is_not_guessed() -> None:
     reason = overwritten({"fence": 2})
     assert "others have held it since" in reason and "administrator" not in reason
-    assert "does not tell whether it expired or was broken" in reason
+    assert "does not tell whether this hold expired or was broken" in reason
     assert "administrator" not in overwritten({})
     # Others took it, and one of them was broken: that is not why it was lost here.
     assert "administrator" not in overwritten({"fence": 9, "end": "broken by ann"})

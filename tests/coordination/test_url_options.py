@@ -81,13 +81,13 @@ def test_an_option_is_given_once_and_has_a_value(url: str, tmp_path: Path) -> No
     ],
 )
 def test_a_value_that_means_nothing_is_refused(url: str, option: str, allowed: str) -> None:
-    assert f"is {allowed}, not " in refusal(f"{url}?{option}")
+    assert f"must be {allowed}, not " in refusal(f"{url}?{option}")
 
 
 def test_what_contradicts_itself_is_refused() -> None:
     assert "does not go with ca=" in refusal("etcd://host?tls=0&ca=/tmp/ca.pem")
     coord.connect("memory://of-one-kind")
-    assert "open already" in refusal("memory://of-one-kind?lease=server")
+    assert "already open" in refusal("memory://of-one-kind?lease=server")
 
 
 @pytest.mark.parametrize(

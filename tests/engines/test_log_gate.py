@@ -134,7 +134,8 @@ def test_a_damaged_log_is_cut_on_demand_and_kept_beside(tmp_path: Path) -> None:
     verdict = judged(harmed, PAGE_BYTES)
     said = cut_damaged_log(data)
     assert said is not None
-    assert f"at frame 9 of {verdict.frames}: {verdict.cut_commits} commits" in said
+    assert f"at frame 9 of {verdict.frames}. Lost after the damage:" in said
+    assert f"{verdict.cut_commits} commits" in said
     assert (data / "records.sqlite-wal.damaged").read_bytes() == harmed
     assert list(check(data)) == []
     found = asyncio.run(_values(data))

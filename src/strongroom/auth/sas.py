@@ -53,7 +53,7 @@ RESOURCES: Final = {
     Service.TABLE: {"": ""},
     Service.FILE: {"f": "2015-02-21", "s": "2015-02-21"},
 }
-# The last is documented nowhere, but clients send it. It is signed as it is sent.
+# The last one is not documented, but clients send it. The signature covers it as sent.
 PROTOCOLS: Final = ("", "https", "https,http", "http,https")
 _VERSION: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")

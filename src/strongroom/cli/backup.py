@@ -19,8 +19,9 @@ BACKUP_HELP = """
 Copy a data directory, also while a server has it open.
 
 The backup holds every write that was answered before the command began.
-Accounts and their keys are not part of it. What an interrupted backup left in the
-target is replaced; anything else there is left alone, and the command refuses.
+Accounts and their keys are not part of it. The leftovers of an interrupted backup in
+the target are replaced. If the target holds anything else, the command refuses and
+changes nothing there.
 
 Examples
 
@@ -37,7 +38,7 @@ Examples
   strongroom restore ./backups/monday ./strongroom-data
 """
 
-_ACCEPT = "Restore what there is of a damaged backup."
+_ACCEPT = "Restore a damaged backup all the same, with the damage."
 
 
 def backup(

@@ -47,8 +47,8 @@ def account_urls(
     """The URLs of an account's services: in path style, and in host style below each host suffix.
 
     Arguments:
-        certificate: the names that clients accept; None = any. Path style is left out where it is
-            not accepted and a host style is.
+        certificate: the names that it is valid for; None = all names. The path-style URL is left
+            out if the certificate is valid for a host-style URL, but not for the path-style one.
     """
     found: dict[Service, list[str]] = {}
     for service, port in app.ports.items():
@@ -65,7 +65,7 @@ def account_urls(
 
 
 def _suffixes(settings: Settings, service: Service) -> list[str]:
-    """The host suffixes for a service: one like `queue.example.org` is meant for queues."""
+    """The host suffixes of a service: `queue.example.org` is for queues only."""
     firsts = {suffix: suffix.partition(".")[0] for suffix in settings.host_suffixes}
     return [
         suffix
@@ -91,8 +91,8 @@ def _certificate_names(app: App) -> CertificateNames | None:
 
 
 def connection_string(urls: dict[Service, list[str]], name: str, key: str) -> str:
-    """A connection string of the account `name`, as every Azure SDK takes it, of the first of each
-    service's URLs."""
+    """A connection string of the account `name` for Azure SDKs, with the first URL of each
+    service."""
     scheme = urls[Service.BLOB][0].partition(":")[0]
     endpoints = "".join(
         f"{service.value.title()}Endpoint={own[0]};" for service, own in urls.items()

@@ -28,9 +28,9 @@ It reads the records, the checksums of all contents, and whether everything refe
 to what is there. It changes nothing, and may run while a server has the directory
 open. It ends with 1 when something is wrong.
 
-Where the log of the records is damaged, neither a server nor this command opens the
-directory: the commits behind the damage would be lost. --cut-log gives them up. The
-damaged log is kept beside the new one.
+If the log of the records is damaged, neither a server nor this command opens the
+directory, because the commits after the damage would be lost. --cut-log gives those
+commits up. The damaged log is kept beside the new one.
 
 Examples
 
@@ -38,7 +38,7 @@ Examples
   strongroom doctor ./backups/monday --json
   strongroom doctor ./strongroom-data --cut-log
 """
-_CUT_LOG = "Give up the commits behind the damage in the log of the records, then check."
+_CUT_LOG = "Give up the commits after the damage in the log of the records, then check."
 
 
 def doctor(
@@ -80,7 +80,7 @@ def _cut_log(directory: Path) -> None:
 
     with refusing(directory):
         lost = cut_damaged_log(directory)
-    # Not on standard output, which may be JSON.
+    # On standard error, since standard output may be JSON.
     typer.echo(lost or f"{directory}: the log is not damaged, so nothing was cut.", err=True)
 
 

@@ -1,8 +1,8 @@
-"""Running one coroutine to its end, like asyncio.run, without a thread that begins at the end.
+"""Runs one coroutine to its end, like asyncio.run, but starts no thread at shutdown.
 
-Lives here: that one function. Must not live here: what is run. asyncio.run waits for its pool in a
-new thread. Where memory is short that thread may end before it tells that it runs, and the process
-waits for it for ever. Source: the Python documentation, "Runners".
+Lives here: that one function. Must not live here: the coroutine. asyncio.run starts a new thread to
+shut down its pool. When memory is short, that thread may die before it signals that it runs, and
+then the process waits for it for ever. Source: the Python documentation, "Runners".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[object, object, T]) -> T:
-    """Run a coroutine on a new event loop. Returns and raises what it does."""
+    """Run a coroutine on a new event loop; return its result, or raise its error."""
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)
@@ -26,7 +26,7 @@ def run(main: Coroutine[object, object, T]) -> T:
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             asyncio.set_event_loop(None)
-            loop.close()  # its pool ends by itself: nobody waits for that work any more
+            loop.close()  # does not wait for its thread pool: no result of it is needed any more
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:

@@ -81,7 +81,7 @@ def run_held(
     try:
         return _run(held, command, margins, (variables or _fence_and_deadline)(held))
     finally:
-        held.release()  # no block of `with`: a loss has been told as the command's end
+        held.release()  # no `with` block, which would report a loss a second time
 
 
 def _margins_of(ttl: float, grace: float | None) -> Margins:

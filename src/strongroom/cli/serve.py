@@ -199,7 +199,10 @@ def run(settings: Settings) -> None:
     except CannotListen as error:
         fail(Exit.LISTEN, str(error))
     except MemoryError:
-        _give_up("memory ran out. Everything that was answered is kept; start again with more.")
+        _give_up(
+            "memory ran out. Every acknowledged change is kept; give the process more memory "
+            "(ulimit -v, the container's limit), then start again."
+        )
     except KeyboardInterrupt:
         # The second Ctrl-C: what was answered is durable all the same.
         raise typer.Exit(130) from None
@@ -235,6 +238,6 @@ async def _until_signal(settings: Settings) -> EngineError | None:
 
 
 def _give_up(why: str) -> None:
-    """End at once: to end in order would take memory too, and what was answered is durable."""
+    """End at once. An orderly end would need memory too, and acknowledged changes are durable."""
     os.write(sys.stderr.fileno(), f"strongroom: {why}\n".encode())
     os._exit(Exit.STORAGE.value)

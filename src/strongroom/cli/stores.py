@@ -31,7 +31,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="For scripts: one JSON docu
 def client_of(store: str, label: str = "") -> Iterator[Client]:
     """A client of the store; errors of the toolkit end the command with one line.
 
-    What the toolkit warns of is a line, too, also where nobody sits at a terminal.
+    The toolkit's warnings are printed too, one line each, even without a terminal.
     """
     from strongroom.coordination import (
         CoordinationError,

@@ -1,8 +1,8 @@
 """What a person sees while a command waits: who has it, since when, and one's place in the queue.
 
-Lives here: showing, on standard error, for people at a terminal or who asked for it; the words for
-what is seen; and what the toolkit warns of, like a store that is away, which is shown in a log
-too. Must not live here: waiting itself.
+Lives here: the text, and printing it on standard error: at a terminal, or with --verbose. Also the
+printing of the toolkit's warnings (a store that does not answer, say), which needs no terminal.
+Must not live here: waiting itself.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def told(look: Look, shown: bool | None) -> Iterator[None]:
 
     Arguments:
         look: asked a second after the beginning, then every five.
-        shown: False: never, nor what the toolkit warns of; None: only if standard error is a
-            terminal.
+        shown: True: always; False: never, and the toolkit's warnings are hidden too; None: only
+            if standard error is a terminal.
     """
     if shown is False:
         _log.addFilter(_nothing)
@@ -72,7 +72,7 @@ def _tell(look: Look, done: threading.Event) -> None:
         try:
             line = look()
         except CoordinationError:
-            continue  # the toolkit warns of a store that is away; the caller tells the rest
+            continue  # the toolkit warns of an outage; the caller reports every other error
         if line and not done.is_set():
             print(f"strongroom: waiting for {plain(line)}", file=sys.stderr, flush=True)
 
@@ -87,7 +87,7 @@ class _Plain(logging.Formatter):
 
 @contextmanager
 def warnings_told() -> Iterator[None]:
-    """Show what the toolkit warns of while the block runs, a line each."""
+    """Print the toolkit's warnings on standard error while the block runs, one line each."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_Plain())

@@ -67,7 +67,7 @@ class Context:
         rules: see clock_rules.py.
         promises: of the store.
         label: who this is, for people.
-        tell: is given a sentence of what the user must know of; see `Outage`. Nobody by default.
+        tell: called with a warning for the user; see `Outage`. By default warnings are dropped.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Context:
         """Refuse a fair queue where only the holder may write.
 
         Raises:
-            Unsupported: it cannot be kept there.
+            Unsupported: the store cannot keep a fair queue.
         """
         if not self.promises.fair_queue:
             raise Unsupported(f"{self.promises.store} cannot keep a fair queue")

@@ -48,10 +48,10 @@ class Act(Enum):
 class LeaseTerms(NamedTuple):
     """Tells a store with a lease clock what a write means; other stores never see one.
 
-    A plain write (`lease=None`) leaves a running hold as it is. TAKE_OVER is sent by whoever has
-    seen the expected version's hold unrenewed for `rules.observer_wait_s` by its own clock, where
-    `Entry.expires_in_s` is finite and greater than the TTL: the store's clock was set back. Only
-    the version is compared. A store that never answers so may take it for TAKE.
+    A plain write (`lease=None`) leaves a running hold as it is. TAKE_OVER is for a hold from before
+    the store's clock was set back: its `Entry.expires_in_s` is finite and greater than the TTL. A
+    client sends it after it has seen that version unrenewed for `rules.observer_wait_s` by its own
+    clock. Only the version is compared. A store whose entries never look so may treat it as TAKE.
 
     Attributes:
         act: see `Act`.

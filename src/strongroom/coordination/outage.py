@@ -1,7 +1,7 @@
-"""A store that does not answer those who wait: told once, however long it lasts.
+"""Detects that the store does not answer while callers wait, and warns once per outage.
 
-Lives here: `Outage`, one per client. Must not live here: where it is told (the client gives that),
-what is done about an outage (recipes/waiting.py).
+Lives here: `Outage`, one per client. Must not live here: where the warning goes (the client passes
+a function), how callers wait during an outage (recipes/waiting.py).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final
 from strongroom.coordination.clock import Clock
 
 _TOLD_AFTER_S: Final = (
-    1.0  # a lost answer, or a connection that was idle for too long, is no outage
+    1.0  # one lost answer, or a connection closed while it was idle, is no outage
 )
 
 
 class Outage:
-    """Whether the store is away, as far as the client's callers can tell. Safe for threads.
+    """The state of the current outage, as the client's waiting callers see it. Thread-safe.
 
     Arguments:
-        clock: for how long it has been away.
-        store: its name, for people.
-        tell: is given a sentence when the store has been away for a second or more, once until
-            `answered` is called.
+        clock: measures how long the outage has lasted.
+        store: the store's name, for people.
+        tell: called with a sentence once the outage has lasted a second; again only after
+            `answered` was called.
     """
 
     def __init__(self, clock: Clock, store: str, tell: Callable[[str], None]) -> None:
@@ -35,11 +35,11 @@ class Outage:
 
     @property
     def lasts(self) -> bool:
-        """Whether the last request that anybody waited for had no answer."""
+        """Whether the last request of a waiting caller had no answer."""
         return self._since_s is not None
 
     def failed(self, error: Exception) -> None:
-        """Note that a request of somebody who goes on waiting had no answer."""
+        """Note that a request had no answer, and that its caller goes on waiting."""
         now_s = self._clock.monotonic_s()
         with self._lock:
             if self._since_s is None:
@@ -47,9 +47,9 @@ class Outage:
             if self._told or now_s - self._since_s < _TOLD_AFTER_S:
                 return
             self._told = True
-        self._tell(f"the store does not answer, and is waited for: {self._store}: {error}")
+        self._tell(f"the store does not answer; retrying: {self._store}: {error}")
 
     def answered(self) -> None:
-        """Note that the store answers; the next outage will be told again."""
+        """Note that the store answers; the next outage is reported anew."""
         with self._lock:
             self._since_s, self._told = None, False

@@ -1,10 +1,9 @@
 """The asyncio face of a store whose calls block: every call runs on a thread.
 
 Lives here: `ThreadedStore`, and which calls share threads; `StoreBase`, the defaults of a store.
-Renewals are writes, and a hold is lost if they are late. So writes have threads of their own: a
-crowd that waits, by watches that last seconds or by reads of a slow store, cannot keep a write from
-being sent. Must not live here: any store; faces that need no threads (stores/listening_aio.py,
-stores/memory.py).
+Renewals are writes, and a hold is lost if they are late. So writes, reads and watches each have a
+pool of their own: many waiting callers, or a slow read, cannot delay a write. Must not live here:
+any store; faces that need no threads (stores/listening_aio.py, stores/memory.py).
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _LOOK_S: Final = 5.0
 
 
 class StoreBase:
-    """Defaults for stores: an asyncio face on threads, no connections to forget."""
+    """Defaults for stores: an asyncio face on threads, and no connections to close."""
 
     def aio(self: Store) -> AsyncStore:
-        """Return a face that calls this store from threads."""
+        """Return an asyncio face that calls this store on threads."""
         return ThreadedStore(self)
 
     def after_fork(self) -> None:
@@ -45,9 +44,9 @@ class ThreadedStore:
     """The asyncio face of a sync store.
 
     Arguments:
-        store: what is called.
-        watches: how many watches may run at once, each on a thread. Whoever comes after that reads
-            now and then, at the pace of a store that cannot be watched.
+        store: the sync store.
+        watches: how many watches may run at once, each on a thread. Beyond that, a watch is one
+            read after a pause, at the polling interval of the store.
     """
 
     def __init__(self, store: Store, watches: int = _WATCHES) -> None:
@@ -87,12 +86,12 @@ class ThreadedStore:
         except BaseException:
             self._free.release()
             raise
-        # A caller that is cancelled leaves its watch behind: the thread is free when that ends.
+        # The watch of a cancelled caller runs on; its thread is free only when the watch ends.
         watching.add_done_callback(lambda _: self._free.release())
         return await asyncio.wrap_future(watching)
 
     async def _look_later(self, key: str, timeout_s: float) -> Watched:
-        """Return what is there after a pause; a watch may end early."""
+        """Poll once in place of a watch: return the entry after a pause. A watch may end early."""
         promises = self._store.promises()
         spread_s = promises.poll_max_s - promises.poll_min_s
         pause_s = promises.poll_min_s + spread_s * self._chance.random()

@@ -1,9 +1,9 @@
 """The options in the query of a URL: one rule for every store and every message bus.
 
-Lives here: `UrlOptions`, what a scheme knows, and `check_options`, which refuses everything else.
-An option that is ignored means another store than the one that was asked for: participants of two
-modes do not exclude each other. So an unknown, repeated or empty option, and a value that means
-nothing, is an error. Must not live here: what an option does (each store, each bus).
+Lives here: `UrlOptions`, the options of a scheme, and `check_options`, which refuses all others. A
+misspelled option must not be ignored: it may select the mode of a store, and participants in two
+modes may not exclude each other. So an unknown, repeated or empty option, or an unknown value, is
+an error. Must not live here: the effect of an option (each store, each bus).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class UrlOptions:
     """The options that a scheme knows.
 
     Attributes:
-        values: option -> the values that it takes; `ANY` for free text.
+        values: option -> its allowed values; `ANY` for free text.
         secrets: options whose values are secrets.
-        may_be_empty: options for which an empty text is a value.
-        passed_on: further options that another program defines; any text.
-        passed_on_as: the name of these options for messages, in place of a long list.
+        may_be_empty: options whose value may be empty.
+        passed_on: further options, with any value, that are passed on to a library such as libpq.
+        passed_on_as: the name of `passed_on` in messages, in place of a long list.
     """
 
     values: Mapping[str, tuple[str, ...]]
@@ -50,7 +50,7 @@ class UrlOptions:
         return ", ".join(words) or "none"
 
     def nearest(self, name: str, likeness: float) -> str:
-        """Return the option that is spelled most like `name`; empty if none is so much alike."""
+        """Return the option most similar to `name`; empty if none reaches `likeness` (0 to 1)."""
         known = [*self.values, *self.passed_on]
         found = difflib.get_close_matches(name.lower(), known, 1, likeness)
         return found[0] if found else ""
@@ -59,7 +59,7 @@ class UrlOptions:
 def query_of(url: str) -> dict[str, str]:
     """Return the query of a URL as a mapping; of a repeated option only the last value.
 
-    A plus sign means itself, as RFC 3986 has it: base64 keys contain it.
+    A plus sign is not decoded to a space (RFC 3986), since base64 keys contain it.
 
     Raises:
         ValueError: the URL cannot be read; the text may quote a secret.
@@ -68,15 +68,15 @@ def query_of(url: str) -> dict[str, str]:
 
 
 def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> None:
-    """Refuse a URL whose options would not all be honoured.
+    """Refuse a URL if any of its options would not be honoured.
 
     Arguments:
-        url: as it was given; it is looked at for repeated options and for a fragment.
+        url: as it was given; it is searched for repeated options and for a fragment.
         query: its options.
-        options: what the scheme knows.
+        options: the options that the scheme knows.
 
     Raises:
-        Unsupported: an option is unknown, repeated or empty, or has a value that means nothing.
+        Unsupported: an option is unknown, repeated or empty, or has an unknown value.
             The message quotes no value of a secret option, and no text that may be part of one.
     """
     pairs = _pairs(url)
@@ -96,7 +96,8 @@ def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> No
         if allowed and value not in allowed:
             shown = "another value" if name in options.secrets else f"{value!r}"
             known = " or ".join(f"{name}={one}" for one in allowed)
-            raise Unsupported(f"the option {name!r} of the {where} URL is {known}, not {shown}")
+            what = f"the option {name!r} of the {where} URL"
+            raise Unsupported(f"{what} must be {known}, not {shown}")
 
 
 def _pairs(url: str) -> list[tuple[str, str]]:
@@ -104,10 +105,10 @@ def _pairs(url: str) -> list[tuple[str, str]]:
 
 
 def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
-    """Return what to say of an unknown option.
+    """Return the error message for an unknown option.
 
-    A "?" in a password, or an "&" in a key, that is not percent-encoded begins an option, too. The
-    name is then part of a secret, and is quoted only if it resembles an option.
+    A "?" in a password, or an "&" in a key, also starts an option if it is not percent-encoded. The
+    option's name may then be part of a secret, so it is quoted only if it resembles an option.
     """
     name = names[at]
     leaks = "@" in urlsplit(url).query or options.secrets.intersection(names[:at])
@@ -118,7 +119,7 @@ def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
             f"{where} knows no option {name!r}; did you mean {nearest!r}? It has: {options.words}"
         )
     known = f"it has: {options.words}"
-    encode = "what is special in a password or a value must be percent-encoded"
+    encode = "special characters in a password or a value must be percent-encoded"
     if leaks:
         return (
             f"{where} knows no option of that name (number {at + 1} in the URL, not"

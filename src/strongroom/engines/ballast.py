@@ -1,10 +1,10 @@
-"""The file that keeps space back for a full disk: the longer it is, the more is kept back.
+"""The ballast: a file whose length is the space kept back for a full disk.
 
 Lives here: how the file grows and shrinks. Must not live here: who may use its space (reserve.py).
 
-The file can be cut to any length, so that its space is given up in slices: another program that
-fills the disk then gets little of it. It holds bytes that do not compress, since a file system that
-compresses stores zeros in no space at all.
+The file can be cut to any length. Its space is released in slices, so that another program which
+fills the disk gets little of it. Its bytes cannot be compressed, because a file system with
+compression would store zeros in almost no space.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from strongroom.engines.files import Files, is_no_space
 BALLAST_BYTES: Final = 32 * 1024 * 1024
 
 _PIECE_BYTES: Final = 1024 * 1024
-# What must be left beside a ballast that has just been filled, for whoever needed the space.
+# Free space that must be left after the ballast was filled.
 _MARGIN_BYTES: Final = 1024 * 1024
 
 
@@ -36,7 +36,7 @@ class Ballast:
         self._path = path
 
     def held_bytes(self) -> int:
-        """How much is kept back now. Raises OSError."""
+        """The current length of the file. Raises OSError."""
         try:
             return min(os.path.getsize(self._path), self.full_bytes)
         except FileNotFoundError:

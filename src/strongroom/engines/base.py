@@ -215,22 +215,22 @@ class Full(EngineError):
 _FULL: Final = {
     Purpose.GROWTH: (
         "The disk that holds the data directory is full. Reads, deletes, leases and changes that "
-        "make nothing larger go on; other writes work again when space returns."
+        "make nothing larger still work; other writes work again when there is free space."
     ),
     Purpose.UPKEEP: (
         "The disk that holds the data directory is full, and the space kept back for leases is "
-        "used up. Reads and deletes go on; this works again when space returns."
+        "used up. Reads and deletes still work; this works again when there is free space."
     ),
     Purpose.FREEING: (
         "The disk that holds the data directory is full, and all of the space kept back is used "
-        "up. Reads go on; free some space in its file system, and deletes work again."
+        "up. Reads still work; free some space in its file system, and deletes work again."
     ),
 }
 
 
 class DataDamaged(EngineError):
-    """What was read is not what was written; the message names it. Nothing of it is answered, and
-    everything else is still served."""
+    """The bytes read differ from their checksum; the message names the data. No damaged byte is
+    answered, and all other data is still served."""
 
 
 class ContentMissing(EngineError):
@@ -312,10 +312,11 @@ class Engine(Protocol):
         ...
 
     async def health(self, timeout_s: float) -> Health:
-        """Find out whether commits and reads are served, by asking what serves them.
+        """Find out whether commits and reads are served, by sending a request to the threads that
+        serve them. Never raises EngineError.
 
         Arguments:
-            timeout_s: STALLED is the answer after this time. It never raises EngineError.
+            timeout_s: without an answer after this time the result is STALLED.
         """
         ...
 
@@ -330,8 +331,8 @@ class Opened(Protocol):
     size_bytes: int
 
     async def read(self, offset: int, length: int) -> bytes:
-        """The bytes of [offset, offset + length). The whole content is read and compared with its
-        checksum first: for contents of a few bytes. Raises DataDamaged."""
+        """The bytes of [offset, offset + length). The whole content is read and verified first, so
+        use it for small contents. Raises DataDamaged."""
         ...
 
     def slices(self, offset: int, length: int) -> AsyncIterable[FileSlice | bytes]:
@@ -343,8 +344,8 @@ class Opened(Protocol):
         ...
 
     def chunks(self) -> AsyncIterable[bytes]:
-        """All bytes in order. Raises DataDamaged at the end when the checksum differs: until it has
-        ended, nothing may be made of what it gave."""
+        """All bytes in order. Raises DataDamaged at the end if the checksum differs, so do not use
+        the bytes before the end was reached."""
         ...
 
     def close(self) -> None:

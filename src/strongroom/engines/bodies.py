@@ -50,7 +50,7 @@ class BodyWriter:
         return Written(content_id, body.size_bytes, body.crc64, digest)
 
     def release_memory(self) -> None:
-        """Let go of buffers that nobody uses."""
+        """Free the buffers that are not in use."""
         self._buffers.drop()
 
     def _pour(self, size_bytes: int | None, md5: bool) -> Pour:

@@ -83,13 +83,13 @@ def purpose_of(
     writes: Mapping[Ref, bytes | None],
     before: Callable[[Ref], Record | None],
 ) -> Purpose:
-    """What a commit is for: what its caller has declared, or more if the commit itself shows it
-    (rule 5 of base.py).
+    """The purpose of a commit: the declared one, or a higher one that its writes show (rule 5 of
+    base.py).
 
     Arguments:
-        adopts: whether it adopts contents.
-        writes: its records as they will be; None = absent.
-        before: a record as it is.
+        adopts: whether the commit adopts contents.
+        writes: the new values of its records; None = deleted.
+        before: returns the current record.
     """
     if adopts or declared is Purpose.FREEING:
         return declared
@@ -101,8 +101,8 @@ def purpose_of(
 
 
 def growth_bytes(writes: Mapping[Ref, bytes | None], before: Callable[[Ref], Record | None]) -> int:
-    """By how much keys and values of records grow together, less than 0 when they shrink; for the
-    arguments see `purpose_of`."""
+    """By how many bytes the keys and values of all records grow together; negative if they shrink.
+    For the arguments see `purpose_of`."""
     growth = 0
     for ref, value in writes.items():
         name_bytes = len(ref.key.name)
@@ -113,5 +113,5 @@ def growth_bytes(writes: Mapping[Ref, bytes | None], before: Callable[[Ref], Rec
 
 
 def values_after(steps: Iterable[Step]) -> dict[Ref, bytes | None]:
-    """The records that the steps write, as they are in the end."""
+    """The final values of the records that the steps write."""
     return {Ref(step.partition, key): value for step in steps for key, value in step.writes}

@@ -17,9 +17,9 @@ from typing import Final
 ALIGNMENT_BYTES: Final = max(4096, mmap.PAGESIZE)
 BUFFER_BYTES: Final = 256 * 1024
 SMALL_BUFFER_BYTES: Final = 4 * ALIGNMENT_BYTES
-# All bodies in flight together gather and write at most so many large buffers.
+# The most large buffers that all bodies in flight use together.
 LENT_MAX: Final = 128
-# So many large buffers are kept for later while many bodies are in flight, and while none is.
+# How many spare large buffers are kept: at most, while no body is in flight, and more per body.
 _KEPT_MAX: Final = 64
 _KEPT_IDLE: Final = 12
 _KEPT_PER_USER: Final = 4
@@ -62,8 +62,8 @@ class Buffers:
         return max(1, min(_SHARE_MAX, _KEPT_MAX // max(1, 2 * self._users)))
 
     def take(self) -> mmap.mmap:
-        """A buffer with whatever was in it: of BUFFER_BYTES; or of SMALL_BUFFER_BYTES, where all of
-        the others are lent, or memory is short.
+        """A buffer, not cleared. It has BUFFER_BYTES, or SMALL_BUFFER_BYTES if LENT_MAX large ones
+        are lent or memory is short.
 
         Raises: OSError: there is no memory.
         """
@@ -85,7 +85,7 @@ class Buffers:
                     self._kept.append(buffer)
 
     def drop(self) -> None:
-        """Let go of what is kept: memory is short."""
+        """Free the spare buffers, because memory is short."""
         self._kept.clear()
 
     def _kept_max(self) -> int:

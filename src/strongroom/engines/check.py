@@ -104,7 +104,7 @@ class Inspection:
         yield from self._until_damage(self._body_findings(), "a page with the places of contents")
 
     def _until_damage(self, findings: Iterator[Finding], what: str) -> Iterator[Finding]:
-        """Findings, and that they end early where a page is damaged."""
+        """Pass the findings on. If a damaged page ends them early, add a finding that says so."""
         try:
             yield from findings
         except (apsw.IOError, DataDamaged) as error:

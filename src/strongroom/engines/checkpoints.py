@@ -25,7 +25,7 @@ from strongroom.engines.records_sqlite import Writer
 from strongroom.engines.threads import started_pool
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
-# On a full disk the log must begin again before it has used up the reserve.
+# On a full disk, checkpoint this often, so that the log restarts before it uses up the reserve.
 LOW_PAGES: Final = 2 * 1024 * 1024 // PAGE_BYTES
 TRUNCATE_PAGES: Final = 256 * 1024 * 1024 // PAGE_BYTES
 _TRUNCATE_TIMEOUT_MS: Final = 50
@@ -108,8 +108,8 @@ class Checkpointer:
         checkpoint(self._connection, truncate=False)
 
     def _restart(self) -> None:
-        # Beside writers the log never ends, so it would not begin again. It is not emptied: on a
-        # full disk others would take its space.
+        # Between groups, since the log restarts only when all of it is in the database. The file
+        # is not truncated: on a full disk other programs would take its space.
         if checkpoint(self._writer.connection, truncate=False):
             self._log_pages = 0
 
@@ -143,17 +143,16 @@ class Checkpointer:
 
 
 def begin_log(writer: Writer, files: Files) -> None:
-    """Bring what the last run left in the log into the database, before anything is read. What the
-    database has no space for stays in the log. Raises apsw.Error, OSError."""
+    """Checkpoint the log of the last run before anything is read. If the disk is full, the log
+    stays as it is. Raises apsw.Error, OSError."""
     try:
         _fold(writer, _keeps_file(writer, files))
     except apsw.FullError:
-        _log.warning("the disk is full: what is in the log stays there for now")
+        _log.warning("the log cannot be checkpointed at the start: the disk is full")
 
 
 def end_log(writer: Writer, files: Files) -> None:
-    """Bring the log into the database before the last connection is closed. Raises apsw.Error,
-    OSError."""
+    """Checkpoint the log before the last connection is closed. Raises apsw.Error, OSError."""
     keeps_file = _keeps_file(writer, files)
     if keeps_file:
         keep = ctypes.c_int(1)
@@ -170,8 +169,8 @@ def _fold(writer: Writer, keeps_file: bool) -> None:
 
 
 def _keeps_file(writer: Writer, files: Files) -> bool:
-    """Whether the log's file keeps its length. On a full disk others would take the space that it
-    gives back, and without some space in it nothing can be changed, not even deleted."""
+    """Whether the log's file keeps its length. On a full disk, other programs would take the space
+    that it releases. Without space in the log nothing can be changed, not even deleted."""
     path = f"{writer.connection.filename}-wal"
     try:
         is_long = os.path.getsize(path) > 2 * PASSIVE_PAGES * PAGE_BYTES

@@ -4,8 +4,9 @@ Lives here: the checksum VFS, how a connection is set up, and what an error of S
 damage. Must not live here: SQL of records (records_sqlite.py). Source: "The Checksum VFS Shim" of
 SQLite's documentation; apsw ships it as an extension.
 
-The last eight bytes of each page are a checksum of the others. It is put in when the log goes into
-the database. The log's frames have checksums of their own, which SQLite verifies when it opens it.
+The last eight bytes of each page are a checksum of the rest of the page. A checkpoint writes it
+with the page into the database. The log's frames have checksums of their own, which SQLite verifies
+when it opens the log.
 """
 
 from __future__ import annotations
@@ -87,14 +88,15 @@ def connect(
 
 
 def _check_verifies(connection: apsw.Connection, path: str) -> None:
-    """The header says whether pages have checksums, so damage there could turn them off."""
+    """Refuse a file whose header says that its pages have no checksums. The header decides whether
+    SQLite verifies pages, so damage there could turn that off."""
     if connection.pragma("checksum_verification") not in (1, "1"):
         raise DataDamaged(f"{path}: its header does not say that its pages have checksums")
 
 
 def create_copy(path: str) -> apsw.Connection:
-    """A new database as the target of a backup. Its first page is written at once: only from then
-    on are checksums put into the pages that are written."""
+    """A new database as the target of a backup. Its first page is written at once, since the VFS
+    writes checksums only into a database whose first page asks for them."""
     register_checksum_vfs()
     target = apsw.Connection(path, vfs=CHECKSUM_VFS)
     try:
@@ -134,7 +136,7 @@ def record_name(ref: Ref) -> str:
 
 
 def unreadable(error: apsw.Error, what: str = "the records") -> EngineError:
-    """What it means to a caller that a reading of `what` failed."""
+    """The error for a caller when reading `what` failed: DataDamaged or Unavailable."""
     if is_damage(error):
         return DataDamaged(f"{what}: the checksum of its page in the records' file differs")
     return Unavailable(f"{what} cannot be read: {error}")

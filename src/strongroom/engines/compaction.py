@@ -96,7 +96,7 @@ class Compactor:
             except DataDamaged as error:
                 _log.critical("segment %016x cannot be compacted: %s", victim.id, error)
                 is_empty = False
-            if not is_empty:  # it stays, with what cannot be moved; the others have their turn
+            if not is_empty:  # it stays, with its damaged contents; go on with the others
                 victim.damaged = True
                 return True
             await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
@@ -104,7 +104,7 @@ class Compactor:
             return True
 
     async def _empty(self, victim: Segment) -> bool:
-        """Move what lives in a segment; False when something damaged was left there."""
+        """Move all live contents out of a segment; False if damaged ones were left there."""
         after = 0
         while rows := self._rows(victim, after, _ROWS_MAX):
             page = _page(rows)
@@ -199,7 +199,7 @@ class Compactor:
 
 
 def _copied_bytes(live_bytes: int) -> int:
-    """What copies take at the most: each of a large body ends where a page does."""
+    """The most space that the copies take: the copy of a large body is padded to a page."""
     return live_bytes + live_bytes // 64 + ALIGNMENT_BYTES
 
 

@@ -1,12 +1,13 @@
-"""The directory that a backup or a restore writes, from its first name to its stamp.
+"""The directory that a backup or a restore writes.
 
-Lives here: how such a directory is begun, recognised when its maker was killed, replaced, and
-stamped. Must not live here: what is copied into it (backup.py).
+Lives here: how such a directory is started and stamped as complete, and how the leftovers of a
+killed backup are recognised and replaced. Must not live here: what is copied into it (backup.py).
 
-    UNFINISHED      there from the first moment, and locked while the copy is made
+    UNFINISHED      the first file, locked while the copy is made
     FORMAT          UNFINISHED is renamed to it when everything else is durable
 
-So a directory has the one or the other. With UNFINISHED and without the lock, its maker was killed.
+So a directory has one of the two. If UNFINISHED is there and not locked, the backup or restore was
+killed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class CopyTarget:
             os.ftruncate(self._mark, 0)
             os.pwrite(self._mark, text, 0)
             os.fsync(self._mark)
-            # Before anything that would be taken for somebody's without it.
+            # First of all: a directory with other files but without the mark is never replaced.
             OsFiles().sync_directory(self.layout.path)
             os.mkdir(self.layout.segments, 0o700)
         except BaseException:
@@ -68,7 +69,7 @@ class CopyTarget:
         os.close(self._mark)
 
     def finish(self) -> None:
-        """Stamp the copy: without the stamp nothing takes it for whole."""
+        """Stamp the copy as complete. A copy without the stamp is refused everywhere."""
         files = OsFiles()
         files.sync_directory(self.layout.segments)
         files.sync_directory(self.layout.path)
@@ -77,7 +78,8 @@ class CopyTarget:
         files.sync_directory(os.path.dirname(self.layout.path))
 
     def _begin(self) -> int:
-        """Lock the mark, in a directory that holds nothing else; its descriptor."""
+        """Create or take over UNFINISHED, lock it, and return its descriptor. Refuse a directory
+        that holds anything but an unfinished copy."""
         path, mark = self.layout.path, self.layout.unfinished_copy
         names = os.listdir(path)
         if names and os.path.basename(mark) not in names:
@@ -98,7 +100,7 @@ class CopyTarget:
         return descriptor
 
     def _clear(self, descriptor: int) -> None:
-        """Delete what a killed maker left. Nothing is deleted when anything else is there."""
+        """Delete the leftovers of a killed copy; nothing if the directory holds anything else."""
         layout = self.layout
         if not os.path.exists(layout.unfinished_copy) or not os.path.samestat(
             os.fstat(descriptor), os.lstat(layout.unfinished_copy)
@@ -137,5 +139,5 @@ def _leftovers(layout: Layout) -> list[str]:
 def _expect(entry: os.DirEntry[str], is_ours: bool, layout: Layout) -> None:
     if not is_ours or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
         raise FileExistsError(
-            f"{layout.path} is not empty: beside an unfinished copy it holds {entry.path}"
+            f"{layout.path} is not empty: besides an unfinished copy it holds {entry.path}"
         )

@@ -275,7 +275,7 @@ class EmbeddedStore:
         return Health.FULL if is_full else Health.SERVING
 
     def release_memory(self) -> None:
-        """Let go of memory that is kept only to be quick."""
+        """Free memory that is only kept for speed."""
         self._bodies.release_memory()
 
     async def write(
@@ -432,7 +432,7 @@ async def open_store(
         refuse_damaged_log(home.layout)
         _sync_log(files, home.layout.log)
         reserve = Reserve(Ballast(files, home.layout.ballast, options.ballast_bytes))
-        # Even to open it takes some space.
+        # Even opening the database takes some space.
         writer = reserve.spend(
             lambda: Writer(home.layout.records, options.vfs, create=home.is_new), Purpose.FREEING
         )

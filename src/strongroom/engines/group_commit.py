@@ -55,8 +55,8 @@ _log = logging.getLogger(__name__)
 GROUP_ITEMS_MAX: Final = 256
 GROUP_TIME_S: Final = 0.005
 GROUP_BYTES_MAX: Final = 4 * COMMIT_BYTES_MAX
-# On a full disk: how often space is looked for, and how often the log is brought into the database
-# so that it can be written over.
+# On a full disk: how often free space is looked for, and how often the log is checkpointed at most,
+# so that it can be overwritten.
 RESERVE_RETRY_S: Final = 1.0
 
 
@@ -122,11 +122,13 @@ class Committer:
         return self._add(reads, decide, None, purpose)
 
     def work(self, work: Callable[[Group], T]) -> asyncio.Future[T]:
-        """Queue the engine's own writes; they may use the reserve, and must bear running twice."""
+        """Queue the engine's own writes. They may use the whole reserve. They may run twice, so
+        they must be idempotent."""
         return self._add((), None, work, Purpose.FREEING)
 
     def make_room(self, size_bytes: int) -> asyncio.Future[None]:
-        """Have so many bytes free on the disk, out of the reserve if need be. Raises Full."""
+        """Make sure that so many bytes are free on the disk, from the reserve if necessary. Raises
+        Full."""
         return self._use_reserve(lambda: self._reserve.give_for(size_bytes))
 
     def between_groups(self, work: Callable[[], object]) -> asyncio.Future[None]:
@@ -248,7 +250,7 @@ class Committer:
         except (apsw.Error, OSError) as error:
             if isinstance(error, apsw.IOError) and is_damage(
                 error
-            ):  # what needs this page is refused, the others go on
+            ):  # only items that need the damaged page are refused
                 self._redo(group, unreadable(error, _touched(group)))
             else:
                 self._roll_back_broken(group, error)
@@ -266,7 +268,7 @@ class Committer:
             except (apsw.Error, OSError):
                 raise
             except DataDamaged as error:
-                # SQLite has rolled back, and nothing was decided: the others begin again.
+                # SQLite has rolled back before anything was decided, so the others are redone.
                 del self._queue[count]
                 _refuse(item.future, error)
                 raise
@@ -369,8 +371,7 @@ class Committer:
         self._schedule()
 
     def _full(self, group: Group) -> None:
-        """As `_redo`, but an item by itself gets another chance with what room can be made for
-        it."""
+        """As `_redo`, but a group of one item is retried if room can be made for it."""
         purpose, room = Purpose.GROWTH, None
         try:
             self._writer.rollback()
@@ -385,7 +386,8 @@ class Committer:
         self._redo(group, Full(purpose), again=room is not None)
 
     def _room_for(self, item: Item, purpose: Purpose) -> Callable[[], object] | None:
-        """What can be done, between two groups, so that there is room for an item."""
+        """The work, to be run between two groups, that may make room for an item; None if there is
+        none left to try."""
         now, may_give = self._loop.time(), self._reserve.may_give(purpose)
         is_due = may_give or now - self._folded_at >= RESERVE_RETRY_S
         if is_due and not item.is_second_try:
@@ -395,8 +397,8 @@ class Committer:
         return functools.partial(self._reserve.give, purpose) if may_give else None
 
     def _fold(self, purpose: Purpose) -> None:
-        """Bring the log into the database, so that the log can be written over. The database may
-        have to grow for that, which may take some of the reserve."""
+        """Checkpoint the log, so that it can be overwritten. The database may have to grow for
+        that, which may take some of the reserve."""
         connection = self._writer.connection
         try:
             self._reserve.spend(lambda: checkpoint(connection, truncate=False), purpose)
@@ -405,7 +407,8 @@ class Committer:
                 raise
 
     def _use_reserve(self, work: Callable[[], object], first: bool = False) -> asyncio.Future[None]:
-        """As `between_groups`, and look for space from then on if the reserve is not whole."""
+        """As `between_groups`; afterwards, look for free space regularly until the reserve is
+        whole."""
         future: asyncio.Future[None] = self._loop.create_future()
         future.add_done_callback(self._reserve_used)
         if self.broken is not None:
@@ -422,7 +425,7 @@ class Committer:
         self._await_space()
 
     def _await_space(self) -> None:
-        """Look again, after a while, whether the reserve can be kept back."""
+        """If the reserve is not whole, try in a second to refill it."""
         ended = self._ending or self.broken is not None
         if self.is_low and self._refilling is None and not ended:
             self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._look_for_space)
@@ -435,7 +438,7 @@ class Committer:
         try:
             self._reserve.refill(self._writer.spare_bytes())
         except OSError as error:
-            _log.warning("the ballast cannot be written: %s", error)
+            _log.warning("the ballast, the reserve for a full disk, cannot be refilled: %s", error)
 
     def _stop_awaiting_space(self) -> None:
         if self._refilling is not None:

@@ -1,28 +1,28 @@
-"""Has SQLite's log lost a commit that was acknowledged? A pure reading: bytes in, a verdict out.
+"""Finds out whether SQLite's log has lost an acknowledged commit. Pure: bytes in, a verdict out.
 
-Lives here: how damage is told from what a power cut, a kill or a full disk leaves. Must not live
-here: the format (wal_format.py), and what is done about it (log_gate.py).
+Lives here: how damage is distinguished from a torn commit, which a power cut, a kill or a full disk
+leaves. Must not live here: the format (wal_format.py), the reaction to damage (log_gate.py).
 
-SQLite ends its reading of a log at the first frame whose checksum or salts are wrong, and forgets
-everything behind it. That is right for a commit that was torn. It is wrong for damage: then whole
-commits lie behind the frame, and nobody is told. The two can be told apart, since every commit is
-synced before the next one writes its first frame:
+SQLite reads a log up to the first frame with a wrong checksum or wrong salts, and ignores the rest.
+That is right for a torn commit. It is wrong for damage: whole commits after the frame are then lost
+silently. The two differ, because every commit is synced before the next one writes its first frame:
 
-- What is not acknowledged is one commit at most. It is the last, and no frame is chained to it.
+- At most one commit is unacknowledged. It is the last, and no frame is chained to it.
 - Frames that an older log left in the file have other salts.
-- A commit that was rolled back, on a full disk say, leaves frames with the salts of this log. Their
-  last one, which would have ended the commit, was not written whole, so its checksum is wrong.
-- After each recovery the log begins anew, before the first commit (log_gate.py). So no leftovers
-  of two torn commits are ever in one log.
-- The header is synced before the first frame. A bad one over whole frames is damage.
+- A commit that was rolled back, on a full disk say, leaves frames with the salts of this log. Its
+  last frame, which would have ended the commit, is incomplete, so that frame's checksum is wrong.
+- After each recovery the log starts afresh, before the first commit (log_gate.py). So leftovers of
+  two torn commits are never in one log.
+- The header is synced before the first frame. A bad header before whole frames is damage.
 
-So the log was damaged, and not torn, when two commits lie from the first refused frame on, or one
-that another frame is chained to. A commit counts when the checksum of its last frame holds, or when
-that of the next frame holds and starts from it. The latter counts only where the disk writes the
-frame's header in one piece: parts of two headers may be mixed at a sector's boundary.
+So the log is damaged, not torn, in two cases: from the first refused frame on there are two
+commits, or one commit with another frame chained to it. A commit counts if the checksum of its last
+frame is right. It also counts if the checksum of the next frame is right and starts from it. The
+latter requires that the disk writes the frame's header in one piece: at a sector boundary, parts of
+two headers may be mixed.
 
-A frame of which one bit has changed is recognised (wal_format.as_written), and the chain goes on
-from it. So one flipped bit is found wherever it lies, except in the very last commit.
+A frame with one changed bit is recognised (wal_format.as_written), and the chain continues from
+it. So one flipped bit is found anywhere, except in the very last commit.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _ORDERS: Final[tuple[Order, ...]] = ("<", ">")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogVerdict:
-    """What a log holds, and what SQLite would leave of it.
+    """What a log holds, and which part of it SQLite would keep.
 
     Arguments:
         frames: how many frames of this log there are.
         kept_bytes: the length up to the last commit that SQLite accepts.
-        refused_frame: the first frame that SQLite refuses, counted from 1; 0 is the header, None
-            when nothing of this log lies behind what SQLite keeps.
-        cut_frames: frames of this log that SQLite would forget.
+        refused_frame: the first frame that SQLite refuses, counted from 1; 0 is the header; None
+            if SQLite keeps all of this log.
+        cut_frames: frames of this log that SQLite would drop.
         cut_commits: commits that end among them, as far as that can be proved.
-        is_lost: an acknowledged commit is among them.
+        is_lost: whether an acknowledged commit is among them.
     """
 
     frames: int = 0
@@ -79,7 +79,7 @@ def judge(file: BinaryIO, page_bytes: int) -> LogVerdict:
 
     Arguments:
         file: the log; nobody writes to it meanwhile.
-        page_bytes: the size of a page, for a log whose header does not tell it.
+        page_bytes: the size of a page, for a log whose header is unreadable.
 
     Raises: OSError.
     """
@@ -118,8 +118,8 @@ def _judge_without_header(file: BinaryIO, head: bytes, page_bytes: int) -> LogVe
 
 @dataclass(slots=True)
 class _Seen:
-    """A frame that was looked at. `seed` is the checksum that it started from, `counted` says that
-    it is the end of a commit that was counted."""
+    """A frame that was examined. Its checksum starts from `seed`; `counted`: it ends a commit that
+    was counted."""
 
     frame: Frame
     seed: Sum
@@ -127,10 +127,11 @@ class _Seen:
 
 
 class _Evidence:
-    """What the frames from the first refused one on tell.
+    """The evidence of damage, from the first refused frame on.
 
     Arguments:
-        salts: those of the log; None when its header is lost: then those of the frame before.
+        salts: those of the log. None if its header is unreadable: each frame is then compared with
+            the salts of the frame before it.
     """
 
     def __init__(self, order: Order, salts: bytes | None) -> None:
@@ -142,7 +143,7 @@ class _Evidence:
         self.is_followed = False  # a commit has a frame of a later one behind it
 
     def take(self, frame: Frame, seed: Sum) -> None:
-        """Look at the next frame, as it stands in the file, and find out whether it is chained."""
+        """Examine the next frame as it is in the file, and find out whether it is chained."""
         salts = self._salts
         if salts is None and self._last is not None:
             salts = self._last.frame.salts
@@ -163,7 +164,8 @@ class _Evidence:
         self._last = _Seen(frame, seed, counted)
 
     def _note_followed(self, by_a_copy: bool) -> None:
-        """The next frame is chained to the last one, so the last one was written as it says."""
+        """The next frame is chained to the last one. So the stored checksum of the last frame is
+        the one that SQLite wrote."""
         last = self._last
         if last is None or not last.frame.commit_pages:
             return
@@ -173,8 +175,8 @@ class _Evidence:
         self.is_followed = self.is_followed or not by_a_copy
 
     def _is_copy(self, frame: Frame) -> bool:
-        """Whether the frame only fills a sector behind the commit before it. The one before may
-        have been torn; what it was follows from its checksum."""
+        """Whether the frame repeats the one before it, to fill the sector after a commit. The
+        frame before may be torn; its checksum shows what it was."""
         last = self._last
         if last is None or not frame.commit_pages:
             return False
@@ -192,8 +194,8 @@ class _Reading:
 
     def __init__(self, header: LogHeader) -> None:
         self._header = header
-        self._seeds: tuple[Sum, ...] = (header.sum,)  # what the last frame's checksum may have been
-        self._is_sure = True  # that it was one of these
+        self._seeds: tuple[Sum, ...] = (header.sum,)  # possible checksums of the last frame
+        self._is_sure = True  # whether the last frame's checksum was one of `_seeds`
         self._valid_frames = 0
         self._kept_frames = 0
         self._commit_pages: int | None = None  # as the last commit left them
@@ -239,14 +241,14 @@ class _Reading:
         self._seeds = (frame.sum,)
 
     def _go_on(self, frame: Frame, sums: tuple[Sum, ...]) -> None:
-        """Go on behind the first refused frame, while it is known what SQLite had written."""
+        """Continue after the first refused frame, as long as SQLite's original frames are known."""
         self._evidence.add(frame, self._seeds[0], is_ours=True, is_chained=True)
         self._seeds = sums
         self._commit_pages = frame.commit_pages or self._commit_pages
 
     def _likely(self, sizes: tuple[int, ...], number: int) -> int:
-        """Which of these sizes a commit may have had: a database does not shrink, and each page by
-        which it grows is in the log. 0, for a frame that ends no commit, if there is none."""
+        """The size that a commit may have had, among these. A database does not shrink, and each
+        page by which it grows is in the log. 0 (the frame ends no commit) if no size fits."""
         least = self._commit_pages
         for pages in sizes:
             if pages and (least is None or least <= pages <= least + number):

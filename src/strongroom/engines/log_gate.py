@@ -1,12 +1,12 @@
-"""What happens to SQLite's log before and right after SQLite first opens it.
+"""Checks and cleans SQLite's log when a data directory is opened.
 
 Lives here: a damaged log is refused, a torn one is reported, leftovers are removed, and an operator
-may cut a damaged log knowingly. Must not live here: how damage is recognised (log_check.py).
+may cut a damaged log on purpose. Must not live here: how damage is recognised (log_check.py).
 
-Two commits that were torn one after the other would look like damage, if both left frames in one
-log. So after each opening the log begins anew before the first commit. Usually it is emptied. While
-a backup or a doctor reads it, that is impossible, and on a full disk its space is not given back.
-What lies behind the last commit is then written over with zeros.
+Two torn commits, one after the other, would look like damage if both left frames in one log. So
+after each opening the log starts afresh before the first commit. Usually it is emptied. It is not
+emptied while a backup or a doctor reads it, nor on a full disk, where its space must be kept. The
+frames after the last commit are then overwritten with zeros.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _log = logging.getLogger(__name__)
 
 
 def refuse_damaged_log(layout: Layout) -> None:
-    """Judge the log of a directory that no server has open. Before SQLite opens it: SQLite cuts it.
+    """Check the log of a directory that no server has open. Call it before SQLite opens the log,
+    since SQLite drops what it refuses.
 
     Logs a warning when the last commit is incomplete. Raises: Damaged, OSError.
     """
@@ -40,8 +41,8 @@ def refuse_damaged_log(layout: Layout) -> None:
 
 
 def refuse_damaged_idle_log(layout: Layout) -> None:
-    """As `refuse_damaged_log`, where a server may have the directory open: that one has judged the
-    log, and writes to it now.
+    """As `refuse_damaged_log`, but skip the check if a server has the directory open: the server
+    has checked the log, and writes to it now.
 
     Raises: Damaged, OSError.
     """
@@ -57,8 +58,8 @@ def refuse_damaged_idle_log(layout: Layout) -> None:
 
 
 def clear_log_tail(layout: Layout, files: Files) -> None:
-    """Leave no frame of an incomplete commit in a log that could not be emptied. After the log was
-    brought into the database, before the first commit.
+    """Overwrite the frames of an incomplete commit in a log that could not be emptied. Call it
+    after the checkpoint at the start, and before the first commit.
 
     Raises: OSError.
     """
@@ -79,7 +80,7 @@ def clear_log_tail(layout: Layout, files: Files) -> None:
 
 
 def cut_damaged_log(directory: str | os.PathLike[str]) -> str | None:
-    """Give up the commits behind the damage in a log, so that the directory can be opened again.
+    """Give up the commits after the damage in a log, so that the directory can be opened again.
 
     The damaged log is kept beside the new one.
 
@@ -119,8 +120,8 @@ def _cut(layout: Layout, files: Files) -> str | None:
     files.rename(new, layout.log)
     files.sync_directory(layout.path)
     return (
-        f"{layout.log} was cut {_place(verdict)}: {_commits(verdict)} behind the damage, which may "
-        f"have been acknowledged, are lost. The log as it was is kept in {kept}."
+        f"{layout.log} was cut {_place(verdict)}. Lost after the damage: {_commits(verdict)}, "
+        f"which may have been acknowledged. The damaged log is kept in {kept}."
     )
 
 
@@ -151,17 +152,17 @@ def _commits(verdict: LogVerdict) -> str:
 
 def _damage(layout: Layout, verdict: LogVerdict) -> str:
     return (
-        f"{layout.log} is damaged {_place(verdict)}. Behind the damage there is acknowledged work "
-        f"({_commits(verdict)}), which would be lost if the directory were opened. Nothing was "
-        "changed. Copy the whole directory to another disk first. Then restore a backup, or give "
-        f"that work up: strongroom doctor --cut-log {layout.path}"
+        f"{layout.log} is damaged {_place(verdict)}. After the damage there are acknowledged "
+        f"changes ({_commits(verdict)}), which would be lost if the directory were opened. Nothing "
+        "was changed. Copy the whole directory to another disk first. Then restore a backup, or "
+        f"give those changes up: strongroom doctor --cut-log {layout.path}"
     )
 
 
 def _torn(layout: Layout, verdict: LogVerdict) -> str:
     return (
         f"the last commit in {layout.log} is incomplete: {verdict.cut_frames} of "
-        f"{verdict.frames} frames are dropped, from the first one that is not part of a whole "
-        "commit. A kill, a power cut or a full disk in the middle of a commit leaves this, and "
-        "such a commit was never acknowledged. Only damage to the last commit looks the same."
+        f"{verdict.frames} frames are dropped. A kill, a power cut or a full disk during a commit "
+        "causes this, and such a commit was never acknowledged. Only damage to the last commit "
+        "itself looks the same."
     )

@@ -27,8 +27,8 @@ _FREE_BYTES_MIN: Final = 64 * STEP_BYTES
 
 
 def is_scarce(files: Files, path: str) -> bool:
-    """Whether so little is left on the disk of `path` that a log neither grows ahead of its use nor
-    gives back what it has. Raises OSError."""
+    """Whether the disk of `path` has so little free space that a log is neither preallocated nor
+    truncated. Raises OSError."""
     return files.free_bytes(path) < _FREE_BYTES_MIN
 
 

@@ -60,10 +60,10 @@ class MemoryStore:
 
     Arguments:
         clock: where time comes from.
-        capacity_bytes: what grows beyond this many bytes of keys, values and bodies is refused with
-            Full; None = there is no bound.
-        reserve_bytes: how much further updates may go that free space; those that keep alive what
-            is stored may use half of it.
+        capacity_bytes: the most bytes of keys, values and bodies; an update that would exceed it is
+            refused with Full; None = there is no bound.
+        reserve_bytes: by how much FREEING updates may exceed the capacity; UPKEEP updates may use
+            half of it.
     """
 
     def __init__(
@@ -399,7 +399,7 @@ def _reorder(orders: dict[K, list[N]], place: K, name: N, present: bool) -> None
 
 
 class MemoryContent:
-    """A content, which needs no pin: who holds it loses nothing when it is dropped."""
+    """A content. It needs no pin: its bytes stay in memory for its readers after it is dropped."""
 
     def __init__(self, data: bytes, checksum: int) -> None:
         self.data = data

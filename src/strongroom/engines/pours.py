@@ -99,7 +99,7 @@ class Pour(ABC):
         self._segments.release(self.room.segment)
 
     def _give_up_after(self, job: asyncio.Future[None]) -> None:
-        job.exception()  # it is of no interest any more
+        job.exception()  # retrieved only so that asyncio does not log it
         self._give_up()
 
     def _begin_job(self, job: Callable[[], None]) -> asyncio.Future[None]:
@@ -184,7 +184,8 @@ class TailPour(Pour):
                 await self._write_full()
 
     def _fill(self, data: memoryview) -> int:
-        """Put the beginning of `data` into the buffer, and close it when it is full; how much."""
+        """Copy the beginning of `data` into the buffer, and close a full buffer. Return how many
+        bytes were copied."""
         buffer = self._filling
         if buffer is None:
             try:

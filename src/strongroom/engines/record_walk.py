@@ -1,8 +1,8 @@
-"""All records of a database in order, and the names of those that lie on damaged pages.
+"""All records of a database in order, and the names of the records on damaged pages.
 
-Lives here: the walk, and the way around damage. Must not live here: what records mean. A page whose
-checksum differs is never taken for what it was: only the names on it are read, to tell an operator
-what is lost.
+Lives here: the walk, and how it continues after damage. Must not live here: what records mean. The
+values on a page with a wrong checksum are never used. Only the names on it are read, to tell an
+operator which records are lost.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def walk(connection: apsw.Connection, connect: Callable[[], apsw.Connection]) ->
 
 
 class _Walk:
-    """The walk over one table. `_place` is the first that was not yet given."""
+    """The walk over one table. `_place` is where the next record may begin."""
 
     def __init__(
         self, connection: apsw.Connection, connect: Callable[[], apsw.Connection], hidden: bool
@@ -80,8 +80,13 @@ class _Walk:
             yield self._ref(keyspace, partition, name), Record(value, version)
 
     def _damaged(self, is_stuck: bool) -> Generator[Walked, None, bool]:
-        """The names from here on up to one whose record can be read; returns whether there is one.
-        `is_stuck`: the first cannot, although it seems so."""
+        """Yield the names from here on, up to the first record that can be read. Return whether
+        there is one.
+
+        Arguments:
+            is_stuck: count the first record as damaged, although it can be read by itself: the
+                walk has failed at it before.
+        """
         other = self._connect()
         stop_verifying(other)
         try:

@@ -424,7 +424,7 @@ class Reader:
         return Page(partitions, names, values, versions, resume)
 
     def _unreadable(self, error: apsw.Error, last: Ref) -> EngineError:
-        """What it means that a reading failed behind `last`."""
+        """The error for a caller when reading failed after the record `last`."""
         self.let_go()
         return unreadable(error, f"what follows the {record_name(last)}")
 

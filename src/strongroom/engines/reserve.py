@@ -1,19 +1,19 @@
-"""Who may use the space that is kept back for a full disk, and when it is kept back again.
+"""The reserve: which updates may use the space kept back for a full disk, and when it is refilled.
 
 Lives here: how much of the ballast each purpose may use, and what counts as a full disk. Must not
 live here: the ballast's file (ballast.py), which update has which purpose (`Purpose` in values.py),
 groups (group_commit.py).
 
-    GROWTH    works while the whole reserve is there, and uses none of it
-    UPKEEP    works while half of the reserve is there, and uses the other half
-    FREEING   always works, and uses all of it
+    GROWTH    is served while the whole reserve is there, and may use none of it
+    UPKEEP    is served while at least half of the reserve is there, and may use the other half
+    FREEING   is always tried, and may use all of it
 
-What makes nothing larger is never refused because of what is left of the reserve: it takes space in
-the log alone, which is written over again and again.
+An update that makes no record larger is never refused because the reserve is low. It takes space in
+the log only, and the log is overwritten again and again.
 
-Free pages inside the database count as reserve too: a commit that fits into them takes no space
-from the disk either. So a store whose records have been
-deleted takes records again, although its database never becomes a smaller file.
+Free pages inside the database count as reserve too, since a commit that fits into them takes no
+space from the disk. So a store accepts new records after deletes, although the file of its database
+never becomes smaller.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# The ballast is given up in so many slices.
+# How many slices the ballast is released in.
 _SLICES: Final = 16
 
 
@@ -71,7 +71,7 @@ class Reserve:
         return self._held_bytes >= self._ballast.full_bytes
 
     def admits(self, purpose: Purpose) -> bool:
-        """Whether updates of this purpose that make something larger are to be tried at all."""
+        """Whether updates of this purpose that make records larger should be tried at all."""
         return self._held_bytes + self._spare_bytes >= self._floors[purpose]
 
     def may_give(self, purpose: Purpose) -> bool:
@@ -79,15 +79,16 @@ class Reserve:
         return self._held_bytes > self._floors[purpose]
 
     def give(self, purpose: Purpose) -> None:
-        """Give up a slice of the ballast, if any is left that this purpose may use. Raises
-        OSError."""
+        """Release a slice of the ballast, if this purpose may use one more. Raises OSError."""
         if self.may_give(purpose):
             slice_bytes = max(1, self._ballast.full_bytes // _SLICES)
             self._cut(max(self._floors[purpose], self._held_bytes - slice_bytes))
 
     def give_for(self, size_bytes: int) -> None:
-        """Give up as much as it takes to have `size_bytes` free. Raises Full when there is not so
-        much, and gives up nothing then; OSError."""
+        """Release enough of the ballast to have `size_bytes` free on the disk.
+
+        Raises: Full (the whole ballast is not enough; nothing is released), OSError.
+        """
         missing_bytes = size_bytes - self._ballast.free_bytes()
         if missing_bytes > self._held_bytes:
             raise Full(Purpose.FREEING)
@@ -95,8 +96,8 @@ class Reserve:
             self._cut(self._held_bytes - missing_bytes)
 
     def spend(self, work: Callable[[], T], purpose: Purpose) -> T:
-        """Do `work`, and again with one slice of the ballast less each time that the disk is too
-        full for it. Raises what `work` raises when nothing is left that `purpose` may use."""
+        """Do `work`. While the disk is too full for it, release a slice of the ballast and retry.
+        Raises the error of `work` when `purpose` may release no more."""
         while True:
             try:
                 return work()
@@ -106,7 +107,7 @@ class Reserve:
             self.give(purpose)
 
     def refill(self, spare_bytes: int) -> None:
-        """Keep back again as much as there is space for: all, or half.
+        """Refill the ballast as far as there is space: to its whole length, or to half of it.
 
         Arguments:
             spare_bytes: how much more fits into the database before its file grows.
@@ -122,21 +123,21 @@ class Reserve:
                 break
         if self._told and self.is_whole:
             self._told = False
-            _log.warning("there is space on the disk again: all of the reserve is kept back")
+            _log.warning("there is space on the disk again: the reserve is whole, all writes work")
 
     def _cut(self, length: int) -> None:
         if not self._told:
             self._told = True
             _log.warning(
-                "the disk is full: what deletes, or keeps alive what is stored, goes on in the "
-                "space kept back for it; free some space in the file system"
+                "the disk is full: new data is refused (507); deletes, and requests that keep data "
+                "alive, use the space kept back; free some space in the file system"
             )
         try:
             self._ballast.cut(length)
         except OSError as error:
             if not is_full(error):
                 raise
-            # A file system that copies on write needs space to give up some.
-            _log.warning("the space kept back cannot be given up: %s", error)
+            # A copy-on-write file system needs free space even to truncate a file.
+            _log.warning("the ballast, the space kept back, cannot be released: %s", error)
             length = 0
         self._held_bytes = length

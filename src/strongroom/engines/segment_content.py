@@ -1,6 +1,7 @@
 """A pinned content in a segment, and its bytes: verified, or as a slice of the file.
 
-Lives here: reading and comparing. Must not live here: who may unlink what (segments.py).
+Lives here: reading a content and comparing its checksum. Must not live here: when a segment may be
+deleted (segments.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class SegmentContent:
     """A content that stays readable until it is closed.
 
     Arguments:
-        unpin: gives the pin on the segment back.
+        unpin: releases the pin on the segment.
         reader: the segment's file.
     """
 

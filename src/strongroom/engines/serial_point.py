@@ -65,7 +65,7 @@ class Item(msgspec.Struct):
     decide: Decide[Any] | None
     work: Callable[[Group], Any] | None = None
     purpose: Purpose = Purpose.GROWTH
-    # Whether room has been made for it once, on a full disk, by bringing in the log.
+    # On a full disk: whether it is retried after a checkpoint that was made for it.
     is_second_try: bool = False
 
 
@@ -161,7 +161,7 @@ class SerialPoint:
         group.answers.append((item.future, commit.result, None))
 
     def purpose(self, group: Group) -> Purpose:
-        """What a group of one item is for, after it was rolled back. Raises apsw.Error."""
+        """The purpose of a group of one item, after it was rolled back. Raises apsw.Error."""
         (item,) = group.items
         after = {ref: record and record.value for ref, record in group.changed.items()}
         adopts = bool(group.adopted)
@@ -182,7 +182,7 @@ class SerialPoint:
         group.size_bytes += weight.size_bytes
 
     def _grows(self, steps: Sequence[Step], group: Group) -> bool:
-        """Whether records become larger by a commit, together, than they are at its turn."""
+        """Whether a commit makes its records larger, in all, than they are just before it."""
         changed = group.changed
 
         def current(ref: Ref) -> Record | None:

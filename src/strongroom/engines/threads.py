@@ -1,9 +1,9 @@
-"""Thread pools whose threads run from the beginning.
+"""Thread pools that start all of their threads at once.
 
 Lives here: how such a pool is made. Must not live here: what runs on it. A pool usually starts a
-thread when work comes. Where memory or processes are limited, that start fails in the middle of a
-request, with its work queued all the same; or the thread ends before it tells that it runs, and
-whoever starts it waits for ever, here the event loop.
+thread when the first work comes. When memory or processes are limited, that start may fail in the
+middle of a request, although its work is queued. Or the new thread dies before it signals that it
+runs, and the thread that started it (here the event loop) waits for ever.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def started_pool(threads: int, name: str) -> ThreadPoolExecutor:
-    """A pool with all of its threads.
+    """A pool whose threads are all running.
 
     Arguments:
         threads: how many.
-        name: what their names begin with.
+        name: the prefix of their names.
 
-    Raises: RuntimeError: the system does not allow so many.
+    Raises: RuntimeError: the system does not allow so many threads.
     """
     pool = ThreadPoolExecutor(threads, name)
     all_run = threading.Barrier(threads)
     try:
-        # Each waits for the others, so that none is there for the work of two.
+        # Each job waits for all the others, so no thread can run two of them.
         for _ in range(threads):
             pool.submit(all_run.wait)
     except RuntimeError:

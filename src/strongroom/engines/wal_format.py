@@ -107,19 +107,19 @@ def frame_sum(order: Order, seed: Sum, data: bytes) -> Sum:
 
 
 class Written(NamedTuple):
-    """What SQLite may have written where a frame has changed since. `commit_pages` and `sums`: the
-    values that the frame and its checksum may have had."""
+    """What SQLite may have written before a frame changed. `commit_pages`: the possible sizes in
+    the original frame; `sums`: its possible checksums."""
 
     commit_pages: tuple[int, ...]
     sums: tuple[Sum, ...]
 
 
 def as_written(order: Order, seed: Sum, frame: Frame) -> Written | None:
-    """What a frame was, if at most its salts and one bit of the rest have changed; else None.
+    """What SQLite wrote, if at most the frame's salts and one other bit have changed; else None.
 
-    A torn frame is taken for a changed one about once in 2^46 times: the checksum has 64 bits, and
-    some 100,000 changes explain it. Which bit has changed is often not clear, since changes of a
-    word's upper bits look alike at many places.
+    About one torn frame in 2^46 is mistaken for a changed one: the checksum has 64 bits, and some
+    100,000 single-bit changes are possible. Which bit has changed is often ambiguous, since changes
+    of the upper bits of many words have the same effect on the checksum.
 
     Arguments:
         seed: the checksum of the frame before, known to be right.
@@ -148,11 +148,11 @@ def _is_one_bit(one: Sum, other: Sum) -> bool:
 
 
 def _changed_words(order: Order, right: Sum, frame: Frame) -> Iterator[tuple[int, int]]:
-    """The words of a frame of which one changed bit would explain its checksum, each with that bit
-    as a big-endian number has it. The frame's page number is word 0, its size word 1.
+    """The words in which one changed bit would explain the frame's checksum, each with the mask of
+    that bit (big-endian). The frame's page number is word 0, its size is word 1.
 
-    A word's share in the checksum is a pair of Fibonacci's numbers (wal_sums.py). One of two
-    neighbours among those is odd, so it can be divided by.
+    A word's weight in the checksum is a pair of neighbouring Fibonacci numbers (wal_sums.py). At
+    least one of the two is odd, so it has an inverse modulo 2^32.
     """
     data = frame.data[:_CHECKED_HEAD_BYTES] + frame.data[FRAME_HEAD_BYTES:]
     in_order: Literal["little", "big"] = "little" if order == "<" else "big"

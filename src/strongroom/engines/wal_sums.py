@@ -1,18 +1,19 @@
-"""The checksum of SQLite's write-ahead log, fast enough to read a whole log at a start.
+"""The checksum of SQLite's write-ahead log, fast enough to check a whole log at each start.
 
 Lives here: the arithmetic. Must not live here: what is summed (wal_format.py). Source: "WAL-mode
 File Format" of SQLite's documentation, section "Checksum Algorithm".
 
     for each pair of words a, b:  first += a + second;  second += b + first      (modulo 2^32)
 
-So a word that n words follow counts F(n + 1) times in `second` and F(n) times in `first`. F are
-Fibonacci's numbers: F(0) = 0, F(1) = 1. Word by word, Python needs a quarter of a millisecond for a
-page of 8 KiB. But F(n + m) = F(n) F(m + 1) + F(n - 1) F(m). So a word may be moved m words towards
-the end: it is written F(m + 1) times there, and F(m) times one place further.
+So a word with n words after it counts F(n + 1) times in `second` and F(n) times in `first`. F are
+the Fibonacci numbers: F(0) = 0, F(1) = 1. Summing word by word takes Python a quarter of a
+millisecond for a page of 8 KiB. But F(n + m) = F(n) F(m + 1) + F(n - 1) F(m). So a word can be
+moved m words towards the end: F(m + 1) times the word is added there, and F(m) times the word is
+added one place further.
 
-A page is therefore cut into rows, all rows are moved onto the last one, and only that one is summed
-word by word. A row is moved in one multiplication, as one long number. That is done with every
-third word at a time, so that no product runs into the next.
+A page is therefore cut into rows, all rows are moved onto the last one, and only that row is summed
+word by word. A row is moved by one multiplication, as one long number. Each multiplication takes
+every third word only, so that no product overflows into the next.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def _is_data_lake(asked: Query) -> bool:
 
 
 def _address(target: Target, asked: Query) -> Addressed:
-    """A lone segment without `restype` is a blob of the root container. A backslash in a blob's
-    name is a slash, for signatures (SAS) as well: so no blob has one in its name."""
+    """A single segment without `restype` is a blob of the root container. A backslash in a blob's
+    name becomes a slash, in the resource of a SAS too: so no blob's name contains a backslash."""
     if _is_data_lake(asked):
         return Addressed(target, Resource.DATA_LAKE)
     if target.container is None:

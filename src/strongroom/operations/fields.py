@@ -240,7 +240,7 @@ SOURCE_CONDITIONS: Final = Field(
 
 
 def _copy_wait_s(request: Request, query: Query) -> float:
-    """A quarter of `timeout` is left for the rest, so that the answer is not lost to it."""
+    """At most three quarters of `timeout`: the rest is left for sending the answer in time."""
     text = query.get("timeout")
     return limits.COPY_WAIT_S if text is None else min(limits.COPY_WAIT_S, int(text[:9]) * 0.75)
 

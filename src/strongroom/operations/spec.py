@@ -33,7 +33,7 @@ class Resource(Heading):
     CONTAINER = "/{container}"
     BLOB = "/{container}/{blob}"
     DATA_LAKE = "/{filesystem}/{path}"
-    """Whatever the URL names, in a query of the Data Lake (dfs) service."""
+    """Any URL whose query or headers show a request for the Data Lake (dfs) service."""
     QUEUE = "/{queue}"
     MESSAGES = "/{queue}/messages"
     MESSAGE = "/{queue}/messages/{messageId}"

@@ -29,7 +29,7 @@ _FIND_HERE: Final = Permission(("c", ("f",)), ("f",))
 _BATCH: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)))
 _ANY: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.BLOB]))
 _COPIES: Final = When("x-ms-copy-source")
-# Azure has another host name for these requests; clients of this server may have one port only.
+# Azure serves these requests under another host name (dfs); here they arrive at the blob port.
 _DATA_LAKE: Final = "Data Lake (dfs)"
 _METHODS: Final = ("GET", "HEAD", "PUT", "PATCH", "POST", "DELETE")
 
@@ -79,7 +79,7 @@ OPERATIONS: Final = (
     _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
     _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
            _FIND_HERE, "blobs", restype="container"),
-    # Some clients name the account's own batch like a container's.
+    # Some clients send the batch of an account with the `restype` of a container's.
     _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch",
            restype="container"),
     _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch"),

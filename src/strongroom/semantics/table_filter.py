@@ -12,8 +12,8 @@
 Lives here: what a filter may say, and the tree that it becomes. Must not live here: what an entity
 has to be to match (table_predicate.py), where matches can lie (table_intervals.py). Source:
 "Querying tables and entities", "Query operators supported for the Table service". Other
-words are case-sensitive. `True` and the like name a property where the other side of a comparison
-is a constant. The 15 comparisons that the page allows are not enforced; a hundred are.
+words are case-sensitive. `True` and the like name a property if the other side of a comparison is
+a constant. Microsoft's limit of 15 comparisons is not enforced; a limit of 100 is.
 """
 
 from __future__ import annotations
@@ -306,7 +306,8 @@ def _boolean(word: str) -> Literal | None:
 
 
 def _with_boolean(left: str, right: str) -> tuple[str | Literal, str | Literal]:
-    """Two words on the sides of an operator, of which one may be `True` or the like."""
+    """The sides of an operator, both words. One may be a Boolean constant: the right one, if it is
+    `True` or the like, else the left one."""
     constant = _boolean(right)
     return (left, constant) if constant is not None else (_boolean(left) or left, right)
 

@@ -150,7 +150,7 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     """
     request, endpoint = asked.request, context.endpoint
     if request.query and "+" in request.query:
-        # What the URL names does not depend on it; from here on, all that is read may.
+        # The resource does not depend on the meaning of `+`; the parameters read below may.
         asked.query = query.parse(request.query, claim.plus)
     method = endpoint.method(request)
     operation = endpoint.routes.match(

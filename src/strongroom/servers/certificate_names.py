@@ -33,8 +33,8 @@ class CertificateNames:
 
 
 def read_names(certificate: Path) -> CertificateNames | None:
-    """The names in a PEM file, whose first certificate is the server's; None when they cannot be
-    read."""
+    """The names in a PEM file, whose first certificate is the server's; None if the file cannot
+    be read."""
     try:
         found = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -177,7 +177,7 @@ def _is_length(text: str) -> bool:
 
 
 def _check_status(status: int, reason: str, fields: dict[str, str]) -> None:
-    """Refuse what is no content, in the words of the source where it is a storage service.
+    """Refuse an answer that is no content, with the source's message if it is a storage service.
 
     Raises: StorageError CannotVerifyCopySource, SourceConditionNotMet.
     """

@@ -45,7 +45,7 @@ class Fault(enum.Enum):
     CUT = "cut"
     """It is done; the connection ends in the middle of the answer, or before one without a body."""
     HOLD_COPY = "hold-copy"
-    """Copy Blob begins a copy that stays pending until there is another plan."""
+    """Copy Blob starts a copy that stays pending until another plan is ordered."""
 
 
 class FaultRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

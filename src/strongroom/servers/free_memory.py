@@ -1,9 +1,9 @@
-"""Memory that is free inside this process goes back to the system.
+"""Returns free memory of this process to the system.
 
-Lives here: when, and the two calls. Must not live here: who uses memory. The C library keeps what
-was freed for later, also what a crowd of uploads needed once; other programs on the machine lack
-it then. Where the library has no such call (musl, macOS), nothing happens. Source: malloc_trim(3),
-mallopt(3), proc(5) on statm.
+Lives here: when to do it, and the two calls of the C library. Must not live here: who uses memory.
+The C library keeps freed memory for later use, even after a burst of uploads, and other programs
+cannot use it. If the library has no such call (musl, macOS), nothing happens. Source:
+malloc_trim(3), mallopt(3), proc(5) on statm.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from strongroom.limits import MIB
 
 _INTERVAL_S: Final = 10.0
-# Less is not worth the call: what is given back costs time when it is used again.
+# A smaller growth is not worth the call: returned memory costs time when it is used again.
 _GROWTH_BYTES: Final = 8 * MIB
 _RESIDENT_FIELD: Final = 1
 _ARENA_MAX_OPTION: Final = -8  # M_ARENA_MAX of malloc.h
@@ -37,10 +37,10 @@ _trim: Final = _trim_call()
 
 
 def limit_arenas() -> None:
-    """Have all threads share few pools of free memory. Before any other thread begins.
+    """Have all threads share a few malloc arenas. Call it before any other thread starts.
 
-    The C library gives each thread one of its own: 64 MiB of addresses, and what one thread has
-    freed another does not use.
+    By default the C library gives each thread an arena of its own. An arena reserves 64 MiB of
+    address space, and one thread cannot use memory that is free in another's arena.
     """
     try:
         ctypes.CDLL(None).mallopt(_ARENA_MAX_OPTION, _ARENAS)
@@ -49,13 +49,13 @@ def limit_arenas() -> None:
 
 
 def give_back() -> None:
-    """Give back what is free now. Takes milliseconds where there is much."""
+    """Return all free memory to the system. Takes milliseconds if there is much of it."""
     if _trim is not None:
         _trim(0)
 
 
 def resident_bytes() -> int:
-    """How much memory this process has; 0 where the system does not say."""
+    """The resident size of this process; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[_RESIDENT_FIELD]) * os.sysconf("SC_PAGE_SIZE")
@@ -64,7 +64,7 @@ def resident_bytes() -> int:
 
 
 class MemoryReturn:
-    """Gives memory back every few seconds while there is more than there was at the least.
+    """Every ten seconds, returns memory if the resident size is well above its minimum so far.
 
     Arguments:
         resident: see `resident_bytes`.
@@ -79,14 +79,14 @@ class MemoryReturn:
         self._least_bytes = resident()
 
     def look(self) -> None:
-        """Give back what is free, if there is more memory than there was at the least."""
+        """Return free memory if the resident size is 8 MiB or more above its minimum so far."""
         now_bytes = self._resident()
         self._least_bytes = min(self._least_bytes, now_bytes)
         if now_bytes > self._least_bytes + _GROWTH_BYTES:
             self._trim()
 
     async def run(self) -> None:
-        """Look every few seconds, until cancelled."""
+        """Call `look` every ten seconds, until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL_S)
             self.look()

@@ -34,7 +34,7 @@ __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "Ren
 _logger = logging.getLogger("strongroom.http")
 _TLS_HANDSHAKE: Final = b"\x16"
 _ACCEPT_PAUSE_S: Final = 0.5
-# Connections beyond the limit that are answered 503 at the same time; more wait to be accepted.
+# How many connections beyond the limit are answered 503 at a time; more stay in the backlog.
 _REFUSALS_MAX: Final = 64
 _START: Final = operator.methodcaller("start")
 
@@ -76,7 +76,7 @@ class HttpServer:
         self._starting: list[Connection] = []
         self._tls = tls
         self._connections: set[Connection] = set()
-        self._arriving: set[Connection] = set()  # accepted, and not made yet
+        self._arriving: set[Connection] = set()  # accepted, but TLS or set-up is not complete
         self._has_room = asyncio.Event()
         self._held: dict[Connection, int] = {}  # large answers, the oldest first
         self._held_bytes = 0
@@ -147,7 +147,7 @@ class HttpServer:
         await self.drain(0.0)
 
     def close_idle(self) -> None:
-        """Close the connections that no request is on: memory is short."""
+        """Close the connections without a request, to free memory."""
         for connection in list(self._connections):
             connection.close_if_idle()
 
@@ -245,7 +245,7 @@ class HttpServer:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """The only timer: connections keep a deadline, and are told when it has passed."""
-        # First of all: whatever fails below, it comes again.
+        # First, so that the timer runs on even if something below fails.
         self._sweeping = loop.call_later(self.settings.sweep_interval_s, self._sweep, loop)
         now = loop.time()
         for connection in list(self._connections):
@@ -270,12 +270,12 @@ class HttpServer:
         except MemoryError:
             client.close()
             raise
-        # Counted from here on: a whole backlog is accepted in one go.
+        # Counted from here on, since a whole backlog may be accepted before one is set up.
         self._arriving.add(connection)
 
     async def _room(self) -> None:
-        """Wait until a connection can be served, or can be told that there are too many. The others
-        wait with the kernel: a connection that is closed at once is reset, and shows no reason."""
+        """Wait until another connection can be served, or answered 503. Until then, connections
+        stay in the kernel's backlog. Closing them at once would reset them without a reason."""
         most = self.settings.connections_max + _REFUSALS_MAX
         while len(self._connections) + len(self._arriving) >= most:
             self._has_room.clear()
@@ -315,7 +315,7 @@ class HttpServer:
 
 
 def _report(loop: asyncio.AbstractEventLoop, what: str, error: Exception) -> None:
-    """A failed allocation is the process's concern, anything else is for the log."""
+    """Report MemoryError to the loop's exception handler; log every other error."""
     if isinstance(error, MemoryError):
         loop.call_exception_handler({"message": what, "exception": error})
     else:

@@ -185,9 +185,9 @@ class IncomingBody:
     Arguments:
         size_bytes: Content-Length, or None when it is chunked.
         source: the connection.
-        share: how much of it may wait here.
+        share: how many bytes of it may be buffered.
         documents: counts what is read whole; None = it is not bounded.
-        buffers: is told when the handler is over.
+        buffers: counts the bodies; `end` is called when the handler has ended.
     """
 
     __slots__ = (
@@ -313,7 +313,7 @@ class IncomingBody:
         self._resume()
 
     def release(self) -> None:
-        """The handler is over: what has arrived is not kept any more, read or not."""
+        """The handler has ended: drop all buffered bytes, read or not."""
         self._chunks.clear()
         self._buffered = 0
         if self._documents is not None:
@@ -322,7 +322,7 @@ class IncomingBody:
         if buffers is not None:
             buffers.end()
         if self._error is not None:
-            # Its frames lead back to this body: such a circle keeps all of the request in memory.
+            # Its frames refer to this body: the cycle would keep the whole request in memory.
             self._error.with_traceback(None)
 
     def _resume(self) -> None:

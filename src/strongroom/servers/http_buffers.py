@@ -1,9 +1,9 @@
-"""How much of the bodies that arrive may wait in memory for their handlers.
+"""How many bytes of arriving bodies may wait in memory for their handlers.
 
-Lives here: the share of each body in what all bodies of one server have together. Must not live
-here: bodies themselves (http_body.py), documents that are read whole (http_documents.py). A body
-whose handler waits for the disk holds what has arrived meanwhile. Few bodies may hold much, so that
-they go on quickly. In a crowd each holds little, and is read from its socket in smaller pieces.
+Lives here: how all bodies of one server share this memory. Must not live here: bodies themselves
+(http_body.py), documents that are read whole (http_documents.py). While a handler waits for the
+disk, its body buffers the bytes that arrive. If few bodies arrive, each may buffer much, which is
+fast. If many arrive, each buffers little and is read from its socket in smaller pieces.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Final
 
 from strongroom.limits import KIB
 
-# A body can always go on with so much.
+# Every body may buffer at least this much.
 SHARE_BYTES_MIN: Final = 16 * KIB
 _LOW_DIVISOR: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one body may hold: reading pauses above `high_bytes` and goes on below `low_bytes`."""
+    """The bytes that one body may buffer: reading pauses above `high_bytes` and resumes below
+    `low_bytes`."""
 
     high_bytes: int
     low_bytes: int
@@ -31,8 +32,8 @@ class BodyBuffers:
     """Counts the bodies that arrive on one server. On its event loop.
 
     Arguments:
-        share_bytes_max: no body holds more.
-        total_bytes: what all bodies hold together, while each may hold SHARE_BYTES_MIN.
+        share_bytes_max: the largest share of one body.
+        total_bytes: the sum of all shares, except that no share is below SHARE_BYTES_MIN.
     """
 
     def __init__(self, share_bytes_max: int, total_bytes: int) -> None:
@@ -44,12 +45,12 @@ class BodyBuffers:
         """A body begins to arrive.
 
         Arguments:
-            transport: where it comes from. One read takes no more than the share from now on.
+            transport: the connection of the body. From now on, one read takes at most the share.
         """
         self._bodies += 1
         share_bytes = min(self._share_bytes_max, self._total_bytes // self._bodies)
         share_bytes = max(SHARE_BYTES_MIN, share_bytes)
-        # Of asyncio's own transports; one that encrypts reads through a buffer of its own.
+        # Plain asyncio transports have it; a TLS transport reads through a buffer of its own.
         if hasattr(transport, "max_size"):
             transport.max_size = share_bytes
         return Share(share_bytes, share_bytes // _LOW_DIVISOR)

@@ -210,7 +210,7 @@ class Sender:
             self._transport.write(data)
 
     def report(self, error: Exception) -> None:
-        """Tell the process of what concerns all of it."""
+        """Report an error that concerns the whole process, such as MemoryError."""
         self._loop.call_exception_handler({"message": "a request failed", "exception": error})
 
     @property
@@ -219,7 +219,7 @@ class Sender:
         return self._paused
 
     def end(self) -> None:
-        """Tell the client that nothing more comes, where that is possible without closing."""
+        """Close the sending side, if the transport can do that (TLS cannot)."""
         if not self._transport.can_write_eof():
             return
         try:

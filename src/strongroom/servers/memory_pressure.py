@@ -1,9 +1,9 @@
-"""A process that is short of memory: it lets go of what it can, serves less, or ends.
+"""What a server does when memory is short: it frees memory, refuses large uploads, or ends.
 
-Lives here: what happens when an allocation failed (`ulimit -v`, a full container). Must not live
-here: who uses memory, and how the process ends. An allocation may fail anywhere, so every part
-reports it to the event loop's exception handler, and that tells `Pressure`. A process that serves
-nobody must not live on, since nothing starts another in its place.
+Lives here: the reaction to a failed allocation (`ulimit -v`, a full container). Must not live here:
+who uses memory, and how the process ends. An allocation may fail anywhere, so every part reports a
+failure to the event loop's exception handler, which calls `Pressure`. A process that serves nobody
+must end, since a supervisor restarts it only then.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from strongroom.wire.http import Request
 
 _log = logging.getLogger(__name__)
 
-# After a failed allocation, so long no upload is begun.
+# How long large uploads are refused after a failed allocation.
 _SHEDDING_S: Final = 5.0
 _RELEASE_EVERY_S: Final = 1.0
 _WARN_EVERY_S: Final = 30.0
-# Nobody was served for so long, and allocations failed.
+# The process ends if allocations failed and no request was served for this long.
 GIVE_UP_S: Final = 30.0
 _LOOK_EVERY_S: Final = 5.0
-# Bodies of this size are taken even then: they need little more than their request.
+# Bodies of at most this size are never refused: they need little more memory than their request.
 _SMALL_BODY_BYTES: Final = 16 * KIB
 _GONE: Final = frozenset({errno.ENOTCONN, errno.EPIPE, errno.ECONNRESET})
 
 
 class Pressure:
-    """Counts failed allocations of one process, and acts on them. On the event loop.
+    """Reacts to failed allocations of one process. On the event loop.
 
     Arguments:
         now: seconds of the loop's clock.
-        release: what frees memory; each may itself fail for lack of it.
-        give_up: ends the process; told why.
+        release: functions that free memory; each may raise MemoryError.
+        give_up: ends the process; its argument is the reason.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class Pressure:
             self._serves_nobody_since = None
 
     def look(self, health: Health) -> None:
-        """Judge what the engine said of itself: requests that need no engine may go on alone."""
+        """Note the engine's health. While the engine is stalled, answered requests do not count as
+        service, since some need no engine."""
         now = self._now()
         self._is_stalled = health is Health.STALLED
         if self._is_stalled and self._serves_nobody_since is None:
@@ -100,14 +101,14 @@ class Pressure:
         since = self._serves_nobody_since
         if since is not None and now - since >= GIVE_UP_S:
             self._give_up(
-                f"memory ran out: nobody was served for {now - since:.0f} s. Everything that was "
-                "answered is kept; give the process more memory (ulimit -v, the container's "
-                "limit), then start again."
+                f"memory ran out: no request was served for {now - since:.0f} s. Every "
+                "acknowledged change is kept; give the process more memory (ulimit -v, the "
+                "container's limit), then start again."
             )
 
     async def watch(self, health: Callable[[], Awaitable[Health]]) -> None:
-        """Ask the engine now and then while memory is short, until cancelled: a thread of its own
-        may have ended for lack of it."""
+        """While memory is short, ask for the engine's health every 5 seconds, until cancelled. A
+        thread of the engine may have died for lack of memory."""
         while True:
             try:
                 await asyncio.sleep(_LOOK_EVERY_S)

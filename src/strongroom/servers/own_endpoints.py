@@ -2,8 +2,8 @@
 a test server.
 
 Lives here: their answers. Must not live here: what they measure (telemetry.py). No account's name
-can hold a dot, so they hide nothing of Azure's. They carry no secret and need no key; which names
-of the host and which pages of a browser may use them is in own_hosts.py.
+can hold a dot, so they hide nothing of Azure's. They carry no secret and need no key; own_hosts.py
+decides which `Host` and `Origin` headers they accept.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OwnEndpoints:
 
     Attributes:
         is_ready: False from the moment that the server drains.
-        health: what the engine can do just now; it answers within a bounded time.
+        health: the engine's health; it answers within a bounded time.
         is_durable: whether what is acknowledged outlives the process.
         metrics: the exposition and its media type.
         metrics_anywhere: also for clients on other machines.
@@ -100,7 +100,7 @@ class OwnEndpoints:
             "version": __version__,
         }
         if engine is Health.FULL:
-            # Reads and deletions are served: to send clients elsewhere would only take those away.
+            # Still 200: reads and deletes are served, and no other server has this data.
             facts["disk"] = "full"
         return _json(200 if status == "ready" else 503, facts)
 

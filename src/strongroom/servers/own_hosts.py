@@ -1,10 +1,10 @@
-"""Which names of a host and which pages of a browser may use the server's own endpoints.
+"""Which `Host` and `Origin` headers the server's own endpoints accept.
 
 Lives here: the rule about `Host` and `Origin`. Must not live here: the endpoints
 (own_endpoints.py). They need no key, so a page on the internet must not reach them through the
-browser of somebody who can. Such a page can let a name of its own lead to this server (DNS
-rebinding), and then `Host` holds that name. Or it sends a request without reading the answer, and
-then `Origin` names the page. Source: RFC 9110 section 7.2 (Host), RFC 6454 section 7 (Origin),
+browser of a user who can. Such a page can point a host name of its own at this server (DNS
+rebinding); then `Host` is that name. Or it can send a request without reading the answer; then
+`Origin` names the page. Source: RFC 9110 section 7.2 (Host), RFC 6454 section 7 (Origin),
 RFC 6761 section 6.3 (every name below `localhost` is this machine).
 """
 
@@ -36,11 +36,11 @@ class OwnHosts:
     suffixes: tuple[str, ...] = ()
 
     def refusal(self, method: str, host: str | None, origin: str | None) -> str | None:
-        """Why a request may not use the endpoints, as a text for people; None when it may.
+        """Why a request may not use the endpoints, as a text for people; None if it may.
 
         Arguments:
             host: the Host header. Without one (HTTP/1.0) the client is no browser.
-            origin: the Origin header, which matters for what may change something.
+            origin: the Origin header. It is checked for methods that may change something.
         """
         if host is not None and not self._is_own(host):
             shown = host[:_SHOWN_CHARS]

@@ -49,8 +49,8 @@ async def run_copy(services: Services, job: Job) -> None:
     except _Void:
         _log.debug("copy %s is not pending any more", job.token)
     except DataDamaged as damaged:
-        # Trying again would not mend it. If it is the destination, this fails too, and is told.
-        _log.error("copy %s ends, something is damaged: %s", job.token, damaged)
+        # A retry would not help. If the destination is damaged, this fails too, and is logged.
+        _log.error("copy %s has failed, since data is damaged: %s", job.token, damaged)
         await _fail(services, job, order, f"500 {errors.INTERNAL_ERROR.code}")
     except SourceBroken as broken:
         await _fail(services, job, order, str(broken))

@@ -72,8 +72,8 @@ class CopyMade:
 async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
     """Copy Blob: small blobs of this server at once; everything else is pending first.
 
-    Many clients use the copy without asking whether it is complete. So the answer to a copy of an
-    own blob waits for its end for a while, and then says how far it is.
+    Many clients use the copy without checking that it is complete. So the answer to a copy of a
+    blob of this server waits a while for the copy to end, and then reports its state.
 
     Raises: StorageError InvalidHeaderValue (no usable URL), CannotVerifyCopySource,
         SourceConditionNotMet, InfiniteLeaseDurationRequired, PendingCopyOperation,
@@ -224,8 +224,8 @@ async def _awaited(
 ) -> CopyMade:
     """The state of a pending copy when it has ended, or at `answer_at` (time of the event loop).
 
-    A server that stops, and a client that has gone, end the wait. A copy that something else has
-    replaced meanwhile is answered as it had begun.
+    The wait ends early when the server stops or the client disconnects. If the destination was
+    overwritten meanwhile, the answer is the copy's state at its start.
     """
     ref = Ref(keys.blob(generation_of(call), call.blob), keys.HEAD_KEY)
 

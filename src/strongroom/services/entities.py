@@ -159,7 +159,7 @@ class _Transaction:
     Attributes:
         heads: where the entities begin, in order.
         chunks: how many chunks the entity of an index has, for those to be merged: as it was seen.
-        purpose: what all of its writes are for, at the least.
+        purpose: the lowest purpose of its writes.
     """
 
     def __init__(self, calls: Sequence[Call[WriteEntity]]) -> None:

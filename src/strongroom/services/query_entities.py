@@ -74,8 +74,8 @@ async def query_entities(services: Services, call: Call[QueryEntities]) -> Entit
 
 
 def _reach(call: Call[QueryEntities]) -> tuple[Interval, ...]:
-    """The intervals that can hold matches, cut to the SAS and to what earlier pages left. None for
-    a page without entities: to be asked for more, it would never end."""
+    """The intervals that can hold matches, restricted to the SAS and to the rest after earlier
+    pages. Empty for `$top=0`: with a continuation, a client would never reach the end."""
     if not call.input.top:
         return ()
     first, until, bounds = call.input.start, None, call.key_range

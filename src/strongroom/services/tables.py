@@ -161,7 +161,7 @@ async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage
     given = call.input
     predicate = None if given.filter is None else Predicate(given.filter)
     found: list[str] = []
-    # A page without tables has none behind it: whoever follows its token would never end.
+    # With `$top=0` there is no continuation: a client that follows it would never reach the end.
     position = Position(given.first.encode(), b"") if given.top else None
     scanned = 0
     while position is not None and len(found) < given.top:

@@ -80,7 +80,7 @@ async def receive(contents: Contents, source: Source, md5: bool, inline: bool = 
 
 
 async def _fits_inline(chunks: AsyncIterator[bytes], head: list[bytes]) -> bool:
-    """Whether a body ends before it is too large to be inline; its beginning goes into `head`."""
+    """Whether a body is small enough to be inline. The chunks read are appended to `head`."""
     size_bytes = 0
     async for chunk in chunks:
         head.append(chunk)
@@ -102,8 +102,8 @@ def _of(written: Written) -> Received:
 
 
 async def _chain(head: list[bytes], rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
-    """First `head`, which is emptied, then `rest`. While a client is waited for, no chunk that was
-    handed on is kept: a crowd of slow clients would fill memory with them."""
+    """First `head`, which is emptied, then `rest`. No reference to a yielded chunk is kept while
+    waiting for the client: many slow clients would fill memory with them."""
     head.reverse()
     while head:
         yield head.pop()
@@ -147,9 +147,9 @@ async def read_spans(contents: Contents, wanted: Sequence[Span]) -> AsyncIterato
 
 
 async def read_verified(contents: Contents, wanted: Sequence[Span]) -> AsyncIterator[bytes]:
-    """The bytes of spans, in order, to be stored again: nothing may be made of them before the end,
-    since a long content is compared with its checksum when all of it was read. One of which only
-    parts are wanted is read an additional time for that.
+    """The bytes of spans, in order, to be stored again. Do not use them before the end was reached:
+    a long content is verified when all of it was read. A long content of which only parts are
+    wanted is read once more, to verify it.
 
     Raises: ContentMissing, DataDamaged.
     """

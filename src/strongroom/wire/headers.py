@@ -61,8 +61,8 @@ def md5(value: str) -> bytes:
 
 
 def unchecked_md5(value: str) -> tuple[bytes | None, str | None]:
-    """An MD5 that nobody checks: its 16 bytes where `value` is exactly their base64, else None and
-    `value` itself."""
+    """An unchecked MD5: (its 16 bytes, None) if `value` is exactly their base64, else (None,
+    `value`)."""
     digest = _base64(value)
     if digest is not None and len(digest) == 16 and md5_text(digest) == value:
         return digest, None

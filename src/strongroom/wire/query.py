@@ -112,10 +112,10 @@ _REMEMBERED: Final = 1024
 _REMEMBERED_PAIR_CHARS_MAX: Final = 128
 
 
-# These values are codes (base64, numbers, times), in which a space has no meaning.
+# These values are codes (base64, numbers, times), which never contain a space.
 _NEVER_SPACE: Final = frozenset(("blockid", "marker", "popreceipt", "snapshot", "versionid"))
 _NEVER_SPACE_PREFIX: Final = "next"
-# These values hold words that people wrote.
+# These values are free text: without a signature, a `+` in them is taken as a space.
 _SPACE_UNLESS_SIGNED: Final = frozenset(("$filter", "$select", "prefix"))
 
 
@@ -124,8 +124,8 @@ def parse(raw: str | None, plus: PlusSign = PlusSign.ITSELF) -> Query:
 
     Arguments:
         raw: what follows the question mark exactly as sent, decoded as latin-1; None = no query.
-        plus: the meaning of a `+`. A block id, a continuation, a snapshot and the like keep it in
-            every case.
+        plus: the meaning of a `+`. In a block id, a continuation, a snapshot and the like it is
+            always a plus sign.
 
     Raises: InvalidUri for a bad escape or text that is not UTF-8.
     """
@@ -152,7 +152,7 @@ def _values(raw: str | None, plus: PlusSign) -> dict[str, list[str]]:
 
 
 def _spaced(pair: str, plus: PlusSign) -> str:
-    """The parameter with spaces for its value's plus signs, where they stand for that."""
+    """The parameter, with its plus signs replaced by spaces if they mean spaces."""
     raw_name, equals, value = pair.partition("=")
     name = decode(raw_name).lower()
     if plus is PlusSign.UNSIGNED:

@@ -17,7 +17,7 @@ from strongroom.wire import xml
 
 _FIELDS: Final = ("Start", "Expiry", "Permission")
 _PERMISSION_CHARS_MAX: Final = 32
-# Of all services: containers, tables and shares send the same document.
+# The letters of all services, since containers, tables and shares send the same document.
 _PERMISSION_LETTERS: Final = frozenset("racwdxyltfmeopiu")
 _QUEUE_LETTERS: Final = frozenset("raup")
 

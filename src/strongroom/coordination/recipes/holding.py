@@ -245,7 +245,7 @@ def _timeout(name: str, refusal: Refusal, options: LockOptions) -> CoordTimeout:
 
 
 def warn_of_loss(hold: Hold, error: BaseException | None) -> None:
-    """Log that a block has ended whose hold was lost, unless the block's error says so.
+    """Log a warning that a hold was lost before its block ended, unless the block's error says so.
 
     A record of the log and no warning of Python's: the program did nothing wrong, and a warning
     that is turned into an error would hide the error of the body.

@@ -251,9 +251,10 @@ class Acquisition:
         return server_lease and self._unsure and entry.version == self._unsure_at
 
     def _is_shut(self, entry: Entry) -> bool:
-        """Say whether nobody but the holder can write, so that there is no queue to enter.
+        """Say whether only the holder can write, so that no other client can join the queue.
 
-        The hold was taken in another mode of the store, which keeps a clock that this one does not.
+        That is so for a hold in Azure's lease mode that a client in ETag mode sees: the service
+        refuses every write that does not name the lease.
         """
         told = entry.expires_in_s is not None and entry.expires_in_s > 0
         return told and not self._context.promises.server_lease
@@ -347,7 +348,7 @@ class Acquisition:
         return None
 
     def _act(self, look: Look) -> Act:
-        """Return how the hold is taken; see `busy_s` for a store's clock that was set back."""
+        """Return TAKE, or TAKE_OVER after the store's clock was set back (see `busy_s`)."""
         entry, record = look.entry, look.record
         if entry is None or record is None or not is_ahead(entry, record):
             return Act.TAKE

@@ -199,11 +199,11 @@ class LockKeeper:
 
 
 def _taken(record: LockRecord, fence: int) -> str:
-    """Return why a hold is over, as far as the record tells; nothing is guessed.
+    """Return why a hold is over, as far as the record shows it.
 
     Arguments:
-        record: somebody else's, or nobody's.
-        fence: of the hold. Who takes a lock counts it up by one, and so does who breaks it.
+        record: the current record, which another client holds, or nobody.
+        fence: of the hold. Taking a lock raises the fence by one; so does breaking it.
     """
     if record.owner is not None:
         return f"{record.who or record.owner} took it with fence {record.fence}"
@@ -211,7 +211,7 @@ def _taken(record: LockRecord, fence: int) -> str:
         return f"it was ended by an administrator ({record.end})"
     if record.fence > fence:
         return (
-            f"others have held it since: it is free with fence {record.fence}, and was held here"
-            f" with {fence}; the record does not tell whether it expired or was broken"
+            f"others have held it since: it is free now, with fence {record.fence}, and was held"
+            f" here with {fence}; the record does not tell whether this hold expired or was broken"
         )
-    return "its record says that nobody holds it, and not why"
+    return "its record says that nobody holds it, but not why"

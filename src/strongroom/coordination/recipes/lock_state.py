@@ -60,7 +60,7 @@ class LockView:
 
 
 def is_told(context: Context, look: Look) -> bool:
-    """Say whether the store's own clock judges what was seen: then it must be asked again."""
+    """Say whether the store's own clock ends the hold seen: then only a new read shows the end."""
     of_store = look.entry is not None and look.entry.expires_in_s is not None
     return of_store or context.promises.server_lease
 
@@ -68,8 +68,8 @@ def is_told(context: Context, look: Look) -> bool:
 def is_ahead(entry: Entry, record: LockRecord) -> bool:
     """Say whether a hold ends later, by the store's clock, than its TTL allows.
 
-    The store's clock was ahead when the hold was written, and has been set back since. Its end then
-    says nothing about the holder, who may live or not.
+    The store's clock was ahead when the hold was written, and has been set back since. The hold's
+    end then does not show whether the holder is alive.
     """
     left_s = entry.expires_in_s
     return left_s is not None and record.ttl_s < left_s < _UNKNOWN_S
@@ -96,9 +96,9 @@ def seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> Look
 def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) -> float:
     """Return for how long at least it cannot be taken; 0 or less: it can be, now.
 
-    Where the store's clock has been set back (`is_ahead`) the observer's own clock decides, as on a
-    store without one. To take such a hold at first sight would be wrong: its holder believes for up
-    to a TTL after its last renewal, and its next renewal puts the end right.
+    If the store's clock has been set back (`is_ahead`), the observer's own clock decides, as on a
+    store without a clock. Such a hold must not be taken at first sight: its holder believes in it
+    for up to a TTL after its last renewal, and its next renewal corrects the end.
 
     Arguments:
         context: the observer's.

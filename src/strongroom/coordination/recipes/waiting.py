@@ -57,7 +57,7 @@ class Pace:
         """Return how long to wait after a failed or lost try: full jitter under a doubling cap.
 
         Arguments:
-            error: the store did not answer, and the caller goes on waiting; see `Outage`.
+            error: why the store did not answer, if the caller goes on waiting; see `Outage`.
         """
         if error is not None:
             self._context.outage.failed(error)

@@ -270,8 +270,8 @@ class AzureStore(StoreBase):
             poll_min_s=POLL_MIN_S,
             poll_max_s=POLL_MAX_S,
             notes=(
-                "a hold that was taken in the other mode is waited out: every participant should"
-                " open the container in the same mode",
+                "a hold that was taken in the other mode (etag, lease) is honoured until it ends:"
+                " open the container in the same mode everywhere",
             ),
         )
 

@@ -11,9 +11,9 @@ free, and a holder that dies in between leaves nothing behind. The id stands in 
 others may add to the record of a running hold (fair queues), and a waiter names the lease that it
 waits for, because its end leaves the ETag as it is.
 
-Every write says in the blob's metadata that it was made in lease mode. A record without that was
-written in ETag mode, and no lease tells whether its holder lives: this store then says that it
-keeps no clock for it, so that whoever wants it waits it out by the rules of clock_rules.py.
+Every write notes in the blob's metadata that it was made in lease mode. A record without that note
+was written in ETag mode, and no lease shows whether its holder is alive. For such a record this
+store reports no end, so that a waiting client times it by its own clock (clock_rules.py).
 
 Source: Microsoft Learn, "Lease Blob". Must not live here: HTTP.
 """
@@ -69,7 +69,7 @@ class _Known(NamedTuple):
     version: str
     lease_id: str
     digest: bytes  # of what the value says, its sequence number apart
-    in_lease_mode: bool = True  # who holds it, if anybody, took it in this mode
+    in_lease_mode: bool = True  # the hold, if there is one, was taken in lease mode
 
 
 class _Write(NamedTuple):
@@ -138,9 +138,10 @@ class AzureLeaseStore(AzureStore):
         return same and known is not None and known.digest == _digest(write.value)
 
     def _keeps_other_mode(self, write: _Write) -> bool:
-        """Say whether a write beside what is there leaves a hold of ETag mode as it is.
+        """Say whether a plain write goes to a record of ETag mode, which must keep that mode.
 
-        What is not known any more counts as such a hold: that costs time, never a second holder.
+        A record that is not remembered any more counts as one of ETag mode. At worst others then
+        wait longer; there is never a second holder.
         """
         if write.expected is None:
             return False
@@ -316,8 +317,8 @@ class AzureLeaseStore(AzureStore):
             whole_seconds=True,
             ttl_note="mode=etag takes any TTL from 1 s",
             notes=(
-                "a hold that was taken in the other mode is waited out: every participant should"
-                " open the container in the same mode",
+                "a hold that was taken in the other mode (etag, lease) is honoured until it ends:"
+                " open the container in the same mode everywhere",
             ),
         )
 

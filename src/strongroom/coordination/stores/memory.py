@@ -212,7 +212,7 @@ def open_url(url: str, query: Mapping[str, str]) -> MemoryStore:
             found = _named[name] = MemoryStore(server_lease=server_lease)
         elif found.promises().server_lease is not server_lease:
             raise Unsupported(
-                f"memory://{name} is open already, and differs in lease=server: one name is one"
-                " store"
+                f"memory://{name} is already open with another value of lease: give every URL of"
+                " this name the same options"
             )
         return found

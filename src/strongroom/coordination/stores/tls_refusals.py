@@ -1,10 +1,10 @@
-"""Which failures of TLS are final: the server, or we, refuse the other side's certificate.
+"""Which TLS failures are final, such as a refused certificate (the server's or the client's).
 
 Lives here: the rule for every store that speaks TLS. A refusal comes as an alert. In TLS 1.3 the
-server sends it after the client takes the handshake for finished, so that it shows up in the first
-read, or behind a write that failed because the server has hung up. A server that refuses never
-reads a request: nothing was done. Source: RFC 8446, section 6.2; OpenSSL's names of reasons. Must
-not live here: connections.
+server may send it after the client has finished its handshake. The alert then appears in the first
+read, or can be read after a write failed because the server closed the connection. A server that
+refuses never reads a request, so nothing was done. Source: RFC 8446, section 6.2; OpenSSL's names
+of reasons. Must not live here: connections.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_COMMON_WAY: Final = ("PROTOCOL_VERSION", "INSUFFICIENT_SECURITY")
 
 
 def refusal_of(error: Exception) -> str:
-    """Return in words why TLS will never come about; empty if another try may succeed."""
+    """Return why a TLS connection can never be made, in words; empty if a retry may succeed."""
     reason = error.reason if isinstance(error, ssl.SSLError) else None
     if not reason or not reason.endswith(_FINAL):
         return ""
@@ -44,16 +44,16 @@ def refusal_of(error: Exception) -> str:
         return str(error)
     words = reason.lower().replace("_", " ")
     if "ALERT" not in reason or reason.endswith(_NO_COMMON_WAY):
-        return f"TLS does not come about: {words}"
-    return f"it refuses the client's certificate, or wants one ({words})"
+        return f"no TLS connection can be made: {words}"
+    return f"the server requires a client certificate, or refuses the one given ({words})"
 
 
 def behind(sock: socket.socket, error: OSError) -> OSError:
-    """Return the alert that explains why a connection broke, if one has come; else `error`.
+    """Return the TLS alert that explains why a connection broke, if one came; else `error`.
 
     Arguments:
-        sock: the connection that broke; it is of no use any more.
-        error: what was seen of it.
+        sock: the connection that broke; it cannot be used any more.
+        error: the error that showed that it broke.
     """
     if not isinstance(sock, ssl.SSLSocket) or isinstance(error, TimeoutError):
         return error
@@ -63,5 +63,5 @@ def behind(sock: socket.socket, error: OSError) -> OSError:
     except ssl.SSLError as alert:
         return alert
     except OSError:
-        pass  # nothing came but the end
+        pass  # the connection ended without an alert
     return error
