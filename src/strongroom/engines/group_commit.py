@@ -381,6 +381,9 @@ class Committer:
         except apsw.Error as error:
             self._roll_back_broken(group, error)
             return
+        except DataDamaged as error:  # what the item is for depends on a damaged record
+            self._redo(group, error)
+            return
         if room is not None:
             self._use_reserve(room, first=True)
         self._redo(group, Full(purpose), again=room is not None)

@@ -21,6 +21,7 @@ import apsw
 import msgspec
 
 from strongroom.engines.base import (
+    DataDamaged,
     Decide,
     Full,
     Record,
@@ -129,7 +130,8 @@ class SerialPoint:
     def take(self, item: Item, group: Group) -> None:
         """Make the item's decision, or do its work: its answer is then among the group's.
 
-        Raises: apsw.Error, OSError: the store is broken, or full; whatever work raises.
+        Raises: apsw.Error, OSError: the store is broken, or full; DataDamaged: the transaction is
+            rolled back; whatever work raises.
         """
         group.items.append(item)
         if item.decide is not None:
@@ -148,7 +150,7 @@ class SerialPoint:
             commit = decide(records, stamp)
             if commit.steps:
                 self._check(commit.steps, item.purpose, group)
-        except apsw.Error:
+        except (apsw.Error, DataDamaged):  # no refusal: nothing of the group may go on
             raise
         except StopIteration as refusal:  # which no future can carry
             group.answers.append((item.future, None, RuntimeError(repr(refusal))))
@@ -161,7 +163,8 @@ class SerialPoint:
         group.answers.append((item.future, commit.result, None))
 
     def purpose(self, group: Group) -> Purpose:
-        """The purpose of a group of one item, after it was rolled back. Raises apsw.Error."""
+        """The purpose of a group of one item, after it was rolled back. Raises apsw.Error,
+        DataDamaged."""
         (item,) = group.items
         after = {ref: record and record.value for ref, record in group.changed.items()}
         adopts = bool(group.adopted)
