@@ -29,7 +29,7 @@ from strongroom.testing.contract_subject import (
     value,
 )
 from strongroom.testing.disk import Disk
-from strongroom.values import Purpose
+from strongroom.values import Health, Purpose
 from tests.engines.embedded_stores import BALLAST_BYTES, SEGMENT_BYTES, store_on
 
 _RENEWALS = 10_000
@@ -136,6 +136,42 @@ def test_it_is_kept_back_again_by_itself_first_half_of_it(tmp_path: Path) -> Non
             await put(store, (hidden(b"g"), b"more"))
             written = await store.write(pieces(bytes(1000)), 1000)
             await commit(store, Step(place(), adopt=(written.id,)))
+
+    asyncio.run(prove())
+
+
+def test_a_file_of_the_reserve_that_an_operator_removes_stops_nothing(tmp_path: Path) -> None:
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        async with store_on(disk, log_ahead=False) as store:
+            await put(store, (hidden(b"kept"), bytes(60_000)))
+            _fill(disk)
+            path = tmp_path / "data" / "ballast"
+            path.unlink()
+            disk.unlinked(str(path))
+            _fill(disk)
+            await _until_refused(store, Purpose.FREEING)
+            disk.capacity_bytes = None
+            await _until_whole(disk)
+            await put(store, (face(b"more"), bytes(60_000)))
+
+    asyncio.run(prove())
+
+
+def test_a_new_directory_is_served_where_the_reserve_finds_no_space(tmp_path: Path) -> None:
+    """Its file cannot even be created: a quota counts files, say."""
+
+    async def prove() -> None:
+        disk = Disk(tmp_path)
+        disk.fault = lambda operation, path: (
+            errno.EDQUOT if operation == "create" and path.endswith("ballast") else None
+        )
+        async with store_on(disk) as store:
+            assert await store.health(5.0) is Health.FULL
+            await put(store, (face(b"lease"), None), purpose=Purpose.FREEING)
+            disk.fault = None
+            await _until_whole(disk)
+            assert await store.health(5.0) is Health.SERVING
 
     asyncio.run(prove())
 

@@ -47,7 +47,8 @@ class Ballast:
         return self._files.free_bytes(os.path.dirname(self._path))
 
     def cut(self, length: int) -> None:
-        """Give up all but the first `length` bytes. Raises OSError."""
+        """Give up all but the first `length` bytes. Raises OSError; FileNotFoundError when somebody
+        has removed the file."""
         descriptor = self._files.reopen(self._path)
         try:
             self._files.truncate(descriptor, length)
@@ -61,7 +62,12 @@ class Ballast:
         held_bytes = self.held_bytes()
         if self.free_bytes() < length - held_bytes + _MARGIN_BYTES:
             return False
-        descriptor = self._open()
+        try:
+            descriptor = self._open()
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            return False
         try:
             for offset in range(held_bytes, length, _PIECE_BYTES):
                 size_bytes = min(_PIECE_BYTES, length - offset)

@@ -134,6 +134,8 @@ class Reserve:
             )
         try:
             self._ballast.cut(length)
+        except FileNotFoundError:  # somebody has removed it, for its space
+            length = 0
         except OSError as error:
             if not is_full(error):
                 raise
