@@ -86,6 +86,20 @@ def test_a_process_that_serves_somebody_goes_on() -> None:
     assert process.why == []
 
 
+def test_a_process_that_nobody_asks_goes_on() -> None:
+    process = Process()
+    process.pressure.failed()
+    for _ in range(20):
+        process.now_s += GIVE_UP_S / 5
+        process.pressure.look(Health.SERVING)
+    assert process.why == []
+    for _ in range(20):
+        process.pressure.failed()
+        process.now_s += GIVE_UP_S / 10
+        process.pressure.look(Health.SERVING)
+    assert process.why
+
+
 def test_an_engine_that_stalls_counts_although_others_are_served() -> None:
     process = Process()
     process.pressure.failed()

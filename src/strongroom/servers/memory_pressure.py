@@ -82,10 +82,13 @@ class Pressure:
 
     def look(self, health: Health) -> None:
         """Note the engine's health. While the engine is stalled, answered requests do not count as
-        service, since some need no engine."""
+        service, since some need no engine. When nothing fails any more, nobody may have asked: a
+        server without requests does not count as one that serves nobody."""
         now = self._now()
         self._is_stalled = health is Health.STALLED
-        if self._is_stalled and self._serves_nobody_since is None:
+        if not self._is_stalled and now - self._failed_at >= _SHEDDING_S:
+            self._serves_nobody_since = None  # nothing fails any more: nobody has asked, perhaps
+        elif self._is_stalled and self._serves_nobody_since is None:
             self._serves_nobody_since = now
         self._judge(now)
 
