@@ -137,7 +137,7 @@ def test_a_killed_restore_is_not_served_and_the_next_replaces_it(tmp_path: Path)
     while _kill("restore", source, tmp_path / f"restored-{step}", step + 1):
         target = tmp_path / f"restored-{step}"
         if (target / "UNFINISHED").exists():
-            with pytest.raises(NotADataDirectory):
+            with pytest.raises(NotADataDirectory, match="was interrupted, or is still at work"):
                 _is_complete(target)
             restore(source, target)
         elif not list(target.parent.glob(f"{target.name}/*")):

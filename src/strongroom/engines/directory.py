@@ -143,14 +143,21 @@ class Layout:
         """What FORMAT says. Raises NotADataDirectory, UnknownFormat."""
         try:
             with open(self.format, encoding="utf-8", errors="replace") as file:
-                return parse_format(file.read(4096), self.path)
+                text = file.read(4096)
         except FileNotFoundError:
-            if os.path.exists(self.unfinished_copy):
-                raise NotADataDirectory(
-                    f"{self.path} is not whole: the backup or restore that wrote it was "
-                    "interrupted, or is still at work. Make it again; that replaces it."
-                ) from None
-            raise NotADataDirectory(f"{self.path} is not a data directory: no FORMAT") from None
+            text = None
+        if text is None:
+            self.refuse_unfinished_copy()
+            raise NotADataDirectory(f"{self.path} is not a data directory: no FORMAT")
+        return parse_format(text, self.path)
+
+    def refuse_unfinished_copy(self) -> None:
+        """Raise NotADataDirectory where a backup or a restore has not come to its end."""
+        if os.path.exists(self.unfinished_copy):
+            raise NotADataDirectory(
+                f"{self.path} is not whole: the backup or restore that wrote it was "
+                "interrupted, or is still at work. Make it again; that replaces it."
+            )
 
 
 class FileLock:
@@ -228,6 +235,7 @@ class DataDirectory:
         names = set(os.listdir(self.layout.path))
         if names & {"FORMAT", _UNFINISHED} or names <= _BEFORE_DATA:
             return
+        self.layout.refuse_unfinished_copy()
         raise NotADataDirectory(
             f"{self.layout.path} is not empty and is not a data directory of Strongroom"
         )
