@@ -59,7 +59,11 @@ class Inspection:
         self._lock.acquire(shared=True, wait=True)
         try:
             self._reader = Reader(self._layout.records, vfs, scanning=True)
-            self._reader.snapshot()
+            try:
+                self._reader.snapshot()
+            except BaseException:
+                self._reader.close()
+                raise
         except BaseException:
             self._lock.release()
             raise

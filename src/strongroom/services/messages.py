@@ -70,7 +70,7 @@ class MessageView(msgspec.Struct, frozen=True):
 async def put_message(services: Services, call: Call[PutMessage]) -> MessageView:
     """Put Message. Its receipt holds from the start.
 
-    Raises: StorageError QueueNotFound, MessageTooLarge, OutOfRangeQueryParameterValue,
+    Raises: StorageError QueueNotFound, RequestBodyTooLarge, OutOfRangeQueryParameterValue,
         InvalidQueryParameterValue.
     """
     given = call.input
@@ -109,7 +109,7 @@ async def _put(
 async def update_message(services: Services, call: Call[UpdateMessage]) -> MessageView:
     """Update Message: another visibility, and another text if there is one.
 
-    Raises: StorageError QueueNotFound, MessageNotFound, MessageTooLarge,
+    Raises: StorageError QueueNotFound, MessageNotFound, RequestBodyTooLarge,
         InvalidQueryParameterValue (no receipt), OutOfRangeQueryParameterValue (beyond the expiry).
     """
     given = call.input
