@@ -260,8 +260,9 @@ def test_the_check_names_each_damaged_record_and_walks_on(tmp_path: Path) -> Non
     assert all(whole[_face(n)] == _marker(n) * 30 for n in range(200) if _face(n) in whole)
 
 
-def test_compaction_goes_on_beside_what_it_cannot_read(tmp_path: Path) -> None:
-    """The index in which compaction finds a segment's contents is damaged."""
+@pytest.mark.parametrize("name", [b"contents_of_segment", b"segments"])
+def test_compaction_goes_on_beside_what_it_cannot_read(name: bytes, tmp_path: Path) -> None:
+    """The index is damaged in which it finds a segment's contents, or the row that it deletes."""
 
     async def prove() -> None:
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)
@@ -272,7 +273,7 @@ def test_compaction_goes_on_beside_what_it_cannot_read(tmp_path: Path) -> None:
             ids.append(written.id)
         await commit(store, Step(_face(0).partition, drop=tuple(ids[1::2] + ids[2:8])))
         store._writer.truncate_log(timeout_ms=1000)
-        _flip_page_of(tmp_path / "data" / "records.sqlite", b"contents_of_segment", store)
+        _flip_page_of(tmp_path / "data" / "records.sqlite", name, store)
         for _ in range(20):
             if not await store.compact_once():
                 break

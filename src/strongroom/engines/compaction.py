@@ -93,13 +93,14 @@ class Compactor:
                 await self._committer.make_room(_copied_bytes(victim.live_bytes))
             try:
                 is_empty = await self._empty(victim)
+                if is_empty:
+                    await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
             except DataDamaged as error:
                 _log.critical("segment %016x cannot be compacted: %s", victim.id, error)
                 is_empty = False
             if not is_empty:  # it stays, with its damaged contents; go on with the others
                 victim.damaged = True
                 return True
-            await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
             self._segments.retire(victim)
             return True
 
