@@ -1,7 +1,7 @@
 """Answers: from a handler's response, or an error, to bytes on the connection and a report.
 
-Lives here: rendering of errors, what happens when a response fails on its way, telling the
-observer. Must not live here: the bytes of a response (http_send.py), the life of the connection
+Lives here: rendering and logging of errors, what happens when a response fails on its way, telling
+the observer. Must not live here: the bytes of a response (http_send.py), the life of the connection
 (http_protocol.py). Source: RFC 9112 section 8 (an incomplete response must not look complete).
 """
 
@@ -11,15 +11,31 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from strongroom.errors import INTERNAL_ERROR, SERVER_BUSY, StorageError
+from strongroom.errors import INSUFFICIENT_STORAGE, INTERNAL_ERROR, SERVER_BUSY, StorageError
 from strongroom.servers.http_body import EmptyBody, IncomingBody
 from strongroom.servers.http_head import Head
 from strongroom.servers.http_send import Plan, Sender, plan_response
 from strongroom.servers.http_settings import Exchange, Observer, RenderError
 from strongroom.servers.stages import stretch_ends
+from strongroom.services.outcomes import BROKEN, refusal_of
 from strongroom.wire.http import Request, Response
 
 _logger = logging.getLogger("strongroom.http")
+
+
+def broken_refusal(error: BROKEN, request: Request) -> StorageError:
+    """The refusal for what the storage engine could not do. Logs one line that names the request
+    and says why: it is no defect, so it has no traceback.
+
+    Arguments:
+        error: of the engine, before the answer began or while its body was read.
+    """
+    refusal = refusal_of(error)
+    # A full disk is told once by the engine; it is no failure of every request again.
+    level = logging.DEBUG if refusal.row is INSUFFICIENT_STORAGE else logging.ERROR
+    text = "%s %s: the storage engine cannot serve: %s"
+    _logger.log(level, text, request.method, request.path, error)
+    return refusal
 
 
 class Responder:
@@ -55,6 +71,8 @@ class Responder:
         if isinstance(error, MemoryError):
             self._sender.report(error)
             error = StorageError(SERVER_BUSY, "The server is short of memory.")
+        if isinstance(error, BROKEN) and request is not None:
+            error = broken_refusal(error, request)
         if not isinstance(error, StorageError):
             method, path = ("-", "-") if request is None else (request.method, request.path)
             _logger.error("unexpected error in %s %s", method, path, exc_info=error)

@@ -29,10 +29,11 @@ from strongroom.servers.admission import (
     read,
 )
 from strongroom.servers.batches import Whole
+from strongroom.servers.http_answer import broken_refusal
 from strongroom.servers.stages import stretch_ends
 from strongroom.services import account
 from strongroom.services.calls import Call
-from strongroom.services.outcomes import BROKEN, refusal_of
+from strongroom.services.outcomes import BROKEN
 from strongroom.values import rfc1123
 from strongroom.wire.http import Request, Response
 from strongroom.wire.query import Query
@@ -51,12 +52,7 @@ async def respond(context: Context, request: Request) -> Response:
     except StorageError as error:
         response = _refusal(context, error, request, request_id, asked)
     except BROKEN as error:
-        refusal = refusal_of(error)
-        # A full disk is told once by the engine; it is no failure of every request again.
-        level = logging.DEBUG if refusal.row is errors.INSUFFICIENT_STORAGE else logging.ERROR
-        text = "%s %s: the storage engine cannot serve: %s"
-        _log.log(level, text, request.method, request.path, error)
-        response = _refusal(context, refusal, request, request_id, asked)
+        response = _refusal(context, broken_refusal(error, request), request, request_id, asked)
     version = _served_version(request, asked)
     _add_common_headers(response, request, request_id, version, context)
     if asked is not None:

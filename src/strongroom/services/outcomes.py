@@ -5,13 +5,13 @@ Must not live here: rendering. Source: design of the engine contract (engines/ba
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TypeAlias
 
 from strongroom import errors
 from strongroom.engines.base import Busy, EngineError, Full
 from strongroom.errors import StorageError
 
-BROKEN: Final = EngineError
+BROKEN: TypeAlias = EngineError
 """What every layer above catches."""
 
 
