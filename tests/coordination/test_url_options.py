@@ -23,6 +23,17 @@ STORES = {
 }
 
 
+LONG = "a" * 64
+HOSTS = [
+    "etcd://{host}:2379",
+    "redis://{host}",
+    "rediss://:secret@{host}/0",
+    "azure://account/locks?key=AAAA&endpoint=http://{host}/account",
+    "s3://bucket/prefix?path=1&endpoint=https://{host}",
+    "s3://bucket/prefix?path=0&endpoint=https://{host}",
+]
+
+
 def with_option(url: str, option: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}{option}"
 
@@ -139,3 +150,34 @@ def test_a_scheme_without_options_says_so() -> None:
     with pytest.raises(coord.Unsupported, match=r"x:// knows no option 'a'; it has: none"):
         check_options("x://y?a=1", {"a": "1"}, UrlOptions({}))
     check_options("x://y?a=1", {"a": "1"}, UrlOptions({"a": ANY}))
+
+
+@pytest.mark.parametrize("host", ["a..b", LONG, f"{LONG}.example.net"])
+@pytest.mark.parametrize("url", HOSTS)
+def test_what_cannot_be_the_name_of_a_host_is_refused(
+    url: str, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    assert "host" in refusal(url.format(host=host))
+
+
+@pytest.mark.parametrize("host", ["[::1", "a:70000", ""])
+@pytest.mark.parametrize("url", HOSTS)
+def test_an_endpoint_that_cannot_be_read_is_refused(
+    url: str, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    assert "secret" not in refusal(url.format(host=host))
+
+
+@pytest.mark.parametrize("url", ["etcd://h/{}", "postgres://{}/b", "redis://{}", "file:///{}"])
+def test_bytes_that_are_no_text_are_in_no_url(url: str) -> None:
+    assert refusal(url.format("\udcff")) == "the URL of the store cannot be read"
+
+
+@pytest.mark.parametrize("url", ["file:locks", "file:./locks", "file:///a%00b", "file://"])
+def test_a_folder_is_named_from_the_root_on(url: str) -> None:
+    """Participants with other working directories would not meet."""
+    assert "write file:///path/to/folder" in refusal(url)

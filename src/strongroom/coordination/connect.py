@@ -46,6 +46,7 @@ def open_store(url: str) -> Store:
             is not installed; the message names the extra to install, and no secret.
     """
     try:
+        url.encode()  # a file system's name for bytes that are no text is in no URL
         parts = urlsplit(url)
         query = query_of(url)
     except ValueError:

@@ -1,9 +1,10 @@
-"""The options in the query of a URL: one rule for every store and every message bus.
+"""The options and the host of a URL: one rule for every store and every message bus.
 
-Lives here: `UrlOptions`, the options of a scheme, and `check_options`, which refuses all others. A
-misspelled option must not be ignored: it may select the mode of a store, and participants in two
-modes may not exclude each other. So an unknown, repeated or empty option, or an unknown value, is
-an error. Must not live here: the effect of an option (each store, each bus).
+Lives here: `UrlOptions`, the options of a scheme; `check_options`, which refuses all others; and
+`check_host`, which refuses what cannot be a host's name. A misspelled option must not be ignored:
+it may select the mode of a store, and participants in two modes may not exclude each other. So an
+unknown, repeated or empty option, or an unknown value, is an error. Must not live here: the effect
+of an option (each store, each bus).
 """
 
 from __future__ import annotations
@@ -98,6 +99,24 @@ def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> No
             known = " or ".join(f"{name}={one}" for one in allowed)
             what = f"the option {name!r} of the {where} URL"
             raise Unsupported(f"{what} must be {known}, not {shown}")
+
+
+def check_host(host: str) -> None:
+    """Refuse a host that cannot be looked up, such as `a..b`: an empty label, one of more than 63
+    characters, or a character that no name has.
+
+    Source: RFC 1035 section 2.3.4 (lengths), RFC 3490 (other letters than English ones).
+
+    Raises:
+        Unsupported: it is none. The host is not quoted: it may be part of a secret.
+    """
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise Unsupported(
+            "the host in the URL cannot be the name of a host: between two dots stand 1 to 63"
+            " letters, digits and hyphens"
+        ) from None
 
 
 def _pairs(url: str) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.url_options import ANY, UrlOptions, check_options
+from strongroom.coordination.url_options import ANY, UrlOptions, check_host, check_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ def address_of(
         raise Unsupported(f"the port in the {parts.scheme}:// URL is no number to 65535") from None
     if not parts.hostname:
         raise Unsupported(f"the {parts.scheme}:// URL names no host: {parts.scheme}://HOST:{port}")
+    check_host(parts.hostname)
     check_options(url, query, UrlOptions(dict.fromkeys(options, ANY)))
     return Address(
         scheme=parts.scheme,

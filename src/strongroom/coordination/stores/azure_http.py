@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from email.utils import format_datetime
 from typing import Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.stores.azure_account import AzureAccount
-from strongroom.coordination.stores.http_pool import Answer, HttpPool
+from strongroom.coordination.stores.http_pool import Answer, HttpPool, endpoint_parts
 
 _VERSION: Final = "2021-12-02"
 _SECONDS: Final = len("2026-11-21T08:00:00")
@@ -39,7 +39,7 @@ class AzureHttp:
 
     def __init__(self, account: AzureAccount, clock: Clock) -> None:
         self._account, self._clock = account, clock
-        self._base = quote(urlsplit(account.endpoint).path.rstrip("/"))
+        self._base = quote(endpoint_parts(account.endpoint).path.rstrip("/"))
         self.pool = HttpPool(account.endpoint, clock)
         self._date = ("", "")  # a second of the clock, and the same as HTTP writes it
 

@@ -212,7 +212,9 @@ def open_url(url: str, query: Mapping[str, str]) -> FileStore:
     """
     check_options(url, query, _OPTIONS)
     parts = urlsplit(url)
-    if parts.netloc not in ("", "localhost") or not parts.path:
+    folder = unquote(parts.path)
+    is_whole = folder.startswith("/") and "\0" not in folder
+    if parts.netloc not in ("", "localhost") or not is_whole:
         # Not quoted: what stands there in place of a folder may be a password.
         raise Unsupported("the URL names no folder; write file:///path/to/folder")
-    return FileStore(Path(unquote(parts.path)), sync=query.get("sync") != "0")
+    return FileStore(Path(folder), sync=query.get("sync") != "0")

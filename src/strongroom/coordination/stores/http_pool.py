@@ -13,16 +13,34 @@ import ssl
 import threading
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.stores.http_connection import Answer, BadAnswer, HttpConnection
 from strongroom.coordination.stores.tls_refusals import refusal_of
+from strongroom.coordination.url_options import check_host
 
 __all__ = ["Answer", "HttpPool", "NoAnswer"]
 
 _IDLE_MAX: Final = 32
+
+
+def endpoint_parts(url: str) -> SplitResult:
+    """Return the parts of an endpoint's URL, of which host and port are then known to be usable.
+
+    Raises:
+        Unsupported: it is no http:// or https:// URL with a host.
+    """
+    try:
+        parts = urlsplit(url)
+        is_endpoint = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_endpoint = False
+    if not is_endpoint:
+        raise Unsupported(f"{url!r} is no endpoint; write http(s)://host[:port]")
+    check_host(parts.hostname or "")
+    return parts
 
 
 class NoAnswer(Exception):
@@ -42,14 +60,9 @@ class HttpPool:
     """
 
     def __init__(self, url: str, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
-        parts = urlsplit(url)
-        try:
-            port = parts.port
-        except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-            raise Unsupported(f"{url!r} is no endpoint; write http(s)://host[:port]")
-        self.host, self.host_field = parts.hostname, parts.netloc.rpartition("@")[2]
+        parts = endpoint_parts(url)
+        port = parts.port
+        self.host, self.host_field = parts.hostname or "", parts.netloc.rpartition("@")[2]
         secure = parts.scheme == "https"
         self._port = port or (443 if secure else 80)
         self._tls = (tls or ssl.create_default_context()) if secure else None

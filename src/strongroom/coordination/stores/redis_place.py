@@ -19,7 +19,13 @@ from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsup
 from strongroom.coordination.stores.idle_pool import IdlePool
 from strongroom.coordination.stores.redis_wire import RedisConnection, RedisError, Reply
 from strongroom.coordination.stores.tls_refusals import refusal_of
-from strongroom.coordination.url_options import ANY, UrlOptions, check_options, query_of
+from strongroom.coordination.url_options import (
+    ANY,
+    UrlOptions,
+    check_host,
+    check_options,
+    query_of,
+)
 
 _FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _OPTIONS: Final = UrlOptions(
@@ -100,6 +106,7 @@ def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
     database = parts.path.strip("/") or "0"
     if not parts.hostname or not (database.isascii() and database.isdigit()):
         raise Unsupported("write redis://user:password@host:6379/0, with the database's number")
+    check_host(parts.hostname)
     return RedisPlace(
         host=parts.hostname,
         port=port,

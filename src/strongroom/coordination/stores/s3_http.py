@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from strongroom.coordination.clock import Clock
-from strongroom.coordination.stores.http_pool import Answer, HttpPool
+from strongroom.coordination.stores.http_pool import Answer, HttpPool, endpoint_parts
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
@@ -59,7 +59,7 @@ class S3Bucket:
         """Return the URL that connections go to."""
         if self.path_style:
             return self.endpoint
-        parts = urlsplit(self.endpoint)
+        parts = endpoint_parts(self.endpoint)
         return f"{parts.scheme}://{self.name}.{parts.netloc}"
 
     def target(self, key: str | None) -> str:
