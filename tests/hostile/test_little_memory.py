@@ -18,7 +18,7 @@ import pytest
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.cli.exits import Exit
 from strongroom.testing import Server
-from strongroom.testing.ports import HOST
+from strongroom.testing.ports import HOST, free_port
 from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB, Client, Credential
 
@@ -101,6 +101,24 @@ def test_without_any_memory_it_serves_or_ends_and_can_be_stopped(tmp_path: Path)
     with Server.start(data=tmp_path / "data") as server:
         kept = Client(server.port, CREDENTIAL).get("/photos/kept")
         assert expect(kept, 200).body == bytes(20_000)
+
+
+def test_a_start_without_memory_for_its_threads_says_so(tmp_path: Path) -> None:
+    program = (
+        "import resource, threading\n"
+        "from strongroom import app, cli\n"  # what is imported needs memory too
+        "from strongroom.cli import serve\n"
+        f"threading.stack_size({64 * MIB})\n"  # so that no thread fits
+        "size = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, (size + {16 * MIB},) * 2)\n"
+        "cli.main()\n"
+    )
+    ports = [f"--{service}-port={free_port()}" for service in ("blob", "queue", "table")]
+    command = [sys.executable, "-c", program, "serve", f"--data={tmp_path / 'data'}", *ports]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == Exit.STORAGE, ended.stderr
+    assert "memory ran out" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_giving_up_ends_at_once_with_its_own_code() -> None:

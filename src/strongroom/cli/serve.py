@@ -200,8 +200,8 @@ def run(settings: Settings) -> None:
         fail(Exit.LISTEN, str(error))
     except MemoryError:
         _give_up(
-            "memory ran out. Every acknowledged change is kept; give the process more memory "
-            "(ulimit -v, the container's limit), then start again."
+            "memory ran out, or the system starts no more threads. Every acknowledged change is "
+            "kept; raise the limit (ulimit -v, ulimit -u, the container's), then start again."
         )
     except KeyboardInterrupt:
         # The second Ctrl-C: what was answered is durable all the same.

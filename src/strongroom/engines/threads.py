@@ -19,7 +19,8 @@ def started_pool(threads: int, name: str) -> ThreadPoolExecutor:
         threads: how many.
         name: the prefix of their names.
 
-    Raises: RuntimeError: the system does not allow so many threads.
+    Raises: MemoryError: there is no memory for so many, or the system allows no more. Python does
+        not say which: it raises RuntimeError for both.
     """
     pool = ThreadPoolExecutor(threads, name)
     all_run = threading.Barrier(threads)
@@ -27,8 +28,8 @@ def started_pool(threads: int, name: str) -> ThreadPoolExecutor:
         # Each job waits for all the others, so no thread can run two of them.
         for _ in range(threads):
             pool.submit(all_run.wait)
-    except RuntimeError:
+    except RuntimeError as error:
         all_run.abort()
         pool.shutdown(wait=False, cancel_futures=True)
-        raise
+        raise MemoryError(str(error)) from error
     return pool
