@@ -212,6 +212,35 @@ def test_leftovers_are_removed_where_a_reader_keeps_the_log_from_beginning_anew(
     asyncio.run(prove())
 
 
+def test_a_commit_that_was_written_and_never_shown_is_a_leftover(tmp_path: Path) -> None:
+    """The server was killed in a sync while a backup had the log open. SQLite then goes on by the
+    index that the backup shares, and writes over that commit."""
+
+    async def prove() -> None:
+        store = await open_store(tmp_path / "source", ManualClock(), options=_OPTIONS)
+        await put(store, (face(b"0"), b"0"))
+        data = tmp_path / "data"
+        shutil.copytree(tmp_path / "source", data)
+        (data / "records.sqlite-shm").unlink()
+        await put(store, (face(b"1"), bytes(60_000)))
+        longer = _log(tmp_path / "source").read_bytes()
+        await store.close()
+        frames = judged(_log(data).read_bytes(), PAGE_BYTES).frames
+        reader = Reader(Layout(str(data)).records, None, scanning=True)
+        reader.snapshot()
+        with _log(data).open("r+b") as file:
+            file.write(longer)
+        assert judged(longer, PAGE_BYTES).kept_bytes > frame_at(frames + 1, PAGE_BYTES)
+        store = await open_store(data, ManualClock(), options=_OPTIONS)
+        assert await value(store, face(b"1")) is None
+        assert not any(_log(data).read_bytes()[frame_at(frames + 1, PAGE_BYTES) :])
+        reader.release()
+        reader.close()
+        await store.close()
+
+    asyncio.run(prove())
+
+
 @pytest.mark.parametrize("writes", [3, 6, 9, 12])
 def test_a_commit_that_a_full_disk_rolled_back_is_no_damage(writes: int, tmp_path: Path) -> None:
     assert roll_back_and_cut_power(tmp_path, writes, seeds=range(3))

@@ -119,6 +119,16 @@ def checkpoint(connection: apsw.Connection, truncate: bool) -> bool:
     return frames == done
 
 
+def log_frames(connection: apsw.Connection) -> int | None:
+    """How many frames of the log SQLite counts; its next commit is written behind them. None when
+    it does not tell just now. Brings into the database what it can. Raises apsw.Error."""
+    try:
+        frames, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except (apsw.BusyError, apsw.FullError):
+        return None
+    return frames if frames >= 0 else None
+
+
 def stop_verifying(connection: apsw.Connection) -> None:
     """Let this connection read damaged pages as they are, to find out what is in them."""
     connection.pragma("checksum_verification", False)

@@ -39,7 +39,7 @@ from strongroom.engines.base import (
 from strongroom.engines.bodies import BodyWriter
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.checkpoints import PASSIVE_PAGES, Checkpointer, begin_log, end_log
-from strongroom.engines.checksummed_pages import unreadable
+from strongroom.engines.checksummed_pages import log_frames, unreadable
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import DataDirectory
@@ -437,7 +437,8 @@ async def open_store(
             lambda: Writer(home.layout.records, options.vfs, create=home.is_new), Purpose.FREEING
         )
         begin_log(writer, files)
-        reserve.spend(lambda: clear_log_tail(home.layout, files), Purpose.FREEING)
+        frames = log_frames(writer.connection)
+        reserve.spend(lambda: clear_log_tail(home.layout, files, frames), Purpose.FREEING)
         # A segment whose name the last run did not make durable is written to by this one.
         files.sync_directory(home.layout.segments)
         home.finish_creation()

@@ -6,7 +6,7 @@ may cut a damaged log on purpose. Must not live here: how damage is recognised (
 Two torn commits, one after the other, would look like damage if both left frames in one log. So
 after each opening the log starts afresh before the first commit. Usually it is emptied. It is not
 emptied while a backup or a doctor reads it, nor on a full disk, where its space must be kept. The
-frames after the last commit are then overwritten with zeros.
+frames after the last commit that SQLite counts are then overwritten with zeros.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from strongroom.engines.checksummed_pages import PAGE_BYTES
 from strongroom.engines.directory import Damaged, DirectoryInUse, FileLock, Layout
 from strongroom.engines.files import Files, OsFiles, write_file
 from strongroom.engines.log_check import LogVerdict, judge
+from strongroom.engines.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
 
 _ZEROS: Final = bytes(1024 * 1024)
 _KEPT_SUFFIX: Final = ".damaged"
@@ -57,9 +58,15 @@ def refuse_damaged_idle_log(layout: Layout) -> None:
             lock.release()
 
 
-def clear_log_tail(layout: Layout, files: Files) -> None:
-    """Overwrite the frames of an incomplete commit in a log that could not be emptied. Call it
-    after the checkpoint at the start, and before the first commit.
+def clear_log_tail(layout: Layout, files: Files, frames: int | None) -> None:
+    """Overwrite the frames after those that SQLite counts, in a log that could not be emptied. Call
+    it after the checkpoint at the start, and before the first commit.
+
+    A whole commit may lie there: a server was killed in its sync while a backup had the log open.
+    SQLite then goes on by the index that it shares with the backup, which lacks that commit.
+
+    Arguments:
+        frames: how many SQLite counts. With None, SQLite did not tell: all whole commits stay.
 
     Raises: OSError.
     """
@@ -67,8 +74,11 @@ def clear_log_tail(layout: Layout, files: Files) -> None:
         end = os.path.getsize(layout.log)
     except FileNotFoundError:
         return
-    start = _verdict(layout).kept_bytes if end else 0
-    if start == end:
+    if frames is not None:
+        start = HEADER_BYTES + frames * (FRAME_HEAD_BYTES + PAGE_BYTES)
+    else:
+        start = _verdict(layout).kept_bytes
+    if start >= end:
         return
     descriptor = files.reopen(layout.log)
     try:
