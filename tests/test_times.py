@@ -12,7 +12,7 @@ from strongroom.auth.sas import Sas
 from strongroom.errors import StorageError
 from strongroom.times import parse_iso8601, parse_rfc1123
 from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS, iso7, rfc1123
-from strongroom.wire.signed_identifiers import read_signed_identifiers
+from strongroom.wire.core.signed_identifiers import read_signed_identifiers
 
 # Years of four digits without a leading zero: no token was ever meant for the others.
 TICKS = st.integers(min_value=316_000_000_000_000_000, max_value=3_155_378_975_999_999_999)

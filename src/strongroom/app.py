@@ -31,8 +31,10 @@ from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.engines.threads import started_pool
 from strongroom.errors import StorageError
-from strongroom.operations import blob_service, queue_service, table_service
-from strongroom.operations.endpoint import Endpoint
+from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.core.endpoint import Endpoint
+from strongroom.operations.queue import endpoint as queue_service
+from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import free_memory, open_files, pipeline
 from strongroom.servers.accounts_file import ServedAccounts
 from strongroom.servers.admission import Context
@@ -47,9 +49,10 @@ from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
-from strongroom.services.runner import Services
+from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 
 # How long a thread may keep the interpreter while another wants it: the commit thread must get it
 # back quickly when its sync is over.
@@ -109,8 +112,8 @@ class App:
             self._closing.append(self.store.close)
             tls = self._tls_context()
             self.services = Services(self.store, self._clock)
-            self._closing.append(self.services.copies.close)
-            self.services.copies.remote = remote
+            self._closing.append(self.services.held.of(CopySources).close)
+            self.services.held.of(CopySources).remote = remote
             await self._listen(tls)
         except BaseException:
             await self._close()
@@ -188,7 +191,7 @@ class App:
         telemetry = Telemetry(self._connections, self._waiters)
         settings = self.settings
         faults = Faults() if settings.test_clock else None
-        self.services.copies.hold = faults
+        self.services.held.of(CopySources).hold = faults
         own = self._own_endpoints(telemetry, faults)
         bounds = HttpSettings(connections_max=open_files.connections_max() // len(ENDPOINTS))
         wanted = {
@@ -207,7 +210,7 @@ class App:
             self._http.append(http)
             if service is Service.BLOB:
                 locator = CopyLocator(context, frozenset({self.ports[service]}))
-                self.services.copies.locate = locator.locate
+                self.services.held.of(CopySources).locate = locator.locate
         self._in_background(Sweeper(self.services).run())
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:

@@ -2,9 +2,9 @@
 
 Lives here: the rows that all services share and those of blobs (queue_errors.py and table_errors.py
 hold the others), and the one exception that carries a row. Nothing else in the project invents a
-code, a status or a message text. Must not live here: how an error is rendered (wire/errors_xml.py).
-Source: "Status and error codes" and "Blob service error codes" of the Azure Storage REST reference;
-rows marked *ours* name situations that Azure does not have.
+code, a status or a message text. Must not live here: how an error is rendered
+(wire/core/errors_xml.py). Source: "Status and error codes" and "Blob service error codes" of the
+Azure Storage REST reference; rows marked *ours* name situations that Azure does not have.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The properties of a service as values: logging, metrics, CORS, retention, static website.
 
 Lives here: structs that the wire, the rules and the services share. Must not live here: XML
-(wire/service_properties_xml.py), matching of CORS rules (semantics/cors.py). Source: "Set Blob
-Service Properties".
+(wire/core/service_properties_xml.py), matching of CORS rules (semantics/core/cors.py). Source: "Set
+Blob Service Properties".
 """
 
 from __future__ import annotations

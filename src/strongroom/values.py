@@ -123,10 +123,10 @@ def crc64_text(checksum: int) -> str:
 
 class Entity(msgspec.Struct, eq=False):
     """A table's entity as it is told: its keys, its Timestamp in ticks, its other properties as the
-    inside of a JSON object (semantics/edm.py).
+    inside of a JSON object (semantics/table/edm.py).
 
-    `minimal` follows from these: how it was told before (wire/odata_documents.py). Queries are
-    repeated, and most of what they find is what they found before.
+    `minimal` follows from these: how it was told before (wire/table/odata_documents.py). Queries
+    are repeated, and most of what they find is what they found before.
     """
 
     partition_key: str
@@ -168,7 +168,7 @@ BlockListKind = Literal["Committed", "Uncommitted", "Latest"]
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True):
-    """The stored part of a lease; its state at a moment is computed (semantics/lease.py).
+    """The stored part of a lease; its state at a moment is computed (semantics/core/lease.py).
 
     `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60; `expires` is the tick at
     which a fixed lease ends (0 = never); `breaks` is the tick at which a breaking lease is broken

@@ -12,7 +12,7 @@ from strongroom.servers.faults import Faults
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.values import Health, datetime_of
-from strongroom.wire.http import Headers, Request, Response
+from strongroom.wire.core.http import Headers, Request, Response
 from tests.app.bodies import Bytes
 
 START = 638_000_000_000_000_000

@@ -17,7 +17,7 @@ from strongroom.servers.telemetry import (
     TextLines,
     masked_target,
 )
-from strongroom.wire.http import Headers, Request, Response
+from strongroom.wire.core.http import Headers, Request, Response
 from tests.app.bodies import Bytes
 
 

@@ -20,7 +20,7 @@ from strongroom.auth.claims import Claim, SharedKeyClaim
 from strongroom.auth.request import Service, Target
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.times import parse_rfc1123
-from strongroom.wire.http import Headers, Request
+from strongroom.wire.core.http import Headers, Request
 
 NAME = "devstoreaccount1"
 KEY = DEVELOPMENT_ACCOUNT_KEY

@@ -19,7 +19,7 @@ from strongroom.auth.sas import decode_query, parse_sas
 from strongroom.auth.sas_signature import verify_signature
 from strongroom.errors import StorageError
 from strongroom.values import PublicAccess, ticks_of
-from strongroom.wire.http import Request
+from strongroom.wire.core.http import Request
 from tests.auth.signing import (
     ACCOUNT,
     DATE,

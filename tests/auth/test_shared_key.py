@@ -14,7 +14,7 @@ from strongroom.errors import (
     StorageError,
 )
 from strongroom.values import TICKS_PER_S, PlusSign
-from strongroom.wire.http import Request
+from strongroom.wire.core.http import Request
 from tests.auth.signing import (
     BLOB,
     DATE,

@@ -29,13 +29,13 @@ from strongroom.engines.check import Inspection
 from strongroom.engines.embedded import EmbeddedOptions, open_store
 from strongroom.servers.admission import Context
 from strongroom.servers.pipeline import respond
-from strongroom.services.runner import Services
+from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.integrity import Integrity
 from strongroom.testing.disk import Disk
 from strongroom.testing.disk_sqlite import DiskVfs
 from strongroom.values import rfc1123
-from strongroom.wire.http import Headers, Request
+from strongroom.wire.core.http import Headers, Request
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom import errors
-from strongroom.semantics import edm
-from strongroom.semantics.edm import EdmType, Typed, Value
-from strongroom.semantics.entities import Properties, check_values
+from strongroom.semantics.table import edm
+from strongroom.semantics.table.edm import EdmType, Typed, Value
+from strongroom.semantics.table.entities import Properties, check_values
 from strongroom.values import INT32, Entity
-from strongroom.wire import odata, odata_documents, odata_entities
-from strongroom.wire.odata import Metadata
-from strongroom.wire.odata_documents import Place
+from strongroom.wire.table import odata, odata_documents, odata_entities
+from strongroom.wire.table.odata import Metadata
+from strongroom.wire.table.odata_documents import Place
 from tests.fuzz.effort import examples
 from tests.fuzz.requests import HOSTILE
 from tests.fuzz.test_documents import edited

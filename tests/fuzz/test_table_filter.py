@@ -11,8 +11,8 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from strongroom.semantics import table_filter, table_intervals
-from strongroom.semantics.table_filter import (
+from strongroom.semantics.table import table_filter, table_intervals
+from strongroom.semantics.table.table_filter import (
     Comparison,
     Constant,
     Either,
@@ -23,7 +23,7 @@ from strongroom.semantics.table_filter import (
     Not,
     Operator,
 )
-from strongroom.semantics.table_predicate import Candidates, Predicate
+from strongroom.semantics.table.table_predicate import Candidates, Predicate
 from strongroom.values import iso7
 from tests.fuzz.effort import examples
 from tests.refusals import OK, outcome

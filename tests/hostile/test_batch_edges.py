@@ -11,7 +11,7 @@ import pytest
 
 from strongroom import limits
 from strongroom.errors import StorageError
-from strongroom.wire import multipart
+from strongroom.wire.core import multipart
 from tests.conformance.answer import Answer
 from tests.conformance.table_client import TableClient, entity, expect_json, query, table_sas
 from tests.conformance.transactions import (

@@ -6,7 +6,7 @@ import pytest
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError
-from strongroom.wire.block_list import read_block_list
+from strongroom.wire.blob.block_list import read_block_list
 
 _ATTRIBUTES = b"<BlockList " + b"".join(b'a%d=">" ' % n for n in range(200_000)) + b"/>"
 _TEXT = b"<BlockList><Latest>" + (b"A" * 5000 + b"\n") * 3000 + b"</Latest></BlockList>"

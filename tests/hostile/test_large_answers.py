@@ -14,11 +14,11 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Page as ScanPage
 from strongroom.engines.base import Position
 from strongroom.engines.memory import MemoryStore
-from strongroom.semantics import listing
-from strongroom.services.pages import fill
-from strongroom.store import keys
+from strongroom.semantics.core import listing
+from strongroom.services.core.pages import fill
+from strongroom.store.core import keys
 from strongroom.testing.contract_subject import face, put
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, Served, no_more_than, run, serving
 
 _ASK = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from strongroom import limits
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, Client, Served, run, serving
 
 _DOCUMENT = bytes(4 * limits.MIB)

@@ -26,7 +26,7 @@ from strongroom.engines.files import OsFiles
 from strongroom.servers.open_files import connections_for
 from strongroom.testing.contract_subject import pieces
 from strongroom.testing.ports import HOST, free_port, port_flags
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB, Client, Credential
 from tests.servers.loopback import PATIENT, run, serving

@@ -15,11 +15,11 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryStore
-from strongroom.operations.blob_service import ENDPOINT
+from strongroom.operations.blob.endpoint import ENDPOINT
 from strongroom.servers.admission import Context
 from strongroom.servers.pipeline import respond
-from strongroom.services.runner import Services
-from strongroom.wire.http import Headers, Request
+from strongroom.services.core.runner import Services
+from strongroom.wire.core.http import Headers, Request
 from tests.auth.signing import DATE, NAME, NOW, OneAccount, sdk_authorization
 
 A = "aaaaaaaa-0000-0000-0000-000000000000"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.operations.entity_fields import read_document
-from strongroom.semantics.edm import EdmType, Typed
-from strongroom.semantics.entities import Properties
+from strongroom.operations.table.entity_fields import read_document
+from strongroom.semantics.table.edm import EdmType, Typed
+from strongroom.semantics.table.entities import Properties
 from tests.refusals import outcome
 
 LONG = Typed(EdmType.INT64, 7)

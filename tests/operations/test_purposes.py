@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from strongroom.operations import blob_service, queue_service, table_service
+from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.queue import endpoint as queue_service
+from strongroom.operations.table import endpoint as table_service
 from strongroom.values import Purpose
 
 KEEPS_ALIVE = {

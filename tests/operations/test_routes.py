@@ -7,14 +7,16 @@ import dataclasses
 import pytest
 
 from strongroom.errors import StorageError
-from strongroom.operations import blob_service, queue_service, table_service
-from strongroom.operations.blob import GET_BLOB
-from strongroom.operations.blob_service import ROUTES
-from strongroom.operations.endpoint import Endpoint
-from strongroom.operations.routes import Ambiguous, Routes
-from strongroom.operations.spec import When
-from strongroom.wire import path, query
-from strongroom.wire.http import Headers
+from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.blob.blob import GET_BLOB
+from strongroom.operations.blob.endpoint import ROUTES
+from strongroom.operations.core.endpoint import Endpoint
+from strongroom.operations.core.routes import Ambiguous, Routes
+from strongroom.operations.core.spec import When
+from strongroom.operations.queue import endpoint as queue_service
+from strongroom.operations.table import endpoint as table_service
+from strongroom.wire.core import path, query
+from strongroom.wire.core.http import Headers
 from tests.operations.transcript import Example, examples
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from strongroom.operations import blob_service, queue_service, table_service
-from strongroom.operations.spec import Operation
-from strongroom.operations.unsaid import values
+from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.core.spec import Operation
+from strongroom.operations.core.unsaid import values
+from strongroom.operations.queue import endpoint as queue_service
+from strongroom.operations.table import endpoint as table_service
 from strongroom.servers.http_body import EmptyBody
-from strongroom.wire import query
-from strongroom.wire.http import Headers, Request
+from strongroom.wire.core import query
+from strongroom.wire.core.http import Headers, Request
 
 ENDPOINTS = (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
 SILENT = [

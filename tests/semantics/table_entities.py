@@ -12,10 +12,10 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from strongroom.semantics import edm
-from strongroom.semantics.edm import EdmType, Typed, Value
-from strongroom.semantics.entities import Properties
-from strongroom.semantics.table_filter import (
+from strongroom.semantics.table import edm
+from strongroom.semantics.table.edm import EdmType, Typed, Value
+from strongroom.semantics.table.entities import Properties
+from strongroom.semantics.table.table_filter import (
     Both,
     Comparison,
     Constant,

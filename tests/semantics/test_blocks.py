@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import blocks
-from strongroom.semantics.blocks import Block
+from strongroom.semantics.blob import blocks
+from strongroom.semantics.blob.blocks import Block
 from strongroom.values import BlockListKind
 from tests.refusals import outcome
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from strongroom import errors
 from strongroom.errors import StorageError
-from strongroom.semantics import conditions as law
-from strongroom.semantics.conditions import ANY, Conditions, ContainerConditions
+from strongroom.semantics.core import conditions as law
+from strongroom.semantics.core.conditions import ANY, Conditions, ContainerConditions
 from strongroom.values import TICKS_PER_S, etag_text
 from tests.refusals import outcome
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.semantics import copies
-from strongroom.semantics.copies import Copy, CopyStatus
+from strongroom.semantics.blob import copies
+from strongroom.semantics.blob.copies import Copy, CopyStatus
 from strongroom.values import TICKS_PER_S, Lease
 from tests.refusals import outcome
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.semantics import cors
+from strongroom.semantics.core import cors
 from strongroom.service_properties import CorsRule
 from tests.refusals import outcome
 

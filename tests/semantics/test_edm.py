@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import edm
-from strongroom.semantics.edm import EdmType, NotOfType, OutOfRange, Typed, Value
+from strongroom.semantics.table import edm
+from strongroom.semantics.table.edm import EdmType, NotOfType, OutOfRange, Typed, Value
 from strongroom.values import INT32, iso7
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.semantics import edm, entities
-from strongroom.semantics.edm import EdmType, Typed, Value
-from strongroom.semantics.entities import Change, Properties, Stored, Wanted
+from strongroom.semantics.table import edm, entities
+from strongroom.semantics.table.edm import EdmType, Typed, Value
+from strongroom.semantics.table.entities import Change, Properties, Stored, Wanted
 from tests.refusals import OK, outcome, refusal
 
 OUT_OF_RANGE = "400 OutOfRangeInput"

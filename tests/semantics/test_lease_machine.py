@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from strongroom.semantics import lease as leases
-from strongroom.semantics.lease import LeaseUse
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.lease import LeaseUse
 from strongroom.values import TICKS_PER_S, Lease
 from tests.refusals import outcome
 

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from strongroom.errors import StorageError
-from strongroom.semantics import lease as leases
-from strongroom.semantics.lease import LeaseKind, LeaseState, LeaseUse
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.lease import LeaseKind, LeaseState, LeaseUse
 from strongroom.values import TICKS_PER_S, Lease
 from tests.refusals import outcome
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.semantics import lease as leases
-from strongroom.semantics.lease import LeaseState
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.lease import LeaseState
 from strongroom.values import TICKS_PER_S, Lease
 from tests.refusals import outcome
 

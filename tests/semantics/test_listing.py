@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strongroom.semantics import listing
-from strongroom.semantics.listing import START, Page, Position, Prefix
+from strongroom.semantics.core import listing
+from strongroom.semantics.core.listing import START, Page, Position, Prefix
 from tests.refusals import outcome
 
 Record = tuple[bytes, bytes, str | None]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom import errors, limits, queue_errors
-from strongroom.semantics import messages
-from strongroom.semantics.messages import INFINITE, NEVER, Message
+from strongroom.semantics.queue import messages
+from strongroom.semantics.queue.messages import INFINITE, NEVER, Message
 from strongroom.values import LATEST_TICKS, TICKS_PER_S, rfc1123
 from tests.refusals import refusal
 

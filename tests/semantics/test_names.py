@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import names
+from strongroom.semantics.core import names
 from tests.refusals import outcome
 
 RANGE, RESOURCE = "400 OutOfRangeInput", "400 InvalidResourceName"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import pop_receipts
+from strongroom.semantics.queue import pop_receipts
 from tests.refusals import refusal
 
 SECRET, OTHER = b"s" * 32, b"o" * 32

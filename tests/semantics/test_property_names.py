@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom import table_errors
-from strongroom.semantics import property_names, table_filter
-from strongroom.semantics.table_filter import Comparison
+from strongroom.semantics.table import property_names, table_filter
+from strongroom.semantics.table.table_filter import Comparison
 from tests.refusals import outcome
 
 NAMES = [

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import snapshots
-from strongroom.semantics.snapshots import DeleteSnapshots, Deletion
+from strongroom.semantics.blob import snapshots
+from strongroom.semantics.blob.snapshots import DeleteSnapshots, Deletion
 from strongroom.values import UNIX_EPOCH_TICKS, iso7
 from tests.refusals import outcome
 

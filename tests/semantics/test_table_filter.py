@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.semantics import table_filter
-from strongroom.semantics.table_filter import (
+from strongroom.semantics.table import table_filter
+from strongroom.semantics.table.table_filter import (
     Both,
     Comparison,
     Constant,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import table_filter
-from strongroom.semantics.table_filter import Expression
-from strongroom.semantics.table_intervals import (
+from strongroom.semantics.table import table_filter
+from strongroom.semantics.table.table_filter import Expression
+from strongroom.semantics.table.table_intervals import (
     ALL,
     START,
     Interval,

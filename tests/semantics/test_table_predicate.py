@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import table_filter
-from strongroom.semantics.edm import EdmType, Typed, parse_moment
-from strongroom.semantics.table_filter import Expression
-from strongroom.semantics.table_predicate import Candidates, Predicate
+from strongroom.semantics.table import table_filter
+from strongroom.semantics.table.edm import EdmType, Typed, parse_moment
+from strongroom.semantics.table.table_filter import Expression
+from strongroom.semantics.table.table_predicate import Candidates, Predicate
 from tests.semantics.table_entities import Entity, entities, expressions, holds
 
 MOMENT = "2021-05-06T07:08:09.1234567Z"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.semantics import tag_expressions as tags
+from strongroom.semantics.core import tag_expressions as tags
 from tests.refusals import outcome
 
 TAGS = {"project": "apollo", "n": "20", "a b": "c d", "AND": "yes"}

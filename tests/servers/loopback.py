@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from strongroom.errors import StorageError
 from strongroom.servers.http import Exchange, HttpServer, HttpSettings
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 
 T = TypeVar("T")
 _PORTS: Final = range(21_000, 31_000)

@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.limits import MIB
 from strongroom.values import FileSlice
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.holder import Holder, Work
 from tests.servers.loopback import Served, get, no_more_than, run, serving
 

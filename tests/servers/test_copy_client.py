@@ -16,14 +16,14 @@ from strongroom.app import App
 from strongroom.clock import SystemClock
 from strongroom.config import ConfigError, Settings
 from strongroom.errors import StorageError
-from strongroom.semantics.conditions import ANY, NONE, Conditions
+from strongroom.semantics.core.conditions import ANY, NONE, Conditions
 from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient, resolve_by_system
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
-from strongroom.services.copy_sources import OpenSource, SourceBroken
+from strongroom.services.blob.copy_sources import OpenSource, SourceBroken
 from strongroom.testing.ports import free_port
-from strongroom.wire import headers as wire
+from strongroom.wire.core import headers as wire
 
 HOST = "127.0.0.1"
 METADATA = "169.254.169.254"

@@ -12,8 +12,8 @@ from strongroom.errors import INCOMPLETE_BODY, StorageError
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.http_body import IncomingBody
 from strongroom.servers.http_buffers import SHARE_BYTES_MIN, BodyBuffers, Share
-from strongroom.store import bodies
-from strongroom.wire.http import Request, Response
+from strongroom.store.blob import bodies
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import get, run, serving
 
 

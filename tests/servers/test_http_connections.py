@@ -8,7 +8,7 @@ import pytest
 
 from strongroom.errors import BLOB_NOT_FOUND, StorageError
 from strongroom.servers.http import HttpSettings
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, echo, get, put, run, serving
 
 

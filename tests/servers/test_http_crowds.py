@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, Answer, Client, Served, echo, get, put, run, serving
 
 LIMIT = 100

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.servers.http import HttpSettings
 from strongroom.values import FileSlice
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, echo, get, put, run, serving
 
 MIB = 2**20

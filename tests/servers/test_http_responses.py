@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.errors import BLOB_NOT_FOUND, StorageError
 from strongroom.values import FileSlice
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, Handler, get, no_more_than, run, serving
 
 MIB = 2**20

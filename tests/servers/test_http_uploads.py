@@ -8,7 +8,7 @@ import hashlib
 import pytest
 
 from strongroom.errors import CONTAINER_NOT_FOUND, StorageError
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import Client, echo, get, put, run, serving
 
 MIB = 2**20

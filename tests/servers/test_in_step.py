@@ -11,7 +11,7 @@ from strongroom.servers import outbox, stages
 from strongroom.servers.http_protocol import Connection
 from strongroom.servers.outbox import Outbox
 from strongroom.servers.stages import IN_STEP_MAX, go_in_step, stretch_ends
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import Client, Served, get, no_more_than, run, serving
 
 

@@ -15,7 +15,7 @@ from strongroom.servers import memory_pressure
 from strongroom.servers.http import HttpServer
 from strongroom.servers.memory_pressure import GIVE_UP_S, Pressure
 from strongroom.values import Health
-from strongroom.wire.http import Headers, Request, Response
+from strongroom.wire.core.http import Headers, Request, Response
 from tests.app.bodies import Bytes
 from tests.servers.loopback import PATIENT, get, listen_somewhere, render_error, run, serving
 

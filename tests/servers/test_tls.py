@@ -14,7 +14,7 @@ from strongroom.clock import ManualClock, SystemClock
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
 from strongroom.values import FileSlice
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, get, no_more_than, put, run, serving
 
 MIB = 2**20

@@ -9,14 +9,14 @@ from typing import Any
 from strongroom.auth.request import Service
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import BLOB_NOT_FOUND, StorageError
-from strongroom.operations import blob, block, copy
-from strongroom.operations.spec import Operation
-from strongroom.semantics.snapshots import DeleteSnapshots
-from strongroom.services import attributes, blobs, blocks, copying, snapshots
-from strongroom.services.calls import Asker
-from strongroom.services.copy_sources import LocalSource, OpenSource
-from strongroom.services.runner import Services
-from strongroom.store import bodies
+from strongroom.operations.blob import blob, block, copy
+from strongroom.operations.core.spec import Operation
+from strongroom.semantics.blob.snapshots import DeleteSnapshots
+from strongroom.services.blob import attributes, blobs, blocks, copying, snapshots
+from strongroom.services.blob.copy_sources import CopySources, LocalSource, OpenSource
+from strongroom.services.core.calls import Asker
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import bodies
 from strongroom.values import ContentProperties
 from tests.services.container_calls import ACCOUNT, placed
 
@@ -90,7 +90,7 @@ async def start_copy(
     async def locate(url: str, call: Any) -> LocalSource:
         return LocalSource(ACCOUNT, "photos", place.generation, source)
 
-    on.copies.locate = locate
+    on.held.of(CopySources).locate = locate
     given = copying.CopyBlob("http://127.0.0.1/account/photos/source", wait_s=wait_s)
     call = await placed(on, given, blob=name, rule=copy.COPY_BLOB.rule)
     call.asker = asker

@@ -11,13 +11,13 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.semantics.conditions import NONE, Conditions
-from strongroom.services import containers
-from strongroom.services.calls import Call, Place, Rule
-from strongroom.services.containers import ContainerWritten, CreateContainer
-from strongroom.services.runner import Services
-from strongroom.store import keys, records
-from strongroom.store.records import BlobRecord
+from strongroom.semantics.core.conditions import NONE, Conditions
+from strongroom.services.blob import containers
+from strongroom.services.blob.containers import ContainerWritten, CreateContainer
+from strongroom.services.core.calls import Call, Place, Rule
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import BlobRecord
 from strongroom.values import BlobKind, ContentProperties
 
 T = TypeVar("T")

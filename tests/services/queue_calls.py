@@ -8,14 +8,14 @@ from typing import Any
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
-from strongroom.services import messages, queues, retrievals
-from strongroom.services.calls import Call
-from strongroom.services.messages import DeleteMessage, MessageView, PutMessage, UpdateMessage
-from strongroom.services.queues import CreateQueue
-from strongroom.services.retrievals import GetMessages, PeekMessages
-from strongroom.services.runner import Services
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.services.queue import messages, queues, retrievals
+from strongroom.services.queue.messages import DeleteMessage, MessageView, PutMessage, UpdateMessage
+from strongroom.services.queue.queues import CreateQueue
+from strongroom.services.queue.retrievals import GetMessages, PeekMessages
 from strongroom.services.sweeper import Sweeper
-from strongroom.store import keys
+from strongroom.store.core import keys
 from strongroom.store.integrity import Integrity
 from tests.services import container_calls as given
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from strongroom.operations import container
-from strongroom.services import containers
-from strongroom.services.runner import Services
+from strongroom.operations.blob import container
+from strongroom.services.blob import containers
+from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from tests.services.container_calls import create, placed, services
 

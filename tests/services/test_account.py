@@ -20,9 +20,9 @@ from strongroom.service_properties import (
     ServiceProperties,
     StaticWebsite,
 )
-from strongroom.services import account
-from strongroom.services.account import Preflight, SetServiceProperties
-from strongroom.services.runner import Services
+from strongroom.services.core import account
+from strongroom.services.core.account import Preflight, SetServiceProperties
+from strongroom.services.core.runner import Services
 from tests.services import container_calls as given
 
 RULE = CorsRule(("https://a.example",), ("GET", "PUT"), ("x-ms-meta-*",), ("ETag",), 60)

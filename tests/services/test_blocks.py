@@ -11,9 +11,9 @@ import pytest
 from strongroom import errors, limits
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import StorageError
-from strongroom.operations import block
-from strongroom.services import blocks
-from strongroom.services.runner import Services
+from strongroom.operations.blob import block
+from strongroom.services.blob import blocks
+from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
 from tests.services.sweeps import drop_container, fresh, swept

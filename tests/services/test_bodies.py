@@ -8,12 +8,12 @@ import itertools
 import pytest
 
 from strongroom.limits import INLINE_BODY_BYTES_MAX, RECORD_BODY_BYTES_MAX
-from strongroom.operations import blob
-from strongroom.semantics.snapshots import DeleteSnapshots
-from strongroom.services import blobs
-from strongroom.services.runner import Services
-from strongroom.store import keys, records
-from strongroom.store.records import Body, Inline, Stored, Within
+from strongroom.operations.blob import blob
+from strongroom.semantics.blob.snapshots import DeleteSnapshots
+from strongroom.services.blob import blobs
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import Body, Inline, Stored, Within
 from strongroom.values import ByteRange
 from tests.services import blob_calls as do
 from tests.services.container_calls import run

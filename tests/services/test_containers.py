@@ -12,19 +12,19 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown, Position
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.semantics.conditions import Conditions
-from strongroom.semantics.lease import LeaseUse
-from strongroom.services import containers, leasing
-from strongroom.services.calls import ConditionUse, Place, Rule
-from strongroom.services.containers import (
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.blob import containers, leasing
+from strongroom.services.blob.containers import (
     ContainerView,
     CreateContainer,
     SetContainerAcl,
     SetContainerMetadata,
 )
-from strongroom.services.runner import Services
-from strongroom.store import keys, records
-from strongroom.store.records import JobKind
+from strongroom.services.core.calls import ConditionUse, Place, Rule
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import JobKind
 from strongroom.values import TICKS_PER_S, AccessPolicy, PublicAccess, etag_text
 from tests.services import container_calls as given
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
-from strongroom.operations import blob, copy
-from strongroom.services import copying
-from strongroom.services.copying import CopyMade
-from strongroom.services.runner import Services
+from strongroom.operations.blob import blob, copy
+from strongroom.services.blob import copying
+from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.blob.copying import CopyMade
+from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
 from tests.services.sweeps import drop_container, fresh, swept
@@ -107,7 +108,7 @@ def test_its_failure() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
         answer = await waiting_for(on)
-        await on.copies.close()  # so that the source is opened again
+        await on.held.of(CopySources).close()  # so that the source is opened again
         await do.put(on, "source", b"another")
         await swept(on, sweeper)
         assert (await answered(answer)).copy_status == "failed"
@@ -196,7 +197,7 @@ def test_a_blob_that_is_another_by_now_is_answered_as_begun(gone: bool) -> None:
 def test_a_small_copy_that_is_held_is_pending() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
-        hold = on.copies.hold = Hold()
+        hold = on.held.of(CopySources).hold = Hold()
         await do.put(on, "source", b"small")
         made = await do.start_copy(on, "source", "copy")
         assert made.copy_status == "pending"

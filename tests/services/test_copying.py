@@ -10,12 +10,12 @@ import pytest
 from strongroom import errors
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
-from strongroom.operations import blob, block, copy
-from strongroom.services import blocks, copy_transfer, copying
-from strongroom.services.copy_sources import CopySources, check_url, reported_url
-from strongroom.services.runner import Services
+from strongroom.operations.blob import blob, block, copy
+from strongroom.services.blob import blocks, copy_transfer, copying
+from strongroom.services.blob.copy_sources import CopySources, check_url, reported_url
+from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.store import keys, records
+from strongroom.store.core import keys, records
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
 from tests.services.sweeps import drop_container, fresh, swept
@@ -141,7 +141,7 @@ def test_a_source_that_is_gone_after_a_restart_fails_the_copy() -> None:
         on, sweeper = await fresh()
         await do.put(on, "source", bytes(LARGE))
         await do.start_copy(on, "source", "copy")
-        await on.copies.close()
+        await on.held.of(CopySources).close()
         await do.delete(on, "source")
         await swept(on, sweeper)
         view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
@@ -160,13 +160,12 @@ def test_the_order_of_a_copy_elsewhere_keeps_the_signature_and_the_blob_does_not
 
     async def test() -> None:
         on, _ = await fresh()
-        on.copies = CopySources()
 
         class Remote:
             async def open(self, url: str, conditions: object) -> object:
                 return do.open_source(b"data")
 
-        on.copies.remote = Remote()  # type: ignore[assignment]
+        on.held.of(CopySources).remote = Remote()  # type: ignore[assignment]
         url = "https://other.example/c/b?snapshot=x&sv=1&sig=secret"
         made = await do.run(on, copy.COPY_BLOB, "copy", copying.CopyBlob(url))
         assert made.copy_status == "pending"
@@ -179,7 +178,7 @@ def test_the_order_of_a_copy_elsewhere_keeps_the_signature_and_the_blob_does_not
         assert order is not None and order.url == url
         view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
         assert view.blob.copy.source == "https://other.example/c/b?snapshot=x"
-        await on.copies.close()
+        await on.held.of(CopySources).close()
         await asyncio.sleep(0)
 
     run(test)
@@ -201,7 +200,7 @@ def test_a_source_elsewhere_that_did_not_wait_for_the_copy_is_asked_once_more(br
                 source.release = lambda: released.append(None)
                 return source
 
-        on.copies.remote = Remote()  # type: ignore[assignment]
+        on.held.of(CopySources).remote = Remote()  # type: ignore[assignment]
         url = "https://other.example/c/b"
         await do.run(on, copy.COPY_BLOB, "copy", copying.CopyBlob(url))
         await swept(on, sweeper)

@@ -12,14 +12,14 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Position
 from strongroom.errors import StorageError
-from strongroom.semantics.entities import Change
-from strongroom.services import entities, tables
-from strongroom.services.calls import Call
-from strongroom.services.entities import EntityDocument, PartFailed, WriteEntity
-from strongroom.services.runner import Services
+from strongroom.semantics.table.entities import Change
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.services.tables import CreateTable
-from strongroom.store import keys
+from strongroom.services.table import entities, tables
+from strongroom.services.table.entities import EntityDocument, PartFailed, WriteEntity
+from strongroom.services.table.tables import CreateTable
+from strongroom.store.core import keys
 from tests.services import container_calls as given
 
 LARGE = "x" * 30_000

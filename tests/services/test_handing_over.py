@@ -10,9 +10,11 @@ import pytest
 from strongroom.engines.base import CommitUnknown, Partition
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
-from strongroom.operations import blob
-from strongroom.services.runner import Services
-from strongroom.store import keys
+from strongroom.operations.blob import blob
+from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.core.runner import Services
+from strongroom.store.blob.bodies import Readers
+from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
 from tests.services.sweeps import fresh, swept
@@ -41,14 +43,14 @@ def test_a_job_that_is_seen_first_finds_the_source() -> None:
         opened: list[bool] = []
 
         async def sweep() -> None:
-            opened.extend(bool(on.copies._open) for _ in "1")
+            opened.extend(bool(on.held.of(CopySources)._open) for _ in "1")
             await swept(on, sweeper)
 
         after_the_next_commit(on, sweep)
         await do.start_copy(on, "source", "copy")
         assert opened == [True]
-        assert not on.copies._open, "no source is held that no copy will take"
-        assert not on.readers._active
+        assert not on.held.of(CopySources)._open, "no source is held that no copy will take"
+        assert not on.held.of(Readers)._active
         assert await do.read(on, "copy") == LARGE
 
     run(test)
@@ -69,10 +71,10 @@ def test_a_copy_that_was_not_committed_leaves_no_source(unknown: bool) -> None:
                 await do.start_copy(on, "source", "copy")
         else:
             await do.start_copy(on, "source", "copy")
-            await on.copies.close()
+            await on.held.of(CopySources).close()
             with pytest.raises(StorageError):
                 await do.start_copy(on, "source", "copy")
-        assert not on.copies._open and not on.readers._active
+        assert not on.held.of(CopySources)._open and not on.held.of(Readers)._active
         assert await do.run(on, blob.GET_BLOB_PROPERTIES, "source", None)
 
     run(test)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from strongroom.engines.base import Ref
-from strongroom.operations import blob, container, lease, listings
-from strongroom.services import leasing, list_blobs, list_containers
-from strongroom.services.calls import Call
-from strongroom.services.list_blobs import ListBlobs
-from strongroom.services.list_containers import ListContainers
-from strongroom.services.places import generation_of
-from strongroom.services.runner import Services
-from strongroom.store import keys
+from strongroom.operations.blob import blob, container, lease, listings
+from strongroom.services.blob import access, leasing, list_blobs, list_containers
+from strongroom.services.blob.list_blobs import ListBlobs
+from strongroom.services.blob.list_containers import ListContainers
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import call, placed, run
 from tests.services.sweeps import fresh
@@ -76,7 +76,7 @@ def test_checks_before_a_body_is_read() -> None:
         on = await leased()
         asked: Call[Any] = await placed(on, blob="b", rule=blob.PUT_BLOB.rule, lease_id=ID)
         slow_time(on, lambda: renew_blob(on))
-        await on.check_blob(asked)
+        await access.check_blob(on, asked)
 
     run(test)
 
@@ -87,7 +87,7 @@ def test_reads_of_a_container() -> None:
         rule = container.GET_CONTAINER_PROPERTIES.rule
         asked: Call[Any] = await placed(on, rule=rule, lease_id=ID)
         slow_time(on, lambda: renew_container(on))
-        record, _ = await on.view_container(asked)
+        record, _ = await access.view_container(on, asked)
         assert record.lease is not None and record.lease.id == ID
 
     run(test)

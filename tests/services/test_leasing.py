@@ -13,13 +13,12 @@ from strongroom.clock import SystemClock
 from strongroom.engines.base import Ref
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.semantics import copies
-from strongroom.semantics import lease as leases
-from strongroom.semantics.conditions import Conditions
-from strongroom.semantics.lease import LeaseUse
-from strongroom.services import containers, leasing
-from strongroom.services.calls import Call, ConditionUse, Existence, Place, Rule
-from strongroom.services.leasing import (
+from strongroom.semantics.blob import copies
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.blob import containers, leasing
+from strongroom.services.blob.leasing import (
     AcquireLease,
     BreakLease,
     ChangeLease,
@@ -27,8 +26,9 @@ from strongroom.services.leasing import (
     ReleaseLease,
     RenewLease,
 )
-from strongroom.services.runner import Services
-from strongroom.store import keys, records
+from strongroom.services.core.calls import Call, ConditionUse, Existence, Place, Rule
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
 from strongroom.values import Lease, etag_text
 from tests.services import container_calls as given
 

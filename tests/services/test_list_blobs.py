@@ -16,10 +16,9 @@ from strongroom.engines.base import Page
 from strongroom.engines.embedded import open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.semantics.listing import START, Prefix
-from strongroom.services import containers
-from strongroom.services.calls import Place
-from strongroom.services.list_blobs import (
+from strongroom.semantics.core.listing import START, Prefix
+from strongroom.services.blob import containers
+from strongroom.services.blob.list_blobs import (
     METADATA,
     SNAPSHOTS,
     UNCOMMITTED,
@@ -27,7 +26,8 @@ from strongroom.services.list_blobs import (
     ListBlobs,
     list_blobs,
 )
-from strongroom.services.runner import Services
+from strongroom.services.core.calls import Place
+from strongroom.services.core.runner import Services
 from strongroom.values import Lease
 from tests.services import container_calls as given
 

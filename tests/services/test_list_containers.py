@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from strongroom.semantics.listing import START
-from strongroom.services import containers, leasing
-from strongroom.services.list_containers import ContainerPage, ListContainers, list_containers
-from strongroom.services.runner import Services
+from strongroom.semantics.core.listing import START
+from strongroom.services.blob import containers, leasing
+from strongroom.services.blob.list_containers import ContainerPage, ListContainers, list_containers
+from strongroom.services.core.runner import Services
 from tests.services import container_calls as given
 
 

@@ -11,6 +11,7 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Decide, Item, Partition, Ref
 from strongroom.engines.memory import MemoryStore
+from strongroom.services.queue.expired_front import ExpiredFronts
 from strongroom.values import Purpose
 from tests.services import queue_calls as given
 from tests.services.container_calls import run, settle
@@ -62,7 +63,7 @@ def test_nothing_is_passed_over_where_a_commit_may_still_put_something() -> None
         given.pass_time(on, 10)
         assert await given.peek(on) == ()
         partition = next(iter(message_partitions(on)))
-        assert on.expired_fronts.first(partition, b"none") == b"none"
+        assert on.disposable.of(ExpiredFronts).first(partition, b"none") == b"none"
         await given.put(on, "next")
         assert given.texts(await given.peek(on)) == ["next"]
 

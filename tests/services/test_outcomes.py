@@ -7,7 +7,7 @@ import pytest
 from strongroom import errors
 from strongroom.engines.base import Busy, CommitUnknown, EngineError, Full, Unavailable
 from strongroom.errors import ErrorCode
-from strongroom.services.outcomes import refusal_of
+from strongroom.services.core.outcomes import refusal_of
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,16 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Page, Position, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
-from strongroom.semantics.entities import Properties, Stored
-from strongroom.semantics.table_filter import Expression, parse
-from strongroom.semantics.table_intervals import START
-from strongroom.services import query_entities
-from strongroom.services.calls import Call
-from strongroom.services.query_entities import EntityPage, QueryEntities
-from strongroom.services.runner import Services
-from strongroom.services.tables import CreateTable, create_table, delete_table
-from strongroom.store import entity_records, keys
+from strongroom.semantics.table.entities import Properties, Stored
+from strongroom.semantics.table.table_filter import Expression, parse
+from strongroom.semantics.table.table_intervals import START
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.services.table import query_entities
+from strongroom.services.table.query_entities import EntityPage, QueryEntities
+from strongroom.services.table.tables import CreateTable, create_table, delete_table
+from strongroom.store.core import keys
+from strongroom.store.table import entity_records
 from tests.semantics.table_entities import Entity, entities, expressions, holds, key_text
 from tests.services.container_calls import ACCOUNT, call, refused, run, services
 

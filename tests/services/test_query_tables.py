@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Page
-from strongroom.semantics import table_filter
-from strongroom.services import tables
-from strongroom.services.runner import Services
-from strongroom.services.tables import CreateTable, QueryTables
+from strongroom.semantics.table import table_filter
+from strongroom.services.core.runner import Services
+from strongroom.services.table import tables
+from strongroom.services.table.tables import CreateTable, QueryTables
 from tests.services import container_calls as given
 
 EVERY = [f"{letter}{number:03}" for letter in "aBc" for number in range(300)]

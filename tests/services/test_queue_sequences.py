@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strongroom.services.messages import MessageView
-from strongroom.services.runner import Services
+from strongroom.services.core.runner import Services
+from strongroom.services.queue.messages import MessageView
 from tests.services import queue_calls
 from tests.services.container_calls import refused, run
 

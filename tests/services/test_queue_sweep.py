@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from strongroom.services.runner import Services
+from strongroom.services.core.runner import Services
 from tests.services import queue_calls as given
 from tests.services.container_calls import run
 

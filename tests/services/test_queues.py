@@ -9,12 +9,12 @@ import pytest
 
 from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryStore
-from strongroom.semantics.listing import START
-from strongroom.services import messages, queues
-from strongroom.services.list_queues import ListQueues, list_queues
-from strongroom.services.messages import PutMessage
-from strongroom.services.queues import SetQueueAcl, SetQueueMetadata
-from strongroom.services.runner import Services
+from strongroom.semantics.core.listing import START
+from strongroom.services.core.runner import Services
+from strongroom.services.queue import messages, queues
+from strongroom.services.queue.list_queues import ListQueues, list_queues
+from strongroom.services.queue.messages import PutMessage
+from strongroom.services.queue.queues import SetQueueAcl, SetQueueMetadata
 from strongroom.values import AccessPolicy
 from tests.services import queue_calls as given
 from tests.services.container_calls import refused, run

@@ -20,17 +20,18 @@ from strongroom.engines import page_cache
 from strongroom.engines.base import Commit, Page, Step, Write
 from strongroom.engines.embedded import open_store
 from strongroom.engines.records_sqlite import Reader
-from strongroom.semantics.edm import Value
-from strongroom.semantics.entities import Stored
-from strongroom.semantics.table_filter import Expression, parse
-from strongroom.semantics.table_predicate import Predicate, predicate
-from strongroom.services.query_entities import QueryEntities
-from strongroom.services.runner import Services
-from strongroom.services.scanned_entities import scanned
-from strongroom.store import entity_records, keys
-from strongroom.wire import odata_documents
-from strongroom.wire.odata import Metadata
-from strongroom.wire.odata_documents import Place
+from strongroom.semantics.table.edm import Value
+from strongroom.semantics.table.entities import Stored
+from strongroom.semantics.table.table_filter import Expression, parse
+from strongroom.semantics.table.table_predicate import Predicate, predicate
+from strongroom.services.core.runner import Services
+from strongroom.services.table.query_entities import QueryEntities
+from strongroom.services.table.scanned_entities import scanned
+from strongroom.store.core import keys
+from strongroom.store.table import entity_records
+from strongroom.wire.table import odata_documents
+from strongroom.wire.table.odata import Metadata
+from strongroom.wire.table.odata_documents import Place
 from tests.semantics.table_entities import Entity, holds
 from tests.services.container_calls import ACCOUNT
 from tests.services.test_query_entities import create, put, query

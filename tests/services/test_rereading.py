@@ -13,12 +13,12 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.operations import blob, block, copy
-from strongroom.services import blobs, blocks, copying
-from strongroom.services.copy_sources import LocalSource
-from strongroom.services.precedence import Precedence
-from strongroom.services.runner import Services
-from strongroom.store import keys
+from strongroom.operations.blob import blob, block, copy
+from strongroom.services.blob import blobs, blocks, copying
+from strongroom.services.blob.copy_sources import CopySources, LocalSource
+from strongroom.services.core.runner import Services
+from strongroom.store.blob.bodies import Readers
+from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, placed, refused, run
 from tests.services.sweeps import drop_container, fresh
@@ -108,7 +108,7 @@ async def copy_it(on: Services) -> None:
     async def locate(url: str, call: Any) -> LocalSource:
         return LocalSource(ACCOUNT, "photos", place.generation, "b")
 
-    on.copies.locate = locate
+    on.held.of(CopySources).locate = locate
     given = copying.CopyBlob("http://127.0.0.1/account/photos/b")
     await do.run(on, copy.COPY_BLOB, "copy", given)
 
@@ -125,7 +125,7 @@ def test_a_missing_list_is_damage(attempt: Attempt, caplog: pytest.LogCaptureFix
         watch_reads(on, keys.BLOCK_LIST)
         assert await refused(attempt(on)) == (500, "InternalError")
         assert f"{ACCOUNT}/photos/b" in caplog.text and "block list" in caplog.text
-        assert not on.readers._active
+        assert not on.held.of(Readers)._active
 
     run(test)
 
@@ -156,7 +156,7 @@ def test_a_container_that_is_swept_meanwhile_is_not_found(attempt: Attempt) -> N
             assert caught.value.message == errors.CONTAINER_NOT_FOUND.message
         else:
             assert caught.value.row is errors.CONTAINER_NOT_FOUND
-        assert not on.readers._active
+        assert not on.held.of(Readers)._active
 
     run(test)
 
@@ -184,7 +184,7 @@ def test_what_was_replaced_meanwhile_is_read_as_it_is_now(attempt: Attempt) -> N
 
         async def replace(on: Services) -> None:
             # By another process, which gives way to no list of this one.
-            on.block_lists = Precedence()
+            on.disposable.clear()
             await make_inline(on)
             await lose(on, keys.BLOCK_LIST)
             await make_listed(on, b"y")

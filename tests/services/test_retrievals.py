@@ -13,12 +13,13 @@ from strongroom import queue_errors
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Decide, Item, Partition, Record, Ref
 from strongroom.engines.memory import MemoryStore
-from strongroom.services import messages, queues, retrievals
-from strongroom.services.messages import MessageView
-from strongroom.services.retrievals import GetMessages
-from strongroom.services.runner import Services
-from strongroom.store.message_records import TEXT
-from strongroom.store.records import CorruptRecord
+from strongroom.services.core.runner import Services
+from strongroom.services.queue import messages, queues, retrievals
+from strongroom.services.queue.claims import Claims
+from strongroom.services.queue.messages import MessageView
+from strongroom.services.queue.retrievals import GetMessages
+from strongroom.store.core.records import CorruptRecord
+from strongroom.store.queue.message_records import TEXT
 from strongroom.values import TICKS_PER_S, Purpose
 from tests.services import queue_calls as given
 from tests.services.container_calls import refused, run, settle
@@ -255,7 +256,7 @@ def test_a_claim_that_is_not_used_is_free_again() -> None:
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert on.claims.count(next(iter(message_partitions(on)))) == 0
+        assert on.disposable.of(Claims).count(next(iter(message_partitions(on)))) == 0
         assert len(await given.get(on)) == 1
 
     run(scenario)

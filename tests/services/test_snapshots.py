@@ -9,10 +9,10 @@ import pytest
 from strongroom import errors
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import StorageError
-from strongroom.semantics.snapshots import DeleteSnapshots
-from strongroom.services.runner import Services
-from strongroom.services.snapshots import SNAPSHOTS_PER_COMMIT
-from strongroom.store import keys
+from strongroom.semantics.blob.snapshots import DeleteSnapshots
+from strongroom.services.blob.snapshots import SNAPSHOTS_PER_COMMIT
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
 from tests.services.sweeps import fresh, swept

@@ -10,10 +10,11 @@ import pytest
 
 from strongroom import limits
 from strongroom.engines.base import Item, Partition
-from strongroom.operations import block
-from strongroom.services import blocks
-from strongroom.services.runner import Services
-from strongroom.store import keys, records
+from strongroom.operations.blob import block
+from strongroom.services.blob import blocks
+from strongroom.services.blob.precedence import Precedence
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
 from tests.services import blob_calls as do
 from tests.services.container_calls import refused, run
 from tests.services.sweeps import drop_container, fresh, swept
@@ -61,7 +62,7 @@ def test_a_block_staged_while_its_list_is_made_is_in_the_blob_or_still_staged(
             async def at_once(partition: Partition) -> None:
                 """No giving way."""
 
-            monkeypatch.setattr(on.block_lists, "give_way", at_once)
+            monkeypatch.setattr(on.disposable.of(Precedence), "give_way", at_once)
         tasks = when_blocks_have_been_read(on, "0", b"new!" * BIG)
         await do.commit(on, "b", ["0"])
         await tasks[0]
@@ -84,7 +85,7 @@ def test_a_refused_list_is_judged_with_what_was_staged_meanwhile(
         async def at_once(partition: Partition) -> None:
             """No giving way."""
 
-        monkeypatch.setattr(on.block_lists, "give_way", at_once)
+        monkeypatch.setattr(on.disposable.of(Precedence), "give_way", at_once)
         tasks = when_blocks_have_been_read(on, "1", b"y")
         await do.commit(on, "b", ["0", "1"])
         await tasks[0]
@@ -115,7 +116,7 @@ def test_a_list_is_not_overtaken_for_ever() -> None:
         done.set()
         await asyncio.gather(*stagers)
         assert await do.read(on, "b") == b"x"
-        assert not on.block_lists._taken
+        assert not on.disposable.of(Precedence)._taken
 
     run(test)
 
@@ -206,7 +207,7 @@ def test_a_long_list_shows_what_was_staged_at_one_moment(monkeypatch: pytest.Mon
 
         as_pages_are_read(on, stage_two)
         assert await uncommitted(on) == [1, 2, 3, 4, 5, 6, 7]
-        assert not on.block_lists._taken
+        assert not on.disposable.of(Precedence)._taken
 
     run(test)
 
@@ -230,7 +231,7 @@ def test_a_long_list_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) 
         async with asyncio.timeout(30):
             assert len(await uncommitted(on)) >= 5
             await asyncio.gather(*staging)
-        assert not on.block_lists._taken
+        assert not on.disposable.of(Precedence)._taken
 
     run(test)
 

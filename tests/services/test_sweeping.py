@@ -24,12 +24,14 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
-from strongroom.semantics.snapshots import DeleteSnapshots
-from strongroom.services import blob_sweep
+from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services import sweeper as sweeper_module
-from strongroom.services.runner import Services
+from strongroom.services.blob import sweep as blob_sweep
+from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.store import keys
+from strongroom.store.blob.bodies import Readers
+from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, create, run
 from tests.services.sweeps import drop_container, fresh, swept
@@ -81,11 +83,11 @@ def test_a_blob_that_is_read_keeps_its_blocks_until_the_reader_has_finished() ->
         await do.commit(on, "b", ["1"])
         place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        reading = on.readers.begin(keys.blob(place.generation, "b"))
+        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"))
         await do.put(on, "b", b"")
         assert await swept(on, sweeper) == 0
         assert len(do.left(on)[1]) == 1
-        late = on.readers.begin(keys.blob(place.generation, "b"))
+        late = on.held.of(Readers).begin(keys.blob(place.generation, "b"))
         reading.end()
         assert await swept(on, sweeper) > 0
         assert do.left(on)[1] == []
@@ -159,11 +161,11 @@ def test_who_began_to_read_while_a_sweep_waits_is_waited_for_too() -> None:
             await do.stage(on, "b", "1", text.encode() * BIG)
             await do.commit(on, "b", ["1"])
         await swept(on, sweeper)
-        first = on.readers.begin(partition)
+        first = on.held.of(Readers).begin(partition)
         await do.stage(on, "b", "1", b"3" * BIG)
         await do.commit(on, "b", ["1"])
         await swept(on, sweeper)
-        second = on.readers.begin(partition)
+        second = on.held.of(Readers).begin(partition)
         await do.put(on, "b", b"")
         assert await swept(on, sweeper) == 0
         first.end()
@@ -184,7 +186,7 @@ def test_a_sweep_that_waited_spares_what_was_given_up_meanwhile() -> None:
         partition = keys.blob(place.generation, "b")
         readings = []
         for version in (b"0", b"1", b"2"):
-            readings.append(on.readers.begin(partition))
+            readings.append(on.held.of(Readers).begin(partition))
             await do.stage(on, "b", "1", version * BIG)
             await do.commit(on, "b", ["1"])
             await swept(on, sweeper)
@@ -280,7 +282,7 @@ def test_jobs_that_wait_for_readers_do_not_hold_up_others() -> None:
             await do.commit(on, name, ["1"])
         await swept(on, sweeper)
         generation = place.generation
-        readings = [on.readers.begin(keys.blob(generation, name)) for name in names[:-1]]
+        readings = [on.held.of(Readers).begin(keys.blob(generation, name)) for name in names[:-1]]
         for name in names:
             await do.put(on, name, b"")
         assert await swept(on, sweeper) == 1
@@ -325,7 +327,7 @@ def test_a_container_that_is_read_is_swept_later() -> None:
         await do.commit(on, "b", ["1"])
         place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        reading = on.readers.begin(keys.blob(place.generation, "b"))
+        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"))
         await swept(on, sweeper)
         await drop_container(on)
         assert await swept(on, sweeper) == 0
@@ -383,7 +385,7 @@ def test_a_copy_that_lost_its_open_source_opens_it_again() -> None:
         data = random.Random(2).randbytes(COPY_AT_ONCE_BYTES_MAX + 1)
         await do.put(on, "source", data)
         await do.start_copy(on, "source", "copy")
-        await on.copies.close()
+        await on.held.of(CopySources).close()
         await swept(on, sweeper)
         assert await do.read(on, "copy") == data
 
@@ -395,7 +397,7 @@ def test_a_copy_of_a_source_that_changed_meanwhile_fails() -> None:
         on, sweeper = await fresh()
         await do.put(on, "source", bytes(COPY_AT_ONCE_BYTES_MAX + 1))
         await do.start_copy(on, "source", "copy")
-        await on.copies.close()
+        await on.held.of(CopySources).close()
         await do.put(on, "source", b"another")
         await swept(on, sweeper)
         assert await do.read(on, "copy") == b""

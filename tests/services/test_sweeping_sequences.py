@@ -13,8 +13,8 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
-from strongroom.semantics.snapshots import DeleteSnapshots
-from strongroom.services.runner import Services
+from strongroom.semantics.blob.snapshots import DeleteSnapshots
+from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, run

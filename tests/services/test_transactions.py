@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import COMMIT_WRITES_MAX, Commit, Step, Write
-from strongroom.semantics.entities import Change, Stored
-from strongroom.services import tables, transactions
-from strongroom.services.calls import Call
-from strongroom.services.entities import EntityDocument, PartFailed, WriteEntity
-from strongroom.services.query_entities import QueryEntities, query_entities
-from strongroom.services.runner import Services
-from strongroom.services.tables import CreateTable
-from strongroom.store import entity_records, keys
+from strongroom.semantics.table.entities import Change, Stored
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.services.table import tables, transactions
+from strongroom.services.table.entities import EntityDocument, PartFailed, WriteEntity
+from strongroom.services.table.query_entities import QueryEntities, query_entities
+from strongroom.services.table.tables import CreateTable
+from strongroom.store.core import keys
+from strongroom.store.table import entity_records
 from tests.services.container_calls import ACCOUNT, call, run, services
 
 

@@ -12,7 +12,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Key, Partition, Ref
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.services.waiting import NotYet, Waiting
+from strongroom.services.core.waiting import NotYet, Waiting
 from tests.services.container_calls import run
 
 RECORD = Ref(Partition(b"x", b"y"), Key(False, b"z"))

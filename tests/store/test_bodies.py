@@ -9,9 +9,9 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged, Partition, Step
 from strongroom.engines.memory import MemoryStore
-from strongroom.store import bodies
-from strongroom.store.bodies import Span, spans
-from strongroom.store.records import ListedBlock
+from strongroom.store.blob import bodies
+from strongroom.store.blob.bodies import Span, spans
+from strongroom.store.core.records import ListedBlock
 from strongroom.testing.contract_subject import commit, pieces
 
 _LONG_BYTES = 3 * VERIFIED_BYTES_MAX

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
-from strongroom.semantics.edm import EdmType, Typed, Value
-from strongroom.semantics.entities import Change
-from strongroom.services import entities, tables
-from strongroom.services.entities import EntityDocument, WriteEntity
-from strongroom.services.runner import Services
-from strongroom.services.tables import CreateTable
-from strongroom.store import keys
+from strongroom.semantics.table.edm import EdmType, Typed, Value
+from strongroom.semantics.table.entities import Change
+from strongroom.services.core.runner import Services
+from strongroom.services.table import entities, tables
+from strongroom.services.table.entities import EntityDocument, WriteEntity
+from strongroom.services.table.tables import CreateTable
+from strongroom.store.core import keys
 from tests.services import container_calls as given
 from tests.services.queue_calls import problems, stored, sweep
 

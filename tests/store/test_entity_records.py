@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from strongroom.engines.base import RECORD_BYTES_MAX
-from strongroom.semantics.entities import Stored
-from strongroom.store import entity_records
-from strongroom.store.entity_records import CHUNK_BYTES_MAX, CHUNKS_MAX, HEAD_BYTES_MAX
-from strongroom.store.records import CorruptRecord
+from strongroom.semantics.table.entities import Stored
+from strongroom.store.core.records import CorruptRecord
+from strongroom.store.table import entity_records
+from strongroom.store.table.entity_records import CHUNK_BYTES_MAX, CHUNKS_MAX, HEAD_BYTES_MAX
 
 MOMENT = 635_000_000_000_000_007
 

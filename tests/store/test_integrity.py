@@ -16,8 +16,8 @@ from strongroom.clock import SystemClock
 from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
 from strongroom.engines.check import Inspection
 from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
-from strongroom.semantics import copies
-from strongroom.store import keys, records
+from strongroom.semantics.blob import copies
+from strongroom.store.core import keys, records
 from strongroom.store.integrity import Integrity
 from strongroom.testing import InProcessServer
 

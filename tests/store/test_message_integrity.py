@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
-from strongroom.services.runner import Services
-from strongroom.store import keys, message_records
-from strongroom.store.message_records import Ledger
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys
+from strongroom.store.queue import message_records
+from strongroom.store.queue.message_records import Ledger
 from tests.services import queue_calls as given
 from tests.services.container_calls import run
 

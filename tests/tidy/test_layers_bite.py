@@ -19,42 +19,54 @@ from tests.tidy.sources import ROOT
 # The contracts name these outright, so that the small package must have them.
 PACKAGES = ("semantics", "wire", "auth", "operations", "servers", "services", "store", "engines")
 
+WINGED = ("operations", "services", "store", "semantics", "wire")
+WINGS = ("blob", "queue", "table", "core")
+
 LAYERS = "Layers point one way"
 PURE = "Rules, codecs and signatures are pure"
 FORBIDDEN = (
-    ("semantics/lease.py", "from strongroom.services import x", LAYERS),
-    ("semantics/lease.py", "import strongroom.wire", LAYERS),
-    ("wire/xml.py", "import strongroom.auth", LAYERS),
+    ("semantics/core/lease.py", "from strongroom.services import x", LAYERS),
+    ("semantics/core/lease.py", "import strongroom.wire", LAYERS),
+    ("wire/core/xml.py", "import strongroom.auth", LAYERS),
     ("errors.py", "import strongroom.semantics", LAYERS),
     ("engines/embedded.py", "import strongroom.store", LAYERS),
     ("drawer.py", "", LAYERS),
-    ("semantics/lease.py", "import asyncio", PURE),
+    ("semantics/core/lease.py", "import asyncio", PURE),
     ("auth/sas.py", "import time", PURE),
     ("engines/embedded.py", "import strongroom.semantics", "Engines know nothing about Azure"),
-    ("store/keys.py", "import strongroom.wire", "The store knows records and bytes"),
-    ("services/blobs.py", "import strongroom.wire.http", "Services never see HTTP"),
-    ("services/blobs.py", "import apsw", "SQL stays in the engines"),
-    ("operations/spec.py", "import strongroom.store", "Only services use the store"),
-    ("servers/http.py", "import strongroom.engines", "Only services use the store"),
+    ("store/core/keys.py", "import strongroom.wire", "The store knows records and bytes"),
+    ("services/blob/blobs.py", "import strongroom.wire.core.http", "Services never see HTTP"),
+    ("services/blob/blobs.py", "import apsw", "SQL stays in the engines"),
+    ("operations/core/spec.py", "import strongroom.store", "Operations and servers use neither"),
+    ("servers/http.py", "import strongroom.engines", "Operations and servers use neither"),
     ("servers/http.py", "import strongroom.testing", "Only the command line uses the test tools"),
     ("coordination/lock.py", "import strongroom.errors", "Coordination is a client"),
     ("coordination/lock.py", "import strongroom.times", "Coordination is a client"),
     ("coordination/lock.py", "import strongroom.cli", "Coordination is a client"),
     ("app.py", "import strongroom.coordination", "The server does not use the coordination"),
-    ("services/a.py", "import strongroom.services.b", "No import cycles"),
+    ("services/core/a.py", "import strongroom.services.core.b", "No import cycles"),
+    ("services/queue/queues.py", "import strongroom.services.blob", "The wings of a layer"),
+    ("services/core/runner.py", "import strongroom.services.blob", "The wings of a layer"),
+    ("services/stray.py", "", "The wings of a layer"),
+    ("operations/queue/queue.py", "import strongroom.services.blob", "The queue wings"),
+    ("operations/table/table.py", "import strongroom.services.queue", "The table wings"),
+    ("operations/blob/blob.py", "import strongroom.services.table", "The blob wings"),
 )
 
 
 def _build(folder: Path, path: str, text: str) -> None:
     package = folder / "strongroom"
     base = {f"{name}/__init__.py": "" for name in (*PACKAGES, "testing", "coordination", "cli")}
+    base |= {f"{layer}/{wing}/__init__.py": "" for layer in WINGED for wing in WINGS}
     files = base | {
         "__init__.py": "",
         "app.py": "",
         "errors.py": "",
         "times.py": "",
-        "wire/http.py": "",
-        "services/b.py": "import strongroom.services.a" if path == "services/a.py" else "",
+        "wire/core/http.py": "",
+        "services/core/b.py": (
+            "import strongroom.services.core.a" if path == "services/core/a.py" else ""
+        ),
         path: text,
     }
     for name, content in files.items():
@@ -79,7 +91,7 @@ def _judge(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_clean_package_is_kept(tmp_path: Path) -> None:
-    _build(tmp_path, "services/blobs.py", "import strongroom.semantics, strongroom.store")
+    _build(tmp_path, "services/blob/blobs.py", "import strongroom.semantics, strongroom.store")
     judged = _judge(tmp_path)
     assert judged.returncode == 0, judged.stdout + judged.stderr
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
-from strongroom.operations import blob_service, queue_service, table_service
-from strongroom.operations.endpoint import Endpoint
-from strongroom.operations.spec import Operation, Resource
-from strongroom.semantics.lease import LeaseUse
-from strongroom.services.calls import ConditionUse, Existence
+from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.core.endpoint import Endpoint
+from strongroom.operations.core.spec import Operation, Resource
+from strongroom.operations.queue import endpoint as queue_service
+from strongroom.operations.table import endpoint as table_service
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.core.calls import ConditionUse, Existence
 from tests.operations.transcript import Row, rows, rule_numbers
 
 TESTS = Path(__file__).parents[1]

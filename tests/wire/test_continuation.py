@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.wire import continuation
+from strongroom.wire.core import continuation
 from tests.refusals import outcome
 
 TOKENS = [

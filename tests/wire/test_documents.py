@@ -12,10 +12,10 @@ from strongroom import errors, service_properties
 from strongroom.errors import StorageError
 from strongroom.service_properties import CorsRule, ServiceProperties
 from strongroom.values import UNIX_EPOCH_TICKS, AccessPolicy
-from strongroom.wire import service_properties_xml as properties_xml
-from strongroom.wire.block_list import read_block_list, write_block_list
-from strongroom.wire.errors_xml import error_body
-from strongroom.wire.signed_identifiers import (
+from strongroom.wire.blob.block_list import read_block_list, write_block_list
+from strongroom.wire.core import service_properties_xml as properties_xml
+from strongroom.wire.core.errors_xml import error_body
+from strongroom.wire.core.signed_identifiers import (
     read_queue_identifiers,
     read_signed_identifiers,
     write_signed_identifiers,

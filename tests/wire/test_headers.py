@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
 from strongroom.values import ByteRange, crc64_text, md5_text
-from strongroom.wire import headers
+from strongroom.wire.core import headers
 from tests.refusals import outcome
 
 HEADER = "400 InvalidHeaderValue"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.values import UNIX_EPOCH_TICKS, ContentProperties, PublicAccess
-from strongroom.wire.list_blobs import (
+from strongroom.wire.blob.list_blobs import (
     BlobItem,
     BlobPrefix,
     CopyItem,
@@ -17,7 +17,7 @@ from strongroom.wire.list_blobs import (
     TierItem,
     write_blobs,
 )
-from strongroom.wire.list_containers import ContainerItem, write_containers
+from strongroom.wire.blob.list_containers import ContainerItem, write_containers
 
 ENDPOINT = "http://127.0.0.1:10000/acct/"
 TIME = UNIX_EPOCH_TICKS

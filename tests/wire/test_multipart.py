@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.wire import multipart
-from strongroom.wire.multipart import Batch, PartRequest, PartResponse
+from strongroom.wire.core import multipart
+from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse
 from tests.refusals import outcome
 
 MIXED = "multipart/mixed; boundary=batch_1"

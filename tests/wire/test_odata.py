@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from strongroom import errors
 from strongroom.errors import StorageError
 from strongroom.values import Scalar, iso7
-from strongroom.wire import odata, odata_documents, odata_entities, path, table_path
-from strongroom.wire.odata import Metadata
-from strongroom.wire.table_path import TableResource
+from strongroom.wire.core import path
+from strongroom.wire.table import odata, odata_documents, odata_entities, table_path
+from strongroom.wire.table.odata import Metadata
+from strongroom.wire.table.table_path import TableResource
 from tests.refusals import OK, outcome, refusal
 
 MOMENT = 635_000_000_000_000_000

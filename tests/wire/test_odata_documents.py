@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from strongroom.values import Entity, iso7
-from strongroom.wire import odata_documents as documents
-from strongroom.wire.odata import Metadata, etag_text
-from strongroom.wire.odata_documents import Place
+from strongroom.wire.table import odata_documents as documents
+from strongroom.wire.table.odata import Metadata, etag_text
+from strongroom.wire.table.odata_documents import Place
 
 MOMENT = 635_000_000_000_000_007
 PLACE = Place("http://host/account/", "account", "abc")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.wire import path
-from strongroom.wire.path import Target
+from strongroom.wire.core import path
+from strongroom.wire.core.path import Target
 from tests.refusals import outcome
 
 INVALID = "400 InvalidUri"

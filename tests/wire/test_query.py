@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.values import PlusSign
-from strongroom.wire import query
+from strongroom.wire.core import query
 from tests.refusals import outcome
 
 URI = "400 InvalidUri"

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from strongroom import limits
 from strongroom.values import TICKS_PER_S
-from strongroom.wire.list_queues import QueueItem, write_queues
-from strongroom.wire.queue_messages import (
+from strongroom.wire.core.xml import escape
+from strongroom.wire.queue.list_queues import QueueItem, write_queues
+from strongroom.wire.queue.queue_messages import (
     MessageItem,
     read_message,
     read_optional_message,
     write_messages,
 )
-from strongroom.wire.xml import escape
 from tests.refusals import refusal
 
 NOW = 638_000_000_000_000_000

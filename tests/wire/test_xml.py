@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.wire import block_list, service_properties_xml, signed_identifiers, xml
+from strongroom.wire.blob import block_list
+from strongroom.wire.core import service_properties_xml, signed_identifiers, xml
 from tests.refusals import outcome
 
 DOCUMENT = "400 InvalidXmlDocument"

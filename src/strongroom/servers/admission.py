@@ -25,18 +25,18 @@ from strongroom.auth.request import Target as Signed
 from strongroom.auth.shared_key import refuse_repeated
 from strongroom.clock import Clock, RequestIds
 from strongroom.errors import StorageError
-from strongroom.operations import codec, fields, unserved
-from strongroom.operations.codec import Admitted
-from strongroom.operations.endpoint import Addressed, Endpoint
-from strongroom.operations.spec import Operation, Resource
-from strongroom.services import account
-from strongroom.services.calls import Call, Place
-from strongroom.services.runner import Services
+from strongroom.operations.core import codec, fields, unserved
+from strongroom.operations.core.codec import Admitted
+from strongroom.operations.core.endpoint import Addressed, Endpoint
+from strongroom.operations.core.spec import Operation, Resource
+from strongroom.services.core import account
+from strongroom.services.core.calls import Call, Place
+from strongroom.services.core.runner import Services
 from strongroom.values import PublicAccess
-from strongroom.wire import path, query
-from strongroom.wire.headers import METADATA_PREFIX
-from strongroom.wire.http import Request
-from strongroom.wire.query import Query
+from strongroom.wire.core import path, query
+from strongroom.wire.core.headers import METADATA_PREFIX
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
 
 DEFAULT_VERSION: Final = "2021-12-02"
 OLDEST_VERSION: Final = "2009-09-19"

@@ -5,8 +5,8 @@
     encode                                            for every part
 
 Lives here: from the parts to one answer, and which of them an error is told of. Must not live here:
-multipart itself (wire/multipart.py), what may stand together (services/transactions.py). Source:
-"Performing entity group transactions"; reference section 7.
+multipart itself (wire/core/multipart.py), what may stand together (services/table/transactions.py).
+Source: "Performing entity group transactions"; reference section 7.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from strongroom.auth.claims import Claim
 from strongroom.auth.request import Target as Signed
 from strongroom.clock import guid
 from strongroom.errors import StorageError
-from strongroom.operations import codec
-from strongroom.operations import entity_fields as fields
-from strongroom.operations.spec import Operation, Origin, Resource
-from strongroom.semantics import entities
+from strongroom.operations.core import codec
+from strongroom.operations.core.spec import Operation, Origin, Resource
+from strongroom.operations.table import entity_fields as fields
+from strongroom.semantics.table import entities
 from strongroom.servers.admission import Asked, Context, admit, read
-from strongroom.services.calls import Call
-from strongroom.services.entities import PartFailed, WriteEntity
-from strongroom.wire import multipart
-from strongroom.wire.http import Headers, Request, Response
-from strongroom.wire.multipart import Batch, PartRequest, PartResponse
-from strongroom.wire.query import Query
+from strongroom.services.core.calls import Call
+from strongroom.services.table.entities import PartFailed, WriteEntity
+from strongroom.wire.core import multipart
+from strongroom.wire.core.http import Headers, Request, Response
+from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse
+from strongroom.wire.core.query import Query
 
 Run = Callable[[Context, Operation, Call[Any], Query], Awaitable[Any]]
 """How the path of a request runs what was admitted: (context, operation, call, query)."""

@@ -2,7 +2,7 @@
 
 Lives here: the connection, and what an answer says about the source. Must not live here: which
 addresses may be asked (copy_addresses.py), the reading of HTTP (copy_exchange.py), what is done
-with the bytes (services/copy_transfer.py). Source: "Copy Blob", sources outside the storage
+with the bytes (services/blob/copy_transfer.py). Source: "Copy Blob", sources outside the storage
 account.
 
 A name is resolved once, every address it has is judged, and the connection goes to one of these:
@@ -22,15 +22,15 @@ from urllib.parse import SplitResult
 
 from strongroom import errors
 from strongroom.errors import StorageError
-from strongroom.semantics import conditions as conditional
-from strongroom.semantics import names
-from strongroom.semantics.conditions import Conditions
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core import names
+from strongroom.semantics.core.conditions import Conditions
 from strongroom.servers.copy_addresses import SourceHosts, bare
 from strongroom.servers.copy_exchange import BYTES_MAX, Exchange
-from strongroom.services.copy_sources import OpenSource, SourceBroken, cannot_read, check_url
+from strongroom.services.blob.copy_sources import OpenSource, SourceBroken, cannot_read, check_url
 from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
-from strongroom.wire import headers as wire
+from strongroom.wire.core import headers as wire
 
 # Of a host's addresses; each attempt has its share of the time.
 _ATTEMPTS_MAX: Final = 3
@@ -50,7 +50,7 @@ async def resolve_by_system(host: str, port: int) -> list[str]:
 
 
 class CopyClient:
-    """Opens copy sources on other servers: the RemoteReader of services/copy_sources.py.
+    """Opens copy sources on other servers: the RemoteReader of services/blob/copy_sources.py.
 
     Arguments:
         hosts: which hosts may be asked.

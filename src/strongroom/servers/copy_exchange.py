@@ -18,8 +18,8 @@ from urllib.parse import SplitResult
 import httptools
 
 from strongroom import limits
-from strongroom.semantics.conditions import Conditions
-from strongroom.services.copy_sources import SourceBroken
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.services.blob.copy_sources import SourceBroken
 from strongroom.values import rfc1123
 
 BYTES_MAX: Final = limits.BLOCK_SIZES_BY_VERSION[0][2]

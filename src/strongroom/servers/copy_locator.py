@@ -17,15 +17,16 @@ from strongroom.auth.authorize import authorize
 from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
-from strongroom.operations import permissions
-from strongroom.operations.spec import Resource
-from strongroom.semantics import names, snapshots
+from strongroom.operations.core import permissions
+from strongroom.operations.core.spec import Resource
+from strongroom.semantics.blob import snapshots
+from strongroom.semantics.core import names
 from strongroom.servers import admission
 from strongroom.servers.admission import Asked, Context
-from strongroom.services.calls import Call
-from strongroom.services.copy_sources import LocalSource, cannot_read, source_missing
-from strongroom.wire import path
-from strongroom.wire.http import Headers, Request
+from strongroom.services.blob.copy_sources import LocalSource, cannot_read, source_missing
+from strongroom.services.core.calls import Call
+from strongroom.wire.core import path
+from strongroom.wire.core.http import Headers, Request
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}

@@ -18,10 +18,10 @@ import msgspec
 
 from strongroom import errors
 from strongroom.errors import StorageError
-from strongroom.operations.copy import COPY_BLOB
+from strongroom.operations.blob.copy import COPY_BLOB
 from strongroom.servers import pipeline
 from strongroom.servers.admission import Context, read
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 
 RULES_MAX: Final = 100
 SCRIPT_MAX: Final = 10_000

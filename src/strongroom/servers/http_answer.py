@@ -17,8 +17,8 @@ from strongroom.servers.http_head import Head
 from strongroom.servers.http_send import Plan, Sender, plan_response
 from strongroom.servers.http_settings import Exchange, Observer, RenderError
 from strongroom.servers.stages import stretch_ends
-from strongroom.services.outcomes import BROKEN, refusal_of
-from strongroom.wire.http import Request, Response
+from strongroom.services.core.outcomes import BROKEN, refusal_of
+from strongroom.wire.core.http import Request, Response
 
 _logger = logging.getLogger("strongroom.http")
 

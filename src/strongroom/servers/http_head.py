@@ -26,7 +26,7 @@ from strongroom.errors import (
     StorageError,
 )
 from strongroom.servers.http_settings import HttpSettings
-from strongroom.wire.http import Headers
+from strongroom.wire.core.http import Headers
 
 _END: Final = b"\r\n\r\n"
 _LINE_ENDS: Final = b"\r\n"

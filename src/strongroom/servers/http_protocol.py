@@ -27,7 +27,7 @@ from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
 from strongroom.servers.http_state import BODY, BUSY, CLOSED, CLOSING, HEAD, LINGER, State
-from strongroom.wire.http import Request
+from strongroom.wire.core.http import Request
 
 _logger = logging.getLogger("strongroom.http")
 _EMPTY: Final = EmptyBody()

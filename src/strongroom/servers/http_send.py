@@ -19,7 +19,7 @@ import msgspec
 from strongroom.limits import KIB, MIB
 from strongroom.servers.outbox import Outbox
 from strongroom.values import FileSlice
-from strongroom.wire.http import Response
+from strongroom.wire.core.http import Response
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOINED_BYTES_MAX: Final = 64 * KIB  # below: one write with the head; above: no copy

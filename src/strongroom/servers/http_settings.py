@@ -20,7 +20,7 @@ from strongroom.limits import (
     REQUEST_HEADERS_MAX,
     REQUEST_TARGET_BYTES_MAX,
 )
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from strongroom.errors import SERVER_BUSY, StorageError
 from strongroom.limits import KIB
 from strongroom.values import Health
-from strongroom.wire.http import Request
+from strongroom.wire.core.http import Request
 
 _log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from strongroom.errors import StorageError
 from strongroom.servers.faults import FaultPlan, Faults
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.values import Health, datetime_of
-from strongroom.wire.http import Request, Response
+from strongroom.wire.core.http import Request, Response
 
 PREFIX: Final = "/.strongroom/"
 ADVANCE_S_MAX: Final = 20 * 365 * 24 * 3600.0

@@ -16,8 +16,8 @@ from typing import Any, Final
 from strongroom import errors, limits
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
-from strongroom.operations import codec
-from strongroom.operations.spec import Operation, Origin, Resource
+from strongroom.operations.core import codec
+from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.servers import batches
 from strongroom.servers.admission import (
     DEFAULT_VERSION,
@@ -31,12 +31,12 @@ from strongroom.servers.admission import (
 from strongroom.servers.batches import Whole
 from strongroom.servers.http_answer import broken_refusal
 from strongroom.servers.stages import stretch_ends
-from strongroom.services import account
-from strongroom.services.calls import Call
-from strongroom.services.outcomes import BROKEN
+from strongroom.services.core import account
+from strongroom.services.core.calls import Call
+from strongroom.services.core.outcomes import BROKEN
 from strongroom.values import rfc1123
-from strongroom.wire.http import Request, Response
-from strongroom.wire.query import Query
+from strongroom.wire.core.http import Request, Response
+from strongroom.wire.core.query import Query
 
 ERROR_CODE_SINCE: Final = "2017-07-29"
 _log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from strongroom.servers.http_settings import Exchange
-from strongroom.wire.http import Response
+from strongroom.wire.core.http import Response
 
 REQUEST_LOG: Final = "strongroom.requests"
 _BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0)

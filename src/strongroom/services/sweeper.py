@@ -15,16 +15,17 @@ from typing import Final
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError, Face, Position
-from strongroom.services.background import Removal, change_unattended
-from strongroom.services.blob_sweep import Held, sweep_blob
-from strongroom.services.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
-from strongroom.services.container_sweep import sweep_container
-from strongroom.services.copy_jobs import run_copy
-from strongroom.services.queue_sweep import expire_messages, sweep_messages
-from strongroom.services.runner import BlobState, Services
-from strongroom.services.table_sweep import sweep_table
-from strongroom.store import keys, records
-from strongroom.store.records import CorruptRecord, Job, JobKind
+from strongroom.services.blob.access import BlobState, change_unattended
+from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
+from strongroom.services.blob.container_sweep import sweep_container
+from strongroom.services.blob.copy_jobs import run_copy
+from strongroom.services.blob.sweep import Held, sweep_blob
+from strongroom.services.core.background import Removal
+from strongroom.services.core.runner import Services
+from strongroom.services.queue.sweep import expire_messages, sweep_messages
+from strongroom.services.table.sweep import sweep_table
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import CorruptRecord, Job, JobKind
 from strongroom.values import Purpose
 
 _PAGE: Final = 64

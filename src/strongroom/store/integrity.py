@@ -26,12 +26,12 @@ from typing import Final, Protocol
 
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.engines.check import Finding
-from strongroom.semantics.copies import is_pending
-from strongroom.store import keys, records
-from strongroom.store.blob_integrity import BlobCheck, Found
-from strongroom.store.entity_integrity import EntitiesCheck, entity_name
-from strongroom.store.message_integrity import MessagesCheck
-from strongroom.store.records import CorruptRecord, Job, JobKind
+from strongroom.semantics.blob.copies import is_pending
+from strongroom.store.blob.integrity import BlobCheck, Found
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import CorruptRecord, Job, JobKind
+from strongroom.store.queue.integrity import MessagesCheck
+from strongroom.store.table.integrity import EntitiesCheck, entity_name
 
 Progress = Callable[[int, int], None]
 """progress(records done, records in all)."""

@@ -1,0 +1,176 @@
+"""Declarations: operations on a blob as a whole, in the order of the Azure reference.
+
+Lives here: data only. Must not live here: functions. Source: "Operations on Blobs" of the REST
+reference; docs/operations/blob.md, table "Blobs".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors
+from strongroom.operations.blob import documents
+from strongroom.operations.blob import returned as give
+from strongroom.operations.core import fields, permissions
+from strongroom.operations.core.spec import STREAM, Operation, Resource, When
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.blob import attributes, blobs, snapshots
+from strongroom.services.core.calls import ConditionUse, Existence, Rule
+from strongroom.values import Purpose
+
+READS: Final = Rule(LeaseUse.READ, ConditionUse.READ)
+WRITES: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE)
+CREATES: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES)
+
+PUT_BLOB: Final = Operation(
+    name="Put Blob",
+    id="blockblob_upload",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    when=(When("x-ms-blob-type", "BlockBlob"),),
+    permission=permissions.CREATE,
+    rule=CREATES,
+    input=blobs.PutBlob,
+    accepts=(
+        fields.NO_PAGE_HEADERS,
+        fields.BODY_PROPERTIES,
+        fields.METADATA,
+        fields.BODY_DIGESTS,
+        fields.TIER,
+        fields.TAGS,
+    ),
+    body=STREAM,
+    success=201,
+    returns=(give.ETAG, give.LAST_MODIFIED, give.BODY_MD5, give.BODY_CRC64, give.ENCRYPTED),
+    fails=(
+        errors.MISSING_CONTENT_LENGTH_HEADER,
+        errors.REQUEST_BODY_TOO_LARGE,
+        errors.UNAUTHORIZED_BLOB_OVERWRITE,
+        errors.PENDING_COPY_OPERATION,
+    ),
+    run=blobs.put_blob,
+)
+
+GET_BLOB: Final = Operation(
+    name="Get Blob",
+    id="blob_download",
+    methods=("GET",),
+    resource=Resource.BLOB,
+    permission=permissions.READ,
+    rule=READS,
+    snapshots=True,
+    waits=True,
+    input=blobs.GetBlob,
+    accepts=(fields.RANGE, fields.RANGE_MD5, fields.RANGE_CRC64),
+    success=documents.download_status,
+    spreads=give.blob_headers,
+    content=documents.download,
+    fails=(
+        errors.INVALID_RANGE,
+        errors.OUT_OF_RANGE_INPUT,
+        errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
+    ),
+    run=blobs.get_blob,
+)
+
+GET_BLOB_PROPERTIES: Final = Operation(
+    name="Get Blob Properties",
+    id="blob_get_properties",
+    methods=("HEAD",),
+    resource=Resource.BLOB,
+    permission=permissions.READ,
+    rule=READS,
+    snapshots=True,
+    waits=True,
+    spreads=give.blob_headers,
+    content=documents.head_only,
+    run=blobs.get_properties,
+)
+
+GET_BLOB_METADATA: Final = Operation(
+    name="Get Blob Metadata",
+    id="blob_get_metadata",
+    methods=("GET", "HEAD"),
+    resource=Resource.BLOB,
+    comp="metadata",
+    permission=permissions.READ,
+    rule=READS,
+    snapshots=True,
+    waits=True,
+    returns=(give.BLOB_ETAG, give.BLOB_LAST_MODIFIED),
+    spreads=give.blob_metadata,
+    run=blobs.get_properties,
+)
+
+SET_BLOB_PROPERTIES: Final = Operation(
+    name="Set Blob Properties",
+    id="blob_set_http_headers",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="properties",
+    permission=permissions.WRITE,
+    rule=WRITES,
+    input=attributes.SetProperties,
+    accepts=(fields.NEW_PROPERTIES,),
+    returns=(give.ETAG, give.LAST_MODIFIED),
+    fails=(errors.PENDING_COPY_OPERATION,),
+    run=attributes.set_properties,
+)
+
+SET_BLOB_METADATA: Final = Operation(
+    name="Set Blob Metadata",
+    id="blob_set_metadata",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="metadata",
+    permission=permissions.WRITE,
+    rule=WRITES,
+    input=attributes.SetMetadata,
+    accepts=(fields.METADATA,),
+    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    fails=(errors.PENDING_COPY_OPERATION,),
+    run=attributes.set_metadata,
+)
+
+SNAPSHOT_BLOB: Final = Operation(
+    name="Snapshot Blob",
+    id="blob_create_snapshot",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="snapshot",
+    permission=permissions.CREATE,
+    rule=Rule(LeaseUse.READ, ConditionUse.WRITE),
+    input=snapshots.SnapshotBlob,
+    accepts=(fields.METADATA,),
+    success=201,
+    returns=(give.SNAPSHOT, give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    fails=(errors.PENDING_COPY_OPERATION,),
+    run=snapshots.snapshot_blob,
+)
+
+DELETE_BLOB: Final = Operation(
+    name="Delete Blob",
+    id="blob_delete",
+    methods=("DELETE",),
+    resource=Resource.BLOB,
+    permission=permissions.DELETE,
+    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, purpose=Purpose.FREEING),
+    snapshots=True,
+    input=snapshots.DeleteBlob,
+    accepts=(fields.DELETE_SNAPSHOTS,),
+    success=202,
+    returns=(give.PERMANENT,),
+    fails=(errors.SNAPSHOTS_PRESENT, errors.PENDING_COPY_OPERATION),
+    run=snapshots.delete_blob,
+)
+
+OPERATIONS: Final = (
+    PUT_BLOB,
+    GET_BLOB,
+    GET_BLOB_PROPERTIES,
+    SET_BLOB_PROPERTIES,
+    GET_BLOB_METADATA,
+    SET_BLOB_METADATA,
+    SNAPSHOT_BLOB,
+    DELETE_BLOB,
+)

@@ -1,0 +1,89 @@
+"""Declarations: operations on the blocks of a block blob.
+
+Lives here: data only. Must not live here: functions. Source: "Operations on block blobs" of the
+REST reference; docs/operations/blob.md, table "Blobs".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors, limits
+from strongroom.operations.blob import block_fields, documents
+from strongroom.operations.blob import returned as give
+from strongroom.operations.core import fields, permissions
+from strongroom.operations.core.answers import XML
+from strongroom.operations.core.spec import STREAM, Body, Operation, Resource
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.blob import blocks
+from strongroom.services.core.calls import ConditionUse, Existence, Rule
+from strongroom.wire.blob.block_list import read_block_list
+
+PUT_BLOCK: Final = Operation(
+    name="Put Block",
+    id="blockblob_stage_block",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="block",
+    permission=permissions.WRITE,
+    rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES),
+    input=blocks.PutBlock,
+    accepts=(block_fields.BLOCK_ID, fields.DIGESTS),
+    body=STREAM,
+    success=201,
+    returns=(give.BODY_MD5, give.BLOCK_CRC64, give.ENCRYPTED),
+    fails=(
+        errors.INVALID_BLOB_OR_BLOCK,
+        errors.BLOCK_COUNT_EXCEEDS_LIMIT,
+        errors.REQUEST_BODY_TOO_LARGE,
+        errors.MISSING_CONTENT_LENGTH_HEADER,
+        errors.PENDING_COPY_OPERATION,
+    ),
+    run=blocks.put_block,
+)
+
+PUT_BLOCK_LIST: Final = Operation(
+    name="Put Block List",
+    id="blockblob_commit_block_list",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="blocklist",
+    permission=permissions.WRITE,
+    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES),
+    input=blocks.PutBlockList,
+    accepts=(
+        fields.OWN_PROPERTIES,
+        fields.METADATA,
+        fields.DIGESTS,
+        fields.TIER,
+        fields.TAGS,
+    ),
+    body=Body("blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=True),
+    success=201,
+    returns=(give.ETAG, give.LAST_MODIFIED, give.BODY_MD5, give.BODY_CRC64, give.ENCRYPTED),
+    fails=(
+        errors.INVALID_BLOCK_LIST,
+        errors.BLOCK_LIST_TOO_LONG,
+        errors.PENDING_COPY_OPERATION,
+        errors.UNAUTHORIZED_BLOB_OVERWRITE,
+    ),
+    run=blocks.put_block_list,
+)
+
+GET_BLOCK_LIST: Final = Operation(
+    name="Get Block List",
+    id="blockblob_get_block_list",
+    methods=("GET",),
+    resource=Resource.BLOB,
+    comp="blocklist",
+    permission=permissions.READ,
+    rule=Rule(LeaseUse.READ, ConditionUse.TAGS, Existence.ANY),
+    snapshots=True,
+    input=blocks.GetBlockList,
+    accepts=(block_fields.BLOCK_LIST_COMMITTED, block_fields.BLOCK_LIST_UNCOMMITTED),
+    returns=(XML, give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),
+    content=documents.block_list,
+    run=blocks.get_block_list,
+)
+
+OPERATIONS: Final = (PUT_BLOCK, PUT_BLOCK_LIST, GET_BLOCK_LIST)

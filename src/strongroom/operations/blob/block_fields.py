@@ -1,0 +1,38 @@
+"""The fields of blocks: their ids, and which of their lists are asked for.
+
+Must not live here: fields that other operations have too (fields.py), what an id may be
+(semantics/blob/blocks.py). Source: "Put Block" and "Get Block List", URI parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.errors import invalid_query
+from strongroom.operations.core.fields import Parse, parameter
+from strongroom.semantics.blob.blocks import block_id
+
+BLOCK_ID: Final = parameter("block_id", "blockid", lambda _, value: block_id(value), required=True)
+_BLOCK_LIST_TYPES: Final = {
+    "committed": (True, False),
+    "uncommitted": (False, True),
+    "all": (True, True),
+}
+
+
+def _block_list_type(index: int) -> Parse:
+    def parse(name: str, value: str) -> bool:
+        found = _BLOCK_LIST_TYPES.get(value.lower())
+        if found is None:
+            raise invalid_query(name, value, "It must be committed, uncommitted or all.")
+        return found[index]
+
+    return parse
+
+
+BLOCK_LIST_COMMITTED: Final = parameter(
+    "committed", "blocklisttype", _block_list_type(0), default=True
+)
+BLOCK_LIST_UNCOMMITTED: Final = parameter(
+    "uncommitted", "blocklisttype", _block_list_type(1), default=False
+)

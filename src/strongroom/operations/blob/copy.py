@@ -1,0 +1,100 @@
+"""Declarations: the copies.
+
+Lives here: data only. Must not live here: functions. Source: "Copy Blob", "Copy Blob From URL" and
+"Abort Copy Blob" of the REST reference; docs/operations/blob.md, table "Blobs".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors
+from strongroom.operations.blob import returned as give
+from strongroom.operations.core import fields, permissions
+from strongroom.operations.core.spec import Operation, Resource, When
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.blob import copying
+from strongroom.services.core.calls import ConditionUse, Existence, Rule
+from strongroom.values import Purpose
+
+_SOURCE_ERRORS: Final = (
+    errors.CANNOT_VERIFY_COPY_SOURCE,
+    errors.COPY_SOURCE_FORBIDDEN,
+    errors.SOURCE_CONDITION_NOT_MET,
+    errors.TARGET_CONDITION_NOT_MET,
+    errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED,
+    errors.PENDING_COPY_OPERATION,
+    errors.UNAUTHORIZED_BLOB_OVERWRITE,
+)
+_RULE: Final = Rule(
+    LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, errors.TARGET_CONDITION_NOT_MET
+)
+_ACCEPTS: Final = (
+    fields.COPY_SOURCE,
+    fields.SOURCE_CONDITIONS,
+    fields.METADATA,
+    fields.TAGS,
+    fields.TIER,
+)
+_RETURNS: Final = (give.ETAG, give.LAST_MODIFIED, give.COPY_ID, give.COPY_STATUS)
+
+COPY_FROM_URL: Final = Operation(
+    name="Copy Blob From URL",
+    id="blob_copy_from_url",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    when=(When("x-ms-requires-sync", "true"), When("x-ms-copy-source")),
+    permission=permissions.CREATE,
+    rule=_RULE,
+    input=copying.CopyBlob,
+    accepts=(*_ACCEPTS, fields.SOURCE_MD5),
+    success=202,
+    returns=(*_RETURNS, give.BODY_MD5, give.BODY_CRC64),
+    fails=(
+        *_SOURCE_ERRORS,
+        errors.REQUEST_BODY_TOO_LARGE,
+        errors.MD5_MISMATCH,
+        errors.INVALID_MD5,
+    ),
+    run=copying.copy_from_url,
+)
+
+COPY_BLOB: Final = Operation(
+    name="Copy Blob",
+    id="blob_start_copy_from_url",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    when=(When("x-ms-copy-source"),),
+    permission=permissions.CREATE,
+    rule=_RULE,
+    input=copying.CopyBlob,
+    accepts=(*_ACCEPTS, fields.COPY_WAIT),
+    success=202,
+    returns=_RETURNS,
+    fails=(
+        *_SOURCE_ERRORS,
+        errors.REQUEST_BODY_TOO_LARGE,
+        errors.INFINITE_LEASE_DURATION_REQUIRED,
+    ),
+    run=copying.copy_blob,
+)
+
+ABORT_COPY: Final = Operation(
+    name="Abort Copy Blob",
+    id="blob_abort_copy_from_url",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="copy",
+    when=(When("x-ms-copy-action", "abort"),),
+    permission=permissions.WRITE,
+    rule=Rule(LeaseUse.WRITE, purpose=Purpose.UPKEEP),
+    input=copying.AbortCopy,
+    accepts=(fields.COPY_ID,),
+    success=204,
+    fails=(errors.NO_PENDING_COPY_OPERATION, errors.COPY_ID_MISMATCH),
+    run=copying.abort_copy,
+)
+
+FIRST: Final = (COPY_FROM_URL,)
+"""Tried before Put Blob From URL, which may have the same headers but one."""
+OPERATIONS: Final = (COPY_BLOB, ABORT_COPY)

@@ -1,0 +1,37 @@
+"""The bodies of answers: what the declarations' `content` functions are.
+
+Lives here: results -> documents or bytes, with the status where it depends on the result. Must not
+live here: the XML itself (wire/). Source: response bodies of the operations' pages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strongroom.operations.core.spec import Content, Origin
+from strongroom.services.blob.access import BlobView
+from strongroom.services.blob.blobs import Download
+from strongroom.services.blob.blocks import BlockList
+from strongroom.services.core.calls import Call
+from strongroom.wire.blob.block_list import write_block_list
+
+
+def download_status(result: Download) -> int:
+    """206 for a range, 200 for the whole blob."""
+    return 206 if result.partial else 200
+
+
+def download(result: Download, call: Call[Any], origin: Origin) -> Content:
+    """The bytes of Get Blob."""
+    return Content(result.pieces, result.length, result.finished)
+
+
+def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
+    """The XML of Get Block List."""
+    body = write_block_list(result.committed, result.uncommitted)
+    return Content(body, len(body))
+
+
+def head_only(result: BlobView, call: Call[Any], origin: Origin) -> Content:
+    """Get Blob Properties: no bytes, but the length that Get Blob would announce."""
+    return Content(b"", result.blob.size_bytes)

@@ -1,0 +1,83 @@
+"""The Blob service: its operations, in the order in which a request is matched against them, and
+how its URLs are read.
+
+Lives here: the list. Where several operations share a URL, one with more headers comes before one
+with fewer; Routes refuses a list in which one hides another.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.auth.request import Service
+from strongroom.operations.blob import blob, block, container, copy, lease, service
+from strongroom.operations.core import unserved
+from strongroom.operations.core.endpoint import Addressed, Endpoint
+from strongroom.operations.core.routes import Routes
+from strongroom.operations.core.spec import Resource
+from strongroom.semantics.core import names
+from strongroom.wire.core.path import Target
+from strongroom.wire.core.query import Query
+
+ROUTES: Final = Routes(
+    (
+        *copy.FIRST,
+        *unserved.FIRST,
+        *copy.OPERATIONS,
+        *service.OPERATIONS,
+        *container.OPERATIONS,
+        *lease.OPERATIONS,
+        *block.OPERATIONS,
+        *blob.OPERATIONS,
+        *unserved.OPERATIONS,
+    )
+)
+
+
+# Parameters of the Data Lake service and the values that they have there.
+_DATA_LAKE: Final = {
+    "resource": frozenset(("account", "directory", "file", "filesystem")),
+    "action": frozenset(
+        (
+            *("append", "checkaccess", "flush", "getaccesscontrol", "getstatus"),
+            *("setaccesscontrol", "setaccesscontrolrecursive", "setproperties"),
+        )
+    ),
+}
+
+
+def _is_data_lake(asked: Query) -> bool:
+    if "comp" in asked or "restype" in asked:
+        return False
+    return any((asked.get(name) or "").lower() in words for name, words in _DATA_LAKE.items())
+
+
+def _address(target: Target, asked: Query) -> Addressed:
+    """A single segment without `restype` is a blob of the root container. A backslash in a blob's
+    name becomes a slash, in the resource of a SAS too: so no blob's name contains a backslash."""
+    if _is_data_lake(asked):
+        return Addressed(target, Resource.DATA_LAKE)
+    if target.container is None:
+        return Addressed(target, Resource.SERVICE)
+    if target.blob is None and "restype" not in asked and asked.get("comp") != "list":
+        target = target.in_root()
+    if target.blob is None:
+        return Addressed(target, Resource.CONTAINER)
+    if "\\" in target.blob:
+        target = msgspec.structs.replace(target, blob=target.blob.replace("\\", "/"))
+    return Addressed(target, Resource.BLOB)
+
+
+def _check_names(addressed: Addressed) -> None:
+    target = addressed.target
+    if target.container is not None:
+        names.check_container(target.container)
+    if target.blob is not None:
+        names.check_blob(target.blob, target.container or "")
+
+
+ENDPOINT: Final = Endpoint(
+    Service.BLOB, ROUTES, _address, _check_names, refuse_unserved=unserved.refuse_unserved
+)

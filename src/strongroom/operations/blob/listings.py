@@ -1,0 +1,145 @@
+"""The XML documents of answers: lists, access control lists.
+
+Lives here: results -> rows of the writers in wire/. Must not live here: the XML itself (wire/),
+which rows there are (services/). Source: response bodies of "List Blobs", "List Containers", "Get
+Container ACL", "Get Blob Service Properties".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.operations.core.answers import document
+from strongroom.operations.core.spec import Content, Origin
+from strongroom.semantics.blob import copies
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core import listing
+from strongroom.semantics.core.listing import Prefix
+from strongroom.services.blob import list_blobs, list_containers
+from strongroom.services.blob.containers import ContainerView
+from strongroom.services.blob.list_blobs import BlobPage, BlobRow, ListBlobs
+from strongroom.services.blob.list_containers import ContainerPage, ContainerRow, ListContainers
+from strongroom.services.core.calls import Call
+from strongroom.values import Lease, rfc1123
+from strongroom.wire.blob import list_blobs as blobs_xml
+from strongroom.wire.blob import list_containers as containers_xml
+from strongroom.wire.blob.list_blobs import (
+    BlobItem,
+    BlobPrefix,
+    CopyItem,
+    LeaseItem,
+    ListQuery,
+    TierItem,
+)
+from strongroom.wire.blob.list_containers import ContainerItem
+from strongroom.wire.core.query import Query
+from strongroom.wire.core.signed_identifiers import write_signed_identifiers
+
+_FREE: Final[LeaseItem | None] = LeaseItem("unlocked", "available")
+_INFERRED: Final = TierItem("Hot", is_inferred=True)
+
+
+def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
+    """The answer of List Blobs."""
+    asked, include = origin.query, call.input.include
+    query = ListQuery(
+        origin.endpoint,
+        call.container,
+        asked.get("prefix"),
+        asked.get("marker"),
+        _asked_results(asked, call.input.max_results),
+        asked.get("delimiter"),
+    )
+    metadata, copy = list_blobs.METADATA in include, list_blobs.COPY in include
+    tags = list_blobs.TAGS in include
+    items = [
+        BlobPrefix(str(item))
+        if isinstance(item, Prefix)
+        else _blob(item, max(page.now, item.version), metadata, copy, tags)
+        for item in page.items
+    ]
+    return document(blobs_xml.write_blobs(query, items, listing.encode_marker(page.marker)))
+
+
+def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> BlobItem:
+    blob, lease = row.blob, _FREE
+    if row.snapshot is not None:
+        lease = None
+    elif blob.lease is not None:
+        lease = _lease(blob.lease, now)
+    if not blob.committed:
+        return BlobItem(row.name, kind=blob.kind, lease=lease)
+    return BlobItem(
+        name=row.name,
+        snapshot=row.snapshot,
+        stamp=blob.etag,
+        created=blob.created,
+        modified=blob.modified,
+        size_bytes=blob.size_bytes,
+        properties=blob.properties,
+        kind=blob.kind,
+        tier=_INFERRED if blob.tier is None else TierItem(blob.tier),
+        lease=lease,
+        copy=_copy(row) if copy and blob.copy is not None else None,
+        further=_further(row) if blob.tags or blob.tier else (),
+        metadata=blob.metadata if metadata else None,
+        tags=blob.tags if tags and blob.tags else None,
+    )
+
+
+def _lease(lease: Lease, now: int) -> LeaseItem:
+    state, duration = leases.state(lease, now).value, leases.reported_duration(lease, now)
+    return LeaseItem(leases.status(lease, now), state, duration)
+
+
+def _further(row: BlobRow) -> tuple[tuple[str, str], ...]:
+    blob = row.blob
+    count = (("TagCount", str(len(blob.tags))),) if blob.tags else ()
+    changed = (("AccessTierChangeTime", rfc1123(blob.tier_changed)),) if blob.tier else ()
+    return (*count, *changed)
+
+
+def _copy(row: BlobRow) -> CopyItem:
+    copy = row.blob.copy
+    assert copy is not None
+    progress = copies.progress_text(copy)
+    status = copy.status.value
+    return CopyItem(copy.id, status, copy.source, progress, copy.completed, copy.description)
+
+
+def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) -> Content:
+    """The answer of List Containers."""
+    asked = origin.query
+    metadata = list_containers.METADATA in call.input.include
+    body = containers_xml.write_containers(
+        origin.endpoint,
+        [_container(row, max(page.now, row.version), metadata) for row in page.items],
+        listing.encode_marker(page.marker),
+        asked.get("prefix"),
+        asked.get("marker"),
+        _asked_results(asked, call.input.max_results),
+    )
+    return document(body)
+
+
+def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
+    record = row.record
+    return ContainerItem(
+        row.name,
+        record.etag,
+        record.modified,
+        leases.status(record.lease, now),
+        leases.state(record.lease, now).value,
+        leases.reported_duration(record.lease, now),
+        record.public_access,
+        record.metadata if metadata else None,
+    )
+
+
+def _asked_results(asked: Query, max_results: int) -> int | None:
+    return max_results if asked.get("maxresults") else None
+
+
+def acl(view: ContainerView, call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Container ACL."""
+    return document(write_signed_identifiers(view.record.policies))

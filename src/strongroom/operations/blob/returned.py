@@ -1,0 +1,177 @@
+"""The response headers that operations return: one named row per header, shared by all
+declarations.
+
+Lives here: how a field of a result becomes a header. Must not live here: what the values are.
+Source: response headers of the operations' pages; reference sections 6 and 12.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.operations.core.spec import Returned
+from strongroom.semantics.blob import copies
+from strongroom.semantics.core import lease as leases
+from strongroom.services.blob.access import BlobView
+from strongroom.services.blob.blobs import Download
+from strongroom.values import ContentProperties, crc64_text, etag_text, iso7, md5_text, rfc1123
+
+# Results of writes: `etag` and `modified` are stamps.
+ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
+LAST_MODIFIED: Final = Returned("Last-Modified", lambda result: rfc1123(result.modified))
+BODY_MD5: Final = Returned(
+    "Content-MD5", lambda result: None if result.md5 is None else md5_text(result.md5)
+)
+BODY_CRC64: Final = Returned(
+    "x-ms-content-crc64",
+    lambda result: None if result.crc64 is None else crc64_text(result.crc64),
+)
+ENCRYPTED: Final = Returned("x-ms-request-server-encrypted", lambda result: "true")
+LEASE_ID: Final = Returned("x-ms-lease-id", lambda result: result.lease_id)
+LEASE_TIME: Final = Returned(
+    "x-ms-lease-time", lambda result: None if result.time_s is None else str(result.time_s)
+)
+SNAPSHOT: Final = Returned("x-ms-snapshot", lambda result: iso7(result.snapshot))
+COPY_ID: Final = Returned("x-ms-copy-id", lambda result: result.copy_id)
+COPY_STATUS: Final = Returned("x-ms-copy-status", lambda result: result.copy_status)
+
+BLOCK_CRC64: Final = Returned(
+    "x-ms-content-crc64",
+    lambda block: crc64_text(block.crc64) if block.md5 is None else None,
+)
+PERMANENT: Final = Returned("x-ms-delete-type-permanent", lambda result: "true")
+COMMITTED_ETAG: Final = Returned(
+    "ETag", lambda lists: etag_text(lists.view.blob.etag) if lists.view.blob.committed else None
+)
+COMMITTED_LAST_MODIFIED: Final = Returned(
+    "Last-Modified",
+    lambda lists: rfc1123(lists.view.blob.modified) if lists.view.blob.committed else None,
+)
+BLOB_LENGTH: Final = Returned(
+    "x-ms-blob-content-length", lambda lists: str(lists.view.blob.size_bytes)
+)
+BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.etag))
+BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.blob.modified))
+
+
+def blob_metadata(view: BlobView) -> tuple[tuple[str, str], ...]:
+    """x-ms-meta-* of a blob."""
+    return tuple(("x-ms-meta-" + name, value) for name, value in view.blob.metadata)
+
+
+def _view(result: BlobView | Download) -> BlobView:
+    return result.view if isinstance(result, Download) else result
+
+
+def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
+    """What Get Blob and Get Blob Properties say of a blob: metadata, properties, lease, copy.
+
+    One function rather than a row each, since most headers depend on others and reads are frequent.
+    """
+    view = _view(result)
+    blob = view.blob
+    found = [
+        ("Last-Modified", rfc1123(blob.modified)),
+        ("ETag", etag_text(blob.etag)),
+        ("x-ms-creation-time", rfc1123(blob.created)),
+        ("x-ms-blob-type", blob.kind.type_text),
+        ("Accept-Ranges", "bytes"),
+        ("x-ms-server-encrypted", "true"),
+    ]
+    _add_properties(result, found)
+    if blob.metadata:
+        found.extend(blob_metadata(view))
+    if blob.tags:
+        found.append(("x-ms-tag-count", str(len(blob.tags))))
+    if not view.is_snapshot:
+        _add_lease(view, found)
+        _add_tier(view, found)
+    if blob.copy is not None:
+        _add_copy(view, found)
+    return tuple(found)
+
+
+def _add_properties(result: BlobView | Download, found: list[tuple[str, str]]) -> None:
+    view = _view(result)
+    shown = view.blob.properties
+    if view.overrides is not NO_OVERRIDES:
+        shown = _overridden(shown, view.overrides)
+    if shown.content_type:
+        found.append(("Content-Type", shown.content_type))
+    if shown.encoding:
+        found.append(("Content-Encoding", shown.encoding))
+    if shown.language:
+        found.append(("Content-Language", shown.language))
+    if shown.cache_control:
+        found.append(("Cache-Control", shown.cache_control))
+    if shown.disposition:
+        found.append(("Content-Disposition", shown.disposition))
+    stored = shown.content_md5
+    if not isinstance(result, Download) or not result.partial:
+        if stored is not None:
+            found.append(("Content-MD5", stored))
+        return
+    if stored is not None:
+        found.append(("x-ms-blob-content-md5", stored))
+    if result.range_md5 is not None:
+        found.append(("Content-MD5", md5_text(result.range_md5)))
+    if result.range_crc64 is not None:
+        found.append(("x-ms-content-crc64", crc64_text(result.range_crc64)))
+    last = result.offset + result.length - 1
+    found.append(("Content-Range", f"bytes {result.offset}-{last}/{result.view.blob.size_bytes}"))
+
+
+def _overridden(stored: ContentProperties, over: Overrides) -> ContentProperties:
+    return ContentProperties(
+        over.content_type or stored.content_type,
+        over.content_encoding or stored.encoding,
+        over.content_language or stored.language,
+        stored.md5,
+        over.cache_control or stored.cache_control,
+        over.content_disposition or stored.disposition,
+        stored.other_md5,
+    )
+
+
+def _add_lease(view: BlobView, found: list[tuple[str, str]]) -> None:
+    lease = view.blob.lease
+    if lease is None:
+        found.append(("x-ms-lease-status", "unlocked"))
+        found.append(("x-ms-lease-state", "available"))
+        return
+    found.extend(lease_headers(lease, view.now))
+
+
+def lease_headers(lease: Any, now: int) -> tuple[tuple[str, str], ...]:
+    """The lease trio; the duration only while leased."""
+    trio = [
+        ("x-ms-lease-status", leases.status(lease, now)),
+        ("x-ms-lease-state", leases.state(lease, now).value),
+    ]
+    duration = leases.reported_duration(lease, now)
+    if duration is not None:
+        trio.append(("x-ms-lease-duration", duration))
+    return tuple(trio)
+
+
+def _add_tier(view: BlobView, found: list[tuple[str, str]]) -> None:
+    blob = view.blob
+    found.append(("x-ms-access-tier", blob.tier or "Hot"))
+    if blob.tier is None:
+        found.append(("x-ms-access-tier-inferred", "true"))
+    else:
+        found.append(("x-ms-access-tier-change-time", rfc1123(blob.tier_changed)))
+
+
+def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
+    copy = view.blob.copy
+    assert copy is not None
+    found.append(("x-ms-copy-id", copy.id))
+    found.append(("x-ms-copy-source", copy.source))
+    found.append(("x-ms-copy-status", copy.status.value))
+    found.append(("x-ms-copy-progress", copies.progress_text(copy)))
+    if copy.completed:
+        found.append(("x-ms-copy-completion-time", rfc1123(copy.completed)))
+    if copy.description:
+        found.append(("x-ms-copy-status-description", copy.description))

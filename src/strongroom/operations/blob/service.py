@@ -1,0 +1,82 @@
+"""Declarations: operations on the account and its Blob service, in the order of the reference.
+
+Lives here: data only. Must not live here: functions. Source: "Operations on the account (Blob
+Storage)" of the REST reference; docs/operations/blob.md, table "Service".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.auth.authorize import Permission
+from strongroom.operations.blob import container_fields as fields
+from strongroom.operations.blob import container_returned as give
+from strongroom.operations.blob import listings
+from strongroom.operations.core import permissions, properties
+from strongroom.operations.core.answers import XML
+from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
+from strongroom.operations.core.spec import Operation, Resource
+from strongroom.services.blob import list_containers
+from strongroom.services.core import account
+from strongroom.wire.core.service_properties_xml import read_service_properties
+
+LIST_CONTAINERS: Final = Operation(
+    name="List Containers",
+    id="service_list_containers_segment",
+    methods=("GET",),
+    resource=Resource.SERVICE,
+    comp="list",
+    permission=permissions.SERVICE_LIST,
+    input=list_containers.ListContainers,
+    accepts=(PREFIX, fields.MARKER, MAX_RESULTS, fields.CONTAINER_INCLUDES),
+    returns=(XML,),
+    content=listings.containers,
+    run=list_containers.list_containers,
+)
+
+_INFORMATION: Final = (give.SKU_NAME, give.ACCOUNT_KIND, give.HIERARCHICAL)
+
+GET_ACCOUNT_INFORMATION: Final = Operation(
+    name="Get Account Information",
+    id="service_get_account_info",
+    methods=("GET",),
+    resource=Resource.SERVICE,
+    restype="account",
+    comp="properties",
+    permission=Permission(("sco", ("r",))),
+    returns=_INFORMATION,
+    run=account.get_information,
+)
+
+GET_ACCOUNT_INFORMATION_CONTAINER: Final = Operation(
+    name="Get Account Information (container)",
+    id="container_get_account_info",
+    methods=("GET",),
+    resource=Resource.CONTAINER,
+    restype="account",
+    comp="properties",
+    permission=Permission(("sco", ("r",)), ("r",)),
+    returns=_INFORMATION,
+    run=account.get_information,
+)
+
+GET_ACCOUNT_INFORMATION_BLOB: Final = Operation(
+    name="Get Account Information (blob)",
+    id="blob_get_account_info",
+    methods=("GET",),
+    resource=Resource.BLOB,
+    restype="account",
+    comp="properties",
+    permission=Permission(("sco", ("r",)), ("r",)),
+    returns=_INFORMATION,
+    run=account.get_information,
+)
+
+OPERATIONS: Final = (
+    properties.preflight("Blob"),
+    LIST_CONTAINERS,
+    *properties.properties("Blob", read_service_properties),
+    GET_ACCOUNT_INFORMATION,
+    GET_ACCOUNT_INFORMATION_CONTAINER,
+    GET_ACCOUNT_INFORMATION_BLOB,
+)

@@ -1,0 +1,1 @@
+"""What a declaration is, and what all services declare alike."""

@@ -1,0 +1,54 @@
+"""What the services answer alike: headers and documents of places and of a service's properties.
+
+Lives here: how a result becomes a header or a document. Must not live here: the XML itself (wire/),
+what only one service answers. Source: response headers and bodies of "Get Container Metadata",
+"Get Table ACL", "Get Blob Service Properties", "Get Blob Service Stats".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.operations.core.spec import Content, Origin, Returned
+from strongroom.service_properties import ServiceProperties
+from strongroom.services.core.calls import Call
+from strongroom.values import AccessPolicy
+from strongroom.wire.core.service_properties_xml import (
+    write_service_properties,
+    write_service_stats,
+)
+from strongroom.wire.core.signed_identifiers import write_signed_identifiers
+
+Headers = tuple[tuple[str, str], ...]
+
+XML: Final = Returned("Content-Type", lambda result: "application/xml")
+
+
+def metadata(result: Any) -> Headers:
+    """x-ms-meta-* of a container's or a queue's view."""
+    return tuple(("x-ms-meta-" + name, value) for name, value in result.record.metadata)
+
+
+def cors_headers(found: Headers) -> Headers:
+    """A preflight's result is its headers."""
+    return found
+
+
+def policies(found: tuple[AccessPolicy, ...], call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Table ACL."""
+    return document(write_signed_identifiers(found))
+
+
+def service_properties(properties: ServiceProperties, call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Service Properties."""
+    return document(write_service_properties(properties))
+
+
+def service_stats(last_sync: int, call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Service Stats: the secondary is this same store."""
+    return document(write_service_stats("live", last_sync))
+
+
+def document(body: bytes) -> Content:
+    """A document that is in memory."""
+    return Content(body, len(body))

@@ -1,0 +1,200 @@
+"""Declaration + request -> call; result + declaration -> response. The same code for every
+operation.
+
+Lives here: how the fields of a declaration are read and its answer written. Must not live here: any
+one operation. Source: reference section 1 of limits-and-errors (headers of every response).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.auth.authorize import Grant
+from strongroom.auth.request import Service
+from strongroom.errors import StorageError, invalid_query
+from strongroom.operations.core import fields
+from strongroom.operations.core.endpoint import Addressed
+from strongroom.operations.core.spec import STREAM, Operation, Origin, Unsaid
+from strongroom.semantics.blob import snapshots
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core.conditions import NONE, Conditions
+from strongroom.services.blob import intake
+from strongroom.services.blob.guard import CONTAINER_CONDITIONS
+from strongroom.services.core.calls import Call, ConditionUse, Place
+from strongroom.wire.core.http import Request, Response
+from strongroom.wire.core.query import Query
+
+# What any request may say: all that `_said` reads.
+_HEADERS: Final = frozenset((*fields.CONDITION_HEADERS, fields.LEASE_ID_HEADER, fields.WAIT_HEADER))
+_SNAPSHOT: Final = "snapshot"
+_TIMEOUT: Final = "timeout"
+_PARAMETERS: Final = frozenset((_SNAPSHOT, _TIMEOUT))
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a request says that the operations have in common."""
+
+    snapshot: int | None = None
+    conditions: Conditions = NONE
+    wait_s: int = 0
+    lease_id: str | None = None
+
+
+_NOTHING: Final = Said()
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A request that may go on: what it names, what was granted, and how to ask again."""
+
+    service: Service
+    addressed: Addressed
+    place: Place | None
+    grant: Grant
+    authorize: Callable[[Place | None], object]
+    version: str
+    owner: bool = False
+
+
+async def decode(
+    operation: Operation, request: Request, query: Query, admitted: Admitted
+) -> Call[Any]:
+    """The typed call of a request.
+
+    Raises: StorageError for every header, parameter or document that is not as it must be.
+    """
+    target = admitted.addressed.target
+    if operation.body is STREAM:
+        _check_length(request)
+    # Of nearly all requests these two questions answer all others.
+    if request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS):
+        said = _NOTHING
+    else:
+        said = _said(operation, request, query, admitted.version)
+    unsaid = operation.unsaid
+    if unsaid is not None and not (
+        request.headers.has_none_of(unsaid.headers) and query.has_none_of(unsaid.query)
+    ):
+        unsaid = None
+    given = None if unsaid is None else unsaid.input
+    if given is None:
+        given = await _input(operation, request, query, unsaid)
+    grant = admitted.grant
+    # By position, in the order of the fields: beyond fifteen names Python makes a dictionary of
+    # them, for eight times the price.
+    return Call(
+        operation.rule,
+        target.account,
+        target.container or "",
+        target.blob or "",
+        said.snapshot,
+        admitted.place,
+        admitted.authorize,
+        grant.may_overwrite,
+        said.lease_id,
+        said.conditions,
+        said.wait_s,
+        admitted.version,
+        request.body,
+        given,
+        admitted.service,
+        admitted.addressed.entity,
+        grant.key_range,
+        grant.overrides,
+        target.secondary,
+        admitted.owner,
+        grant.anonymous,
+        request.headers.get("host") or "",
+        request.peer,
+        request,
+    )
+
+
+async def _input(
+    operation: Operation, request: Request, query: Query, unsaid: Unsaid | None
+) -> Any:
+    """What the operation's own fields, which may say nothing, and its document say."""
+    if unsaid is not None:
+        values = dict(unsaid.values)
+    else:
+        values = {field.name: field.read(request, query) for field in operation.accepts}
+        values.pop("", None)
+    body = operation.body
+    if body is not None and body.parse is not None:
+        data = await request.body.read_all(body.max_bytes)
+        values[body.name] = body.parse(data)
+        if body.receipt:
+            values["received"] = intake.document(data)
+    return operation.input(**values)
+
+
+def _check_length(request: Request) -> None:
+    if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+        raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
+
+
+def _said(operation: Operation, request: Request, query: Query, version: str) -> Said:
+    """What it says. Only what was sent is read: most requests that say something say one thing."""
+    sent = request.headers.get
+    wait_s = 0
+    if sent(fields.WAIT_HEADER) is not None:
+        wait_s = fields.wait_s(request, operation.waits)
+    text = query.get(_SNAPSHOT)
+    snapshot = None if text is None else _snapshot(operation, text)
+    conditions = NONE
+    if not request.headers.has_none_of(fields.CONDITION_HEADERS):
+        conditions = _conditions(operation, request, version, wait_s)
+    text = query.get(_TIMEOUT)
+    if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
+        raise invalid_query(_TIMEOUT, text, "It must be a positive whole number of seconds.")
+    lease_id = None
+    if sent(fields.LEASE_ID_HEADER) is not None:
+        lease_id = fields.lease_id(request)
+    return Said(snapshot, conditions, wait_s, lease_id)
+
+
+def _snapshot(operation: Operation, text: str) -> int:
+    if not operation.snapshots:
+        raise invalid_query(_SNAPSHOT, text, "The operation does not act on snapshots.")
+    return snapshots.snapshot_time(text)
+
+
+def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:
+    """The request's conditions, in a combination that the operation takes."""
+    use = operation.rule.conditions
+    found = NONE if use is ConditionUse.IGNORED else fields.conditions(request)
+    if found is NONE:
+        return found
+    if use is ConditionUse.READ or (wait_s and use is ConditionUse.REFUSED):
+        conditional.require_read_combination(found, version)
+    elif use is ConditionUse.WRITE:
+        conditional.require_write_combination(found)
+    elif use is ConditionUse.TAGS:
+        if found != Conditions(if_tags=found.if_tags):
+            raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
+    else:
+        accepted = CONTAINER_CONDITIONS[use]
+        conditional.require_container_conditions(found, accepted)
+    return found
+
+
+def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -> Response:
+    """The response of a result. Headers of every response are the pipeline's."""
+    success = operation.success
+    status = success if isinstance(success, int) else success(result)
+    headers: list[tuple[str, str]] = []
+    for returned in operation.returns:
+        value = returned.of(result)
+        if value is not None:
+            headers.append((returned.header, value))
+    if operation.spreads is not None:
+        headers.extend(operation.spreads(result))
+    if operation.describes is not None:
+        headers.extend(operation.describes(result, call, origin))
+    if operation.content is None:
+        return Response(status, headers)
+    content = operation.content(result, call, origin)
+    return Response(status, headers, content.pieces, content.size_bytes, finished=content.release)

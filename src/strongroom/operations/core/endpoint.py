@@ -1,0 +1,82 @@
+"""One service as the path of a request needs it: how its URLs are read, its operations, its
+refusals.
+
+Lives here: the shape of an endpoint, and how the three services' URLs name their resources. Must
+not live here: the declarations, sockets. Source: "Naming and referencing containers, blobs, and
+metadata", "Naming queues and metadata", "Addressing Table service resources".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from strongroom.auth.request import Service
+from strongroom.errors import StorageError
+from strongroom.operations.core.routes import Routes
+from strongroom.operations.core.spec import Operation, Resource
+from strongroom.wire.core import errors_xml
+from strongroom.wire.core.http import Headers, Request
+from strongroom.wire.core.path import Target
+from strongroom.wire.core.query import Query
+
+
+class Addressed(msgspec.Struct, frozen=True):
+    """What a URL names, and how deep it goes.
+
+    Attributes:
+        target: `container` is the container, queue or table; `blob` a blob, or a message's id.
+        entity: PartitionKey and RowKey of a table's entity.
+    """
+
+    target: Target
+    resource: Resource
+    entity: tuple[str, str] | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """The body of a refusal."""
+
+    body: bytes
+    content_type: str
+
+
+def _any(headers: Headers, query: Query) -> None:
+    """Nothing is refused."""
+
+
+def _as_sent(request: Request) -> str:
+    return request.method
+
+
+def xml_refusal(
+    error: StorageError, request_id: str, now: int, operation: Operation | None
+) -> Refusal:
+    """The XML document that blobs and queues answer with; `now` is wall time in ticks."""
+    return Refusal(errors_xml.error_body(error, request_id, now), "application/xml")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Endpoint:
+    """One service.
+
+    Attributes:
+        address: what a URL names. Raises StorageError InvalidUri and the like.
+        check_names: refuses what nothing can be called; asked once the caller is authorized.
+        refuse_unserved: 501 for headers and parameters that ask for more than is served.
+        method: the verb that is meant.
+        refusal: (error, x-ms-request-id, wall time in ticks, the operation as far as it is known)
+            -> the body of a refusal.
+        always: headers of every answer.
+    """
+
+    service: Service
+    routes: Routes
+    address: Callable[[Target, Query], Addressed]
+    check_names: Callable[[Addressed], None]
+    refuse_unserved: Callable[[Headers, Query], None] = _any
+    method: Callable[[Request], str] = _as_sent
+    refusal: Callable[[StorageError, str, int, Operation | None], Refusal] = xml_refusal
+    always: tuple[tuple[str, str], ...] = ()

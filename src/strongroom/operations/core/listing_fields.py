@@ -1,0 +1,34 @@
+"""The fields that lists of blobs, containers and queues have alike.
+
+Lives here: how each is read. Must not live here: the marker and what a list may include, which
+differ between lists. Source: parameters of "List Blobs", "List Containers", "List Queues".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import limits
+from strongroom.errors import out_of_range_query
+from strongroom.operations.core.fields import parameter
+from strongroom.operations.core.spec import Field
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
+
+_MAX_RESULTS: Final = "maxresults"
+# Any number that a client may send: what is too large is cut, what is too small is refused.
+ANY_INTEGER: Final = 10**18
+
+
+def _max_results(request: Request, query: Query) -> int:
+    value = query.integer(_MAX_RESULTS, -ANY_INTEGER, ANY_INTEGER)
+    if value is None:
+        return limits.LIST_RESULTS_MAX
+    if value < 1:
+        raise out_of_range_query(_MAX_RESULTS, str(value), 1, limits.LIST_RESULTS_MAX)
+    return min(value, limits.LIST_RESULTS_MAX)
+
+
+MAX_RESULTS: Final = Field("max_results", _max_results, query=(_MAX_RESULTS,))
+PREFIX: Final = parameter("prefix", "prefix", default="")
+DELIMITER: Final = parameter("delimiter", "delimiter", default="")

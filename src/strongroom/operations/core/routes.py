@@ -1,0 +1,113 @@
+"""From a request to its operation: an index over the declarations, checked when it is built.
+
+Lives here: matching by method, depth of the URL, `restype`, `comp` and the headers that tell
+operations apart. Must not live here: the declarations. Source: reference section 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from strongroom import errors
+from strongroom.errors import ErrorCode, StorageError, invalid_header, invalid_query, missing_header
+from strongroom.operations.core.spec import Operation, Resource, When
+from strongroom.wire.core.http import Headers
+from strongroom.wire.core.query import Query
+
+_METHODS: Final = frozenset(
+    {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE", "TRACE", "CONNECT"}
+)
+
+
+# What a header, or a query parameter, must be: whether it is a parameter, its name, and its value
+# in lower case unless any will do.
+_Mark = tuple[bool, str, str | None]
+# Resource, restype and comp. A plain tuple, since each request makes one.
+_Place = tuple[Resource, str | None, str | None]
+_ANYWHERE: Final[_Place] = (Resource.ANY, None, None)
+
+
+class Ambiguous(Exception):
+    """Two declarations that the same request could match, or one that none can reach."""
+
+
+class Routes:
+    """The operations of one service.
+
+    Arguments:
+        operations: the declarations, in the order in which they are tried.
+        verb_refused: the answer to a method that a resource does not have.
+
+    Raises: Ambiguous.
+    """
+
+    def __init__(
+        self,
+        operations: Iterable[Operation],
+        verb_refused: ErrorCode = errors.UNSUPPORTED_HTTP_VERB,
+    ) -> None:
+        self._verb_refused = verb_refused
+        self.operations = tuple(operations)
+        self._index: dict[tuple[str, _Place], list[tuple[Operation, tuple[_Mark, ...]]]] = {}
+        self._allowed: dict[_Place, list[str]] = {}
+        for operation in self.operations:
+            place = (operation.resource, operation.restype, operation.comp)
+            for method in operation.methods:
+                rivals = self._index.setdefault((method, place), [])
+                for rival, _ in rivals:
+                    if set(rival.when) <= set(operation.when):
+                        raise Ambiguous(f"{rival.name} hides {operation.name}")
+                rivals.append((operation, tuple(map(_mark, operation.when))))
+                allowed = self._allowed.setdefault(place, [])
+                if method not in allowed:
+                    allowed.append(method)
+
+    def match(self, method: str, resource: Resource, query: Query, headers: Headers) -> Operation:
+        """The operation that a request asks for.
+
+        Raises: StorageError InvalidHttpVerb, UnsupportedHttpVerb (or `verb_refused`) with Allow,
+            InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
+            InvalidHeaderValue for the header that would have told operations apart.
+        """
+        if method == "OPTIONS":
+            place = _ANYWHERE
+        else:
+            restype, comp = query.get("restype"), query.get("comp")
+            place = (resource, restype and restype.lower(), comp and comp.lower())
+        rivals = self._index.get((method, place))
+        if rivals is None:
+            raise self._unmatched(method, place)
+        for operation, marks in rivals:
+            for in_query, name, wanted in marks:
+                value = query.get(name) if in_query else headers.get(name)
+                if value is None or not (wanted is None or value.lower() == wanted):
+                    break
+            else:
+                return operation
+        raise _undecided(rivals[-1][0], headers)
+
+    def _unmatched(self, method: str, place: _Place) -> StorageError:
+        if method not in _METHODS:
+            return StorageError(errors.INVALID_HTTP_VERB)
+        allowed = self._allowed.get(place)
+        if allowed is not None:
+            headers = (("Allow", ", ".join(allowed)),)
+            return StorageError(self._verb_refused, None, (), headers)
+        resource, restype, comp = place
+        reason = "No operation on this resource has it."
+        if comp is None or all(other[:2] != (resource, restype) for other in self._allowed):
+            return invalid_query("restype", restype or "", reason)
+        return invalid_query("comp", comp, reason)
+
+
+def _mark(when: When) -> _Mark:
+    value = None if when.value is None else when.value.lower()
+    return when.name.startswith("?"), when.name.removeprefix("?"), value
+
+
+def _undecided(rival: Operation, headers: Headers) -> StorageError:
+    """Several operations have this URL and none matches: name the header that tells them apart."""
+    name = rival.when[-1].name
+    value = headers.get(name)
+    return missing_header(name) if value is None else invalid_header(name, value)

@@ -1,0 +1,331 @@
+"""What a declaration of an operation says: the shape that every row of operations/*.py has.
+
+Lives here: plain frozen data. Must not live here: behaviour of any operation (services/), parsing
+(fields.py), matching (routes.py). A rule that would need code in a declaration belongs in
+semantics/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, queue_errors, table_errors
+from strongroom.auth.authorize import Permission
+from strongroom.enums import Heading
+from strongroom.errors import ErrorCode
+from strongroom.operations.core import unsaid
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.core.calls import Call, ConditionUse, Existence, Rule
+from strongroom.services.core.runner import Services
+from strongroom.wire.core.http import Headers, Request
+from strongroom.wire.core.path import SECONDARY, Target
+from strongroom.wire.core.query import Query
+
+
+class Resource(Heading):
+    """How deep the URL goes."""
+
+    SERVICE = "/"
+    CONTAINER = "/{container}"
+    BLOB = "/{container}/{blob}"
+    DATA_LAKE = "/{filesystem}/{path}"
+    """Any URL whose query or headers show a request for the Data Lake (dfs) service."""
+    QUEUE = "/{queue}"
+    MESSAGES = "/{queue}/messages"
+    MESSAGE = "/{queue}/messages/{messageId}"
+    TABLES = "/Tables"
+    TABLE_NAMED = "/Tables('{table}')"
+    TABLE = "/{table}"
+    """Also `/{table}()`."""
+    ENTITY = "/{table}(PartitionKey='{partitionKey}',RowKey='{rowKey}')"
+    BATCH = "/$batch"
+    ANY = "/{any}"
+    """Whatever the URL names, and without credentials: preflight requests of browsers."""
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """What tells operations on the same URL apart: a header, or a query parameter (`?name`), that
+    must be present, and equal `value` (in any case) unless that is None."""
+
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an operation's input, and the headers and query parameters it is read from. One
+    that only refuses something is called ""."""
+
+    name: str
+    read: Callable[[Request, Query], Any]
+    headers: tuple[str, ...] = ()
+    query: tuple[str, ...] = ()
+
+
+class Unsaid(msgspec.Struct, frozen=True):
+    """What is asked for by a request that sends none of the headers and parameters that an
+    operation's fields are read from. Most requests send none, so it is made once.
+
+    `values` are those of the fields; `input` is made of them, None where a document is wanting.
+    """
+
+    headers: frozenset[str]
+    query: frozenset[str]
+    values: dict[str, Any]
+    input: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a request's body is: `parse` None = a stream that the service reads itself; otherwise a
+    document of at most `max_bytes` that becomes the input's field `name`, with what arrived
+    (`strongroom.store.bodies.Received`) as the field `received` when `receipt` is set."""
+
+    name: str = ""
+    parse: Callable[[bytes], Any] | None = None
+    max_bytes: int = 0
+    receipt: bool = False
+
+
+STREAM: Final = Body()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """One response header: `of` takes the result and gives the text, or None to leave it out."""
+
+    header: str
+    of: Callable[[Any], str | None]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What an answer says of its request: the query and headers as asked, and where that was.
+
+    Arguments:
+        host: the Host header.
+        tls: whether the request came encrypted.
+        target: what its URL names; of a batch, the batch's own.
+    """
+
+    query: Query
+    headers: Headers
+    host: str
+    tls: bool
+    target: Target
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint's URL as the client knows it, with a slash at its end. Few answers tell
+        it."""
+        scheme = "https" if self.tls else "http"
+        target = self.target
+        secondary = SECONDARY if target.secondary else ""
+        prefix = "" if target.host_style else f"{target.account}{secondary}/"
+        return f"{scheme}://{self.host or 'localhost'}/{prefix}"
+
+
+class Content(msgspec.Struct, frozen=True):
+    """The body of an answer: `size_bytes` None = chunked; `release` when it has been sent."""
+
+    pieces: Any
+    size_bytes: int | None = None
+    release: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation of the service, complete.
+
+    Attributes:
+        name: Microsoft's name; variants in brackets.
+        id: the SDKs' name for it, as in the transcript under docs/operations/.
+        methods: the verbs; `resource` how deep the URL goes; `restype` and `comp` of the query.
+        when: headers and parameters that select it among those with the same URL; the first match
+            in the order of declaration is taken.
+        input: the type that `accepts` and `body` fill.
+        permission: what a SAS or an anonymous caller needs.
+        rule: lease, conditions and existence, as the runner checks them; and the purpose, which
+            decides what it may do on a full disk.
+        snapshots: whether the URL may name a snapshot.
+        waits: whether `x-strongroom-wait` is taken.
+        success: the status, or a function of the result.
+        returns: response headers; `spreads` gives further (name, value) pairs (metadata), and
+            `describes` those that depend on the request too, from (result, call, origin).
+        content: the answer's body, from (result, call, origin).
+        fails: the errors that only this operation answers; common ones follow from the rest.
+        run: the service function; None = not served yet (501).
+        unsaid: what a request asks for that says nothing; None where that cannot be.
+    """
+
+    name: str
+    id: str
+    methods: tuple[str, ...]
+    resource: Resource
+    permission: Permission
+    restype: str | None = None
+    comp: str | None = None
+    when: tuple[When, ...] = ()
+    input: Callable[..., Any] = lambda: None
+    accepts: tuple[Field, ...] = ()
+    body: Body | None = None
+    rule: Rule = Rule()  # noqa: RUF009 - frozen, and every operation without one shares it
+    snapshots: bool = False
+    waits: bool = False
+    success: int | Callable[[Any], int] = 200
+    returns: tuple[Returned, ...] = ()
+    spreads: Callable[[Any], tuple[tuple[str, str], ...]] | None = None
+    describes: Callable[[Any, Call[Any], Origin], tuple[tuple[str, str], ...]] | None = None
+    content: Callable[[Any, Call[Any], Origin], Content] | None = None
+    fails: tuple[ErrorCode, ...] = ()
+    run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None
+    unsaid: Unsaid | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unsaid", _unsaid(self))
+
+    def writes(self) -> bool:
+        """Whether it is refused on the secondary endpoint."""
+        return not set(self.methods) <= {"GET", "HEAD", "OPTIONS"}
+
+    def may_fail_with(self, row: ErrorCode) -> bool:
+        """Whether the declaration allows this error to leave the operation."""
+        return row in self.fails or row in _common(self)
+
+
+def _unsaid(operation: Operation) -> Unsaid | None:
+    headers = frozenset(name for one in operation.accepts for name in one.headers)
+    query = frozenset(name for one in operation.accepts for name in one.query)
+    reads = [(one.name, one.read) for one in operation.accepts]
+    values = unsaid.values(reads, headers, query)
+    if values is None:
+        return None
+    has_document = operation.body is not None and operation.body.parse is not None
+    return Unsaid(headers, query, values, None if has_document else operation.input(**values))
+
+
+_ALWAYS: Final = frozenset(
+    {
+        errors.AUTHENTICATION_FAILED,
+        errors.AUTHORIZATION_FAILURE,
+        errors.AUTHORIZATION_PERMISSION_MISMATCH,
+        errors.AUTHORIZATION_PROTOCOL_MISMATCH,
+        errors.AUTHORIZATION_SOURCE_IPMISMATCH,
+        errors.AUTHORIZATION_SERVICE_MISMATCH,
+        errors.AUTHORIZATION_RESOURCE_TYPE_MISMATCH,
+        errors.CONDITION_HEADERS_NOT_SUPPORTED,
+        errors.INCOMPLETE_BODY,
+        errors.INSUFFICIENT_ACCOUNT_PERMISSIONS,
+        errors.INSUFFICIENT_STORAGE,
+        errors.INTERNAL_ERROR,
+        errors.INVALID_AUTHENTICATION_INFO,
+        errors.INVALID_HEADER_VALUE,
+        errors.INVALID_INPUT,
+        errors.INVALID_QUERY_PARAMETER_VALUE,
+        errors.INVALID_RESOURCE_NAME,
+        errors.INVALID_URI,
+        errors.MISSING_REQUIRED_HEADER,
+        errors.MISSING_REQUIRED_QUERY_PARAMETER,
+        errors.NO_AUTHENTICATION_INFORMATION,
+        errors.NOT_IMPLEMENTED,
+        errors.OPERATION_TIMED_OUT,
+        errors.OUT_OF_RANGE_INPUT,
+        errors.OUT_OF_RANGE_QUERY_PARAMETER_VALUE,
+        errors.PUBLIC_ACCESS_NOT_PERMITTED,
+        errors.REQUEST_TIMEOUT,
+        errors.RESOURCE_NOT_FOUND,
+        errors.SERVER_BUSY,
+        errors.UNSUPPORTED_HEADER,
+    }
+)
+_METADATA: Final = frozenset(
+    {errors.EMPTY_METADATA_KEY, errors.INVALID_METADATA, errors.METADATA_TOO_LARGE}
+)
+_DOCUMENT: Final = frozenset(
+    {
+        errors.INVALID_XML_DOCUMENT,
+        errors.INVALID_XML_NODE_VALUE,
+        errors.MISSING_REQUIRED_XML_NODE,
+        errors.UNSUPPORTED_XML_NODE,
+        errors.REQUEST_BODY_TOO_LARGE,
+        errors.MISSING_CONTENT_LENGTH_HEADER,
+    }
+)
+_DIGESTS: Final = frozenset(
+    {
+        errors.INVALID_MD5,
+        errors.MD5_MISMATCH,
+        errors.CRC64_MISMATCH,
+        errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
+    }
+)
+_LEASES: Final[dict[LeaseUse, frozenset[ErrorCode]]] = {
+    LeaseUse.NONE: frozenset(),
+    LeaseUse.READ: frozenset(
+        {
+            errors.LEASE_NOT_PRESENT_WITH_BLOB_OPERATION,
+            errors.LEASE_ID_MISMATCH_WITH_BLOB_OPERATION,
+            errors.LEASE_LOST,
+        }
+    ),
+    LeaseUse.READ_CONTAINER: frozenset(
+        {
+            errors.LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION,
+            errors.LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION,
+            errors.LEASE_LOST,
+        }
+    ),
+}
+_CONDITIONS: Final[dict[ConditionUse, frozenset[ErrorCode]]] = {
+    ConditionUse.NONE: frozenset(),
+    ConditionUse.READ: frozenset(
+        {errors.NOT_MODIFIED, errors.CONDITION_NOT_MET, errors.UNSATISFIABLE_CONDITION}
+    ),
+}
+_WRITE_CONDITIONS: Final = frozenset(
+    {errors.CONDITION_NOT_MET, errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED}
+)
+
+
+_MISSING_PLACE: Final = {
+    Resource.CONTAINER: errors.CONTAINER_NOT_FOUND,
+    Resource.BLOB: errors.CONTAINER_NOT_FOUND,
+    Resource.QUEUE: queue_errors.QUEUE_NOT_FOUND,
+    Resource.MESSAGES: queue_errors.QUEUE_NOT_FOUND,
+    Resource.MESSAGE: queue_errors.QUEUE_NOT_FOUND,
+    Resource.TABLE: table_errors.TABLE_NOT_FOUND,
+    Resource.ENTITY: table_errors.TABLE_NOT_FOUND,
+    Resource.BATCH: table_errors.TABLE_NOT_FOUND,
+}
+
+
+def _common(operation: Operation) -> frozenset[ErrorCode]:
+    """The errors that follow from what an operation declares."""
+    rule = operation.rule
+    found = set(_ALWAYS)
+    missing_place = _MISSING_PLACE.get(operation.resource)
+    if missing_place is not None:
+        found.add(missing_place)
+    if operation.resource is Resource.BLOB and rule.existence is not Existence.CREATES:
+        found.add(errors.BLOB_NOT_FOUND)
+    missing = {LeaseUse.WRITE: LeaseUse.READ, LeaseUse.DELETE_CONTAINER: LeaseUse.READ_CONTAINER}
+    if rule.lease in missing:
+        found |= _LEASES[missing[rule.lease]] | {errors.LEASE_ID_MISSING}
+    else:
+        found |= _LEASES[rule.lease]
+    if rule.conditions is not ConditionUse.IGNORED:
+        found |= _CONDITIONS.get(rule.conditions, _WRITE_CONDITIONS)
+    if rule.conditions is ConditionUse.WRITE and rule.existence is Existence.CREATES:
+        found.add(errors.BLOB_ALREADY_EXISTS)
+    if operation.waits:
+        found.add(errors.NOT_MODIFIED)
+    if operation.body is not None:
+        found |= _DOCUMENT if operation.body.parse else set()
+    for one in operation.accepts:
+        found |= _METADATA if "x-ms-meta" in one.headers else set()
+        found |= _DIGESTS if "content-md5" in one.headers else set()
+    return frozenset(found)

@@ -1,0 +1,176 @@
+"""What Azure has and this server does not serve yet: operations, headers and parameters, by name.
+
+Lives here: declarations without a service function (answered 501 with their name) and the headers
+and parameters that ask for more than is done, so that nobody silently gets less than asked. Source:
+docs/operations/blob.md, rows marked `not yet`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors
+from strongroom.auth.authorize import Permission
+from strongroom.auth.request import Service
+from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
+from strongroom.errors import StorageError
+from strongroom.operations.core import permissions
+from strongroom.operations.core.spec import Operation, Resource, When
+from strongroom.wire.core.http import Headers
+from strongroom.wire.core.query import Query
+
+_SERVICE, _CONTAINER, _BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.BLOB
+_APPEND: Final = Permission(("o", ("a", "w")), ("a", "w"))
+_TAGS: Final = Permission(("o", ("t",)), ("t",))
+_IMMUTABLE: Final = Permission(("o", ("i",)), ("i",))
+_FIND: Final = Permission(("s", ("f",)))
+_FIND_HERE: Final = Permission(("c", ("f",)), ("f",))
+# Each request inside a batch is authorised by itself: any token may bring one.
+_BATCH: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)))
+_ANY: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.BLOB]))
+_COPIES: Final = When("x-ms-copy-source")
+# Azure serves these requests under another host name (dfs); here they arrive at the blob port.
+_DATA_LAKE: Final = "Data Lake (dfs)"
+_METHODS: Final = ("GET", "HEAD", "PUT", "PATCH", "POST", "DELETE")
+
+
+def _later(
+    name: str,
+    id: str,
+    method: str,
+    resource: Resource,
+    permission: Permission,
+    comp: str | None,
+    *when: When,
+    restype: str | None = None,
+) -> Operation:
+    return Operation(
+        name=name,
+        id=id,
+        methods=(method,),
+        resource=resource,
+        restype=restype,
+        comp=comp,
+        when=when,
+        permission=permission,
+    )
+
+
+_W, _C, _R = permissions.WRITE, permissions.CREATE, permissions.READ
+FIRST: Final = (
+    _later(
+        "Put Blob From URL", "blockblob_put_blob_from_url", "PUT", _BLOB, _C, None,
+        _COPIES, When("x-ms-blob-type", "BlockBlob"),
+    ),
+    _later(
+        "Put Block From URL", "blockblob_stage_block_from_url", "PUT", _BLOB, _W, "block", _COPIES
+    ),
+    _later("Set Blob Properties (resize)", "pageblob_resize", "PUT", _BLOB, _W, "properties",
+           When("x-ms-blob-content-length")),
+    _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
+           _BLOB, _W, "properties", When("x-ms-sequence-number-action")),
+    _later(_DATA_LAKE, "data_lake", "PUT", _BLOB, _ANY, None, When("x-ms-rename-source")),
+)  # fmt: skip
+"""Tried before the served operations on the same URL, since they have a header more."""
+
+OPERATIONS: Final = (
+    _later("Get User Delegation Key", "service_get_user_delegation_key", "POST", _SERVICE,
+           Permission(), "userdelegationkey", restype="service"),
+    _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
+    _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
+           _FIND_HERE, "blobs", restype="container"),
+    # Some clients send the batch of an account with the `restype` of a container's.
+    _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch",
+           restype="container"),
+    _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch"),
+    _later("Blob Batch (container)", "container_submit_batch", "POST", _CONTAINER, _ANY,
+           "batch", restype="container"),
+    _later("Restore Container", "container_restore", "PUT", _CONTAINER,
+           permissions.CONTAINER_WRITE, "undelete", restype="container"),
+    _later("Rename Container", "container_rename", "PUT", _CONTAINER,
+           permissions.CONTAINER_WRITE, "rename", restype="container"),
+    _later("Get Blob Tags", "blob_get_tags", "GET", _BLOB, _TAGS, "tags"),
+    _later("Set Blob Tags", "blob_set_tags", "PUT", _BLOB, _TAGS, "tags"),
+    _later("Set Blob Tier", "blob_set_tier", "PUT", _BLOB, _W, "tier"),
+    _later("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
+    _later("Set Blob Immutability Policy", "blob_set_immutability_policy", "PUT", _BLOB,
+           _IMMUTABLE, "immutabilitypolicies"),
+    _later("Delete Blob Immutability Policy", "blob_delete_immutability_policy", "DELETE", _BLOB,
+           _IMMUTABLE, "immutabilitypolicies"),
+    _later("Set Blob Legal Hold", "blob_set_legal_hold", "PUT", _BLOB, _IMMUTABLE, "legalhold"),
+    _later("Undelete Blob", "blob_undelete", "PUT", _BLOB, _W, "undelete"),
+    _later("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
+    _later("Put Blob (append)", "appendblob_create", "PUT", _BLOB, _C, None,
+           When("x-ms-blob-type", "AppendBlob")),
+    _later("Append Block From URL", "appendblob_append_block_from_url", "PUT", _BLOB, _APPEND,
+           "appendblock", _COPIES),
+    _later("Append Block", "appendblob_append_block", "PUT", _BLOB, _APPEND, "appendblock"),
+    _later("Append Blob Seal", "appendblob_seal", "PUT", _BLOB, _APPEND, "seal"),
+    _later("Put Page From URL", "pageblob_upload_pages_from_url", "PUT", _BLOB, _W, "page",
+           When("x-ms-page-write", "update"), _COPIES),
+    _later("Put Page", "pageblob_upload_pages", "PUT", _BLOB, _W, "page",
+           When("x-ms-page-write", "update")),
+    _later("Put Page (clear)", "pageblob_clear_pages", "PUT", _BLOB, _W, "page",
+           When("x-ms-page-write", "clear")),
+    _later("Get Page Ranges (diff)", "pageblob_get_page_ranges_diff", "GET", _BLOB, _R,
+           "pagelist", When("?prevsnapshot")),
+    _later("Get Page Ranges (diff)", "pageblob_get_page_ranges_diff", "GET", _BLOB, _R,
+           "pagelist", When("x-ms-previous-snapshot-url")),
+    _later("Get Page Ranges", "pageblob_get_page_ranges", "GET", _BLOB, _R, "pagelist"),
+    _later("Incremental Copy Blob", "pageblob_copy_incremental", "PUT", _BLOB, _C,
+           "incrementalcopy"),
+    Operation(name=_DATA_LAKE, id="data_lake", methods=_METHODS, resource=Resource.DATA_LAKE,
+              permission=_ANY),
+    # Last of those on its URL: the header that a plain PUT on a blob is asked for.
+    _later("Put Blob (page)", "pageblob_create", "PUT", _BLOB, _C, None,
+           When("x-ms-blob-type", "PageBlob")),
+)  # fmt: skip
+
+_HEADERS: Final[dict[str, str | None]] = {
+    # header: the value that asks for it (None = any)
+    "x-ms-encryption-key": None,
+    "x-ms-encryption-key-sha256": None,
+    "x-ms-encryption-scope": None,
+    "x-ms-source-encryption-key": None,
+    "x-ms-immutability-policy-until-date": None,
+    "x-ms-immutability-policy-mode": None,
+    "x-ms-legal-hold": "true",
+    "x-ms-structured-body": None,
+    "x-ms-seal-blob": "true",
+    "x-ms-copy-source-authorization": None,
+    "x-ms-copy-source-tag-option": "copy",
+    "x-ms-access-tier": "archive",
+    "x-ms-access-tier-if-modified-since": None,
+    "x-ms-access-tier-if-unmodified-since": None,
+}
+_DEFAULT_SCOPE: Final = "x-ms-default-encryption-scope"
+_QUERY: Final[dict[str, str | None]] = {
+    "versionid": None,
+    "deletetype": "permanent",
+    "startfrom": None,
+    "showonly": None,
+}
+_ASKED_IN_HEADERS: Final = frozenset((*_HEADERS, _DEFAULT_SCOPE))
+_ASKED_IN_QUERY: Final = frozenset(_QUERY)
+
+
+def refuse_unserved(headers: Headers, query: Query) -> None:
+    """501 for a header or parameter that asks for something that is not served.
+
+    Raises: StorageError NotImplemented that names it.
+    """
+    if headers.has_none_of(_ASKED_IN_HEADERS) and query.has_none_of(_ASKED_IN_QUERY):
+        return  # as nearly always
+    for name, value in headers.lowered():
+        if name in _HEADERS and _HEADERS[name] in (None, value.lower()):
+            raise not_served(f"The header {name}")
+        if name == _DEFAULT_SCOPE and value != "$account-encryption-key":
+            raise not_served(f"The header {name}")
+    for name in query:
+        if name in _QUERY and _QUERY[name] in (None, (query.get(name) or "").lower()):
+            raise not_served(f"The query parameter {query.as_sent(name)}")
+
+
+def not_served(what: str) -> StorageError:
+    """501 NotImplemented; `what` is named in the message."""
+    return StorageError(errors.NOT_IMPLEMENTED, f"{what} is not implemented by this server.")

@@ -1,0 +1,77 @@
+"""The fields of operations on queues and messages: how each is read.
+
+Must not live here: what the values mean (services/, semantics/), fields that containers have too
+(container_fields.py). Source: URI parameters of "List Queues", "Put Message", "Get Messages",
+"Update Message".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import limits, queue_errors
+from strongroom.errors import StorageError, invalid_query
+from strongroom.operations.core.fields import parameter
+from strongroom.operations.core.spec import Field
+from strongroom.semantics.core import listing
+from strongroom.services.queue import list_queues
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
+
+_VISIBILITY: Final = "visibilitytimeout"
+# Any number that can be read: which ones are too large depends on x-ms-version.
+_ANY_INTEGER: Final = limits.MESSAGE_TTL_S[1]
+
+
+def _marker(name: str, value: str) -> listing.Position:
+    try:
+        return listing.decode_marker(value)
+    except StorageError as error:
+        raise StorageError(queue_errors.INVALID_MARKER, None, error.extras) from None
+
+
+def _bounded(field: str, name: str, bounds: tuple[int, int], default: int) -> Field:
+    """A whole number within bounds; `default` when it was not sent."""
+
+    def read(request: Request, query: Query) -> int:
+        value = query.integer(name, *bounds)
+        return default if value is None else value
+
+    return Field(field, read, query=(name,))
+
+
+def _required_visibility(request: Request, query: Query) -> int:
+    text = query.require(_VISIBILITY)
+    value = query.integer(_VISIBILITY, *limits.PUT_VISIBILITY_S)
+    if value is None:
+        raise invalid_query(_VISIBILITY, text, "The value is not an integer.")
+    return value
+
+
+MARKER: Final = parameter("start", "marker", _marker, default=listing.START)
+QUEUE_INCLUDES: Final = Field(
+    "include",
+    lambda request, query: query.comma_list("include", list_queues.INCLUDES),
+    query=("include",),
+)
+COUNT: Final = _bounded("count", "numofmessages", limits.MESSAGES_PER_GET, 1)
+PUT_VISIBILITY: Final = _bounded("visibility_s", _VISIBILITY, limits.PUT_VISIBILITY_S, 0)
+GET_VISIBILITY: Final = _bounded(
+    "visibility_s", _VISIBILITY, limits.GET_VISIBILITY_S, limits.DEFAULT_VISIBILITY_S
+)
+UPDATE_VISIBILITY: Final = Field("visibility_s", _required_visibility, query=(_VISIBILITY,))
+TTL: Final = _bounded(
+    "ttl_s", "messagettl", (-_ANY_INTEGER, _ANY_INTEGER), limits.DEFAULT_MESSAGE_TTL_S
+)
+
+
+def _no_receipt(request: Request, query: Query) -> None:
+    receipt = query.get("popreceipt")
+    if receipt is not None:
+        reason = "A message's id is missing in front of it; all messages have no receipt."
+        raise invalid_query("popreceipt", receipt, reason)
+
+
+NO_RECEIPT: Final = Field("", _no_receipt)
+"""Refuses to clear a queue for a client that wants to delete one message and has lost its id."""
+RECEIPT: Final = parameter("receipt", "popreceipt", required=True)

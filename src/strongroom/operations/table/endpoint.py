@@ -1,0 +1,109 @@
+"""The Table service: its operations, and how its URLs are read.
+
+Lives here: the list. Must not live here: the declarations of tables (table.py) and of entities
+(entity.py). Source: "Addressing Table service resources".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom import table_errors
+from strongroom.auth.request import Service
+from strongroom.errors import StorageError
+from strongroom.operations.core import properties
+from strongroom.operations.core.endpoint import Addressed, Endpoint, Refusal, xml_refusal
+from strongroom.operations.core.routes import Routes
+from strongroom.operations.core.spec import Operation, Resource
+from strongroom.operations.table import entity, entity_query, entity_returned, table
+from strongroom.semantics.core import names
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.path import Target
+from strongroom.wire.core.query import Query
+from strongroom.wire.core.service_properties_xml import read_shared_properties
+from strongroom.wire.table import odata, table_path
+from strongroom.wire.table.odata import Metadata
+
+_TUNNEL: Final = "x-http-method"
+_TUNNELLED: Final = ("PUT", "MERGE", "PATCH", "DELETE")
+
+ROUTES: Final = Routes(
+    (
+        properties.preflight("Table"),
+        *properties.properties("Table", read_shared_properties),
+        *table.OPERATIONS,
+        *entity.OPERATIONS,
+        *entity_query.OPERATIONS,
+    ),
+    table_errors.METHOD_NOT_ALLOWED,
+)
+
+
+def _address(target: Target, asked: Query) -> Addressed:
+    """What lies behind the account's name; a slash can only be part of a key.
+
+    Raises: InvalidUri.
+    """
+    if target.container is None:
+        return Addressed(target, Resource.SERVICE)
+    text = target.container if target.blob is None else f"{target.container}/{target.blob}"
+    found = table_path.parse_resource(text)
+    if found.name == table_path.BATCH:
+        # The table of a SAS: its stored policies are needed to judge who sends the batch.
+        return Addressed(_of(target, asked.get("tn")), Resource.BATCH)
+    if found.name == table_path.TABLES:
+        if isinstance(found.keyed, str):
+            return Addressed(_of(target, found.keyed), Resource.TABLE_NAMED)
+        return Addressed(_of(target, None), Resource.TABLES)
+    if isinstance(found.keyed, tuple):
+        return Addressed(_of(target, found.name), Resource.ENTITY, found.keyed)
+    return Addressed(_of(target, found.name), Resource.TABLE)
+
+
+def _of(target: Target, table: str | None) -> Target:
+    return msgspec.structs.replace(target, container=table, blob=None)
+
+
+def _check_names(addressed: Addressed) -> None:
+    if addressed.target.container is not None:
+        names.check_table(addressed.target.container)
+
+
+def _method(request: Request) -> str:
+    """The verb that is meant: a POST may carry another one in X-HTTP-Method.
+
+    Raises: StorageError XMethodIncorrectCount, XMethodIncorrectValue, XMethodNotUsingPost.
+    """
+    meant = request.headers.get(_TUNNEL)
+    if meant is None:
+        return request.method
+    if _TUNNEL in request.headers.repeats:
+        raise StorageError(table_errors.XMETHOD_INCORRECT_COUNT)
+    if request.method != "POST":
+        raise StorageError(table_errors.XMETHOD_NOT_USING_POST)
+    if meant.upper() not in _TUNNELLED:
+        raise StorageError(table_errors.XMETHOD_INCORRECT_VALUE)
+    return meant.upper()
+
+
+def _refusal(
+    error: StorageError, request_id: str, now: int, operation: Operation | None
+) -> Refusal:
+    """JSON, but XML where the operation itself speaks XML (properties and access control)."""
+    if operation is not None and operation.comp is not None:
+        return xml_refusal(error, request_id, now, operation)
+    body = odata.error_body(error, request_id, now)
+    return Refusal(body, Metadata.MINIMAL.content_type)
+
+
+ENDPOINT: Final = Endpoint(
+    Service.TABLE,
+    ROUTES,
+    _address,
+    _check_names,
+    method=_method,
+    refusal=_refusal,
+    always=entity_returned.ALWAYS,
+)

@@ -1,0 +1,182 @@
+"""The fields that operations on tables and entities accept: which header, parameter or document,
+and how it is read.
+
+Must not live here: JSON itself (wire/odata*.py), what the values mean (semantics/). Source: request
+headers and bodies of "Operations on tables" and "Operations on entities"; reference sections 1 to
+3.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, cast
+
+from strongroom import limits, table_errors
+from strongroom.errors import StorageError, invalid_header
+from strongroom.operations.core.fields import header, parameter
+from strongroom.operations.core.spec import Field
+from strongroom.operations.core.unserved import not_served
+from strongroom.semantics.table import edm, entities, property_names, table_filter
+from strongroom.semantics.table.edm import EdmType, NotOfType, OutOfRange, Value
+from strongroom.semantics.table.entities import Properties
+from strongroom.semantics.table.table_filter import Expression
+from strongroom.services.table.entities import EntityDocument
+from strongroom.wire.core import continuation
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
+from strongroom.wire.table import odata, odata_entities
+from strongroom.wire.table.odata_entities import SentEntity
+
+_STRING: Final = EdmType.STRING.value
+_OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
+_OPTIONS_OF_ONE: Final = frozenset(("$select", "$format"))
+PREFERENCES: Final = ("return-content", "return-no-content")
+# Of thousands of digits Python would make no number.
+_TOP: Final = re.compile(r"[0-9]{1,9}")
+
+
+def _format(request: Request, query: Query) -> None:
+    odata.negotiate(request.headers.get("accept"), query.get("$format"))
+
+
+def _sent_format(request: Request, query: Query) -> None:
+    odata.check_content_type(request.headers.get("content-type"))
+
+
+FORMAT: Final = Field("", _format, headers=("accept",), query=("$format",))
+"""Refuses what cannot be answered; fills nothing: answers look again."""
+SENT_FORMAT: Final = Field("", _sent_format, headers=("content-type",))
+"""Refuses documents that are not JSON; fills nothing."""
+
+
+def _select(request: Request, query: Query) -> tuple[str, ...] | None:
+    return selected(query)
+
+
+SELECT_CHECKED: Final = Field("", _select, query=("$select",))
+
+
+def selected(query: Query) -> tuple[str, ...] | None:
+    """The names in `$select`; None = all properties."""
+    text = query.get("$select")
+    if text is None or not text.strip():
+        return None
+    asked = dict.fromkeys(name.strip() for name in text.split(","))
+    return None if "*" in asked else tuple(filter(property_names.is_name, filter(None, asked)))
+
+
+def _filter(name: str, value: str) -> Expression | None:
+    return table_filter.parse(value) if value.strip() else None
+
+
+def _top(request: Request, query: Query) -> int:
+    """How many entities a page has at most: no more than fit into one of the usual size if none of
+    them has what is selected, which is shown as null."""
+    most = limits.TABLE_RESULTS_MAX
+    text = query.get("$top")
+    if text and not (_TOP.fullmatch(text) and int(text) <= most):
+        raise entities.invalid(f"$top is a whole number from 0 to {most}.")
+    names = selected(query) or ()
+    nulls_bytes = sum(len(name.encode()) + len('"":null,') for name in names)
+    fitting = limits.TABLE_PAGE_BYTES_MAX // max(1, nulls_bytes)
+    return min(most, int(text or most), max(1, fitting))
+
+
+def _not_here(request: Request, query: Query) -> None:
+    _refuse_others(query, _OPTIONS)
+
+
+def _not_of_one(request: Request, query: Query) -> None:
+    _refuse_others(query, _OPTIONS_OF_ONE)
+
+
+def _refuse_others(query: Query, options: frozenset[str]) -> None:
+    for name in query:
+        if name.startswith("$") and name not in options:
+            raise not_served(f"The query option {query.as_sent(name)}")
+
+
+FILTER: Final = parameter("filter", "$filter", _filter)
+TOP: Final = Field("top", _top, query=("$top",))
+NOT_HERE: Final = Field("", _not_here)
+"""Refuses query options that the service does not have ($orderby and its like)."""
+NOT_OF_ONE: Final = Field("", _not_of_one)
+"""Refuses what only a set can be asked for: a single entity is not filtered."""
+
+
+def _next_table(name: str, value: str) -> str:
+    return continuation.decode(continuation.NEXT_TABLE_NAME, value).decode("utf-8", "replace")
+
+
+NEXT_TABLE: Final = parameter("first", "nexttablename", _next_table, default="")
+
+
+def _echo(name: str, value: str) -> bool:
+    preference = value.strip().lower()
+    if preference not in PREFERENCES:
+        raise invalid_header(name, value)
+    return preference == PREFERENCES[0]
+
+
+ECHO: Final = header("echo", "prefer", _echo, default=True)
+
+
+def _match(name: str, value: str) -> int | None:
+    return odata.read_match(value)
+
+
+def _no_other_condition(request: Request, query: Query) -> None:
+    for name in ("If-None-Match", "If-Modified-Since", "If-Unmodified-Since"):
+        if name.lower() in request.headers:
+            raise entities.invalid(f"{name} is no condition of a write.")
+
+
+NO_OTHER_CONDITION: Final = Field("", _no_other_condition)
+"""Refuses conditions that a write does not have: to write all the same would be to ignore them."""
+IF_MATCH: Final = header("match", "if-match", _match, required=True)
+
+
+def read_document(body: bytes) -> EntityDocument:
+    """The entity of a request's body. Its keys are looked at first.
+
+    Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
+        entities.check_names and check_values.
+    """
+    sent = odata_entities.read_entity(body)
+    keys = [_take_key(sent, name) for name in entities.KEYS]
+    if sent.is_plain:  # then JSON tells the types of its values, and none can be too large
+        properties = cast("Properties", sent.values)
+        entities.check_names(properties)
+    else:
+        properties = _properties(sent)
+        entities.check_names(properties)
+        entities.check_values(properties)
+    return EntityDocument(keys[0], keys[1], properties)
+
+
+def _take_key(sent: SentEntity, name: str) -> str | None:
+    """A key that may stand in the document, taken out of it."""
+    values = sent.values
+    if name not in values:
+        return None
+    value = values.pop(name)
+    if value is None:
+        raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+    if not isinstance(value, str) or sent.types.get(name, _STRING) != _STRING:
+        raise entities.invalid(f"The {name} must be a string.")
+    return value
+
+
+def _properties(sent: SentEntity) -> Properties:
+    """All but the keys. What is null is no property."""
+    found: dict[str, Value] = {}
+    name = ""
+    try:
+        for name, raw in sent.values.items():
+            if raw is not None:
+                found[name] = edm.value_of(raw, sent.types.get(name))
+    except OutOfRange as error:
+        raise entities.out_of_range(name, str(error)) from None
+    except NotOfType as error:
+        raise entities.invalid(f"The property {name[:255]}: {error}.") from None
+    return found

@@ -1,0 +1,126 @@
+"""The headers and documents that operations on tables and entities answer with.
+
+Lives here: results -> headers and bodies, at the level of metadata that was asked for. Must not
+live here: JSON itself (wire/odata*.py). Source: response headers and bodies of "Operations on
+tables" and "Operations on entities"; reference sections 2 and 5.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.operations.core.spec import Content, Origin, Returned
+from strongroom.operations.table.entity_fields import selected
+from strongroom.services.core.calls import Call
+from strongroom.services.table.entities import EntityWritten
+from strongroom.services.table.tables import TableNamed, TablePage
+from strongroom.values import Entity
+from strongroom.wire.core import continuation
+from strongroom.wire.table import odata, odata_documents, table_path
+from strongroom.wire.table.odata import Metadata
+from strongroom.wire.table.odata_documents import Place
+
+Headers = tuple[tuple[str, str], ...]
+
+ALWAYS: Final[Headers] = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-cache"),
+    ("DataServiceVersion", "3.0;"),
+)
+"""Headers of every answer of the Table service."""
+
+
+def _etag(written: EntityWritten) -> str | None:
+    return None if written.stored is None else odata.etag_text(written.stored.timestamp)
+
+
+ETAG: Final = Returned("ETag", _etag)
+ROW_ETAG: Final = Returned("ETag", lambda row: odata.etag_text(row.timestamp))
+
+
+def metadata_of(origin: Origin) -> Metadata:
+    """The level that the request asked for."""
+    return odata.negotiate(origin.headers.get("accept"), origin.query.get("$format"))
+
+
+def content_type(result: Any, call: Call[Any], origin: Origin) -> Headers:
+    """Content-Type of a document at the level that was asked for."""
+    return (("Content-Type", metadata_of(origin).content_type),)
+
+
+def created_status(result: EntityWritten | TableNamed) -> int:
+    """201 with what was created, or 204 where the client did not want it back."""
+    return 201 if result.echo else 204
+
+
+def _preference(origin: Origin) -> Headers:
+    given = origin.headers.get("prefer")
+    return () if given is None else (("Preference-Applied", given.strip().lower()),)
+
+
+def _created(location: str, result: EntityWritten | TableNamed, origin: Origin) -> Headers:
+    preference = _preference(origin)
+    if result.echo:
+        kind = metadata_of(origin).content_type
+        return (("Content-Type", kind), ("Location", location), *preference)
+    return (("Location", location), ("DataServiceId", location), *preference)
+
+
+def inserted_headers(result: EntityWritten, call: Call[Any], origin: Origin) -> Headers:
+    """Where the new entity is, and whether the client's preference was followed."""
+    link = odata_documents.entity_link(call.container, result.partition_key, result.row_key)
+    return _created(f"{origin.endpoint}{link}", result, origin)
+
+
+def table_headers(result: TableNamed, call: Call[Any], origin: Origin) -> Headers:
+    """Where the new table is, and whether the client's preference was followed."""
+    return _created(f"{origin.endpoint}Tables('{result.name}')", result, origin)
+
+
+def next_table(page: TablePage) -> Headers:
+    """Where the next page of tables begins."""
+    if page.resume is None:
+        return ()
+    token = continuation.encode(page.resume.encode("utf-8", "replace"))
+    return (("x-ms-continuation-NextTableName", token),)
+
+
+def entity(row: Entity, call: Call[Any], origin: Origin) -> Content:
+    """The document of one entity."""
+    select = selected(origin.query)
+    place = _place(origin, call, call.container)
+    return _document(odata_documents.entity(row, metadata_of(origin), place, select))
+
+
+def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
+    """The document of a new entity; nothing where the client did not want it back."""
+    if not result.echo or result.stored is None:
+        return _document(b"")
+    stored = result.stored
+    row = Entity(result.partition_key, result.row_key, stored.timestamp, stored.fragment)
+    return entity(row, call, origin)
+
+
+def table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
+    """The document of one table."""
+    place = _place(origin, call, table_path.TABLES)
+    return _document(odata_documents.table(result.name, metadata_of(origin), place))
+
+
+def created_table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
+    """The document of a new table; nothing where the client did not want it back."""
+    return table(result, call, origin) if result.echo else _document(b"")
+
+
+def table_list(page: TablePage, call: Call[Any], origin: Origin) -> Content:
+    """The document of Query Tables."""
+    place = _place(origin, call, table_path.TABLES)
+    return _document(odata_documents.tables(page.names, metadata_of(origin), place))
+
+
+def _place(origin: Origin, call: Call[Any], name: str) -> Place:
+    return Place(origin.endpoint, call.account, name)
+
+
+def _document(body: bytes) -> Content:
+    return Content(body, len(body))

@@ -1,0 +1,1 @@
+"""The rules that several services share: names, conditions, leases, lists, CORS."""

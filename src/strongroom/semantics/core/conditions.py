@@ -1,0 +1,253 @@
+"""Conditional requests: which combinations of conditions are allowed, and what they decide.
+
+Lives here: the truth of If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since and
+x-ms-if-tags for reads, writes, containers and copy sources. Must not live here: header parsing
+(wire/core/headers.py), existence checks other than those the rules themselves contain. Source:
+"Specifying conditional headers for Blob service operations".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.errors import ErrorCode, StorageError
+from strongroom.semantics.core import tag_expressions
+from strongroom.values import TICKS_PER_S, etag_text, rfc1123
+
+ANY: Final = ("*",)
+READ_RULES_SINCE: Final = "2013-08-15"
+NONE_MATCH_ANY_FAILS_SINCE: Final = "2016-05-31"
+_NO_TAGS: Final[Mapping[str, str]] = {}
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """The conditions of one request; None = the header was not sent.
+
+    ETags are in their quoted form (`"0x8D..."`), `ANY` stands for `*`; times are ticks of whole
+    seconds; `if_tags` is the raw expression.
+
+    Raises: InvalidHeaderValue when `if_tags` is no expression.
+    """
+
+    if_match: tuple[str, ...] | None = None
+    if_none_match: tuple[str, ...] | None = None
+    if_modified_since: int | None = None
+    if_unmodified_since: int | None = None
+    if_tags: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.if_tags is not None:
+            tag_expressions.parse(self.if_tags)
+
+
+NONE: Final = Conditions()
+
+
+class ContainerConditions(enum.Enum):
+    """Which conditions an operation on a container accepts."""
+
+    NONE = "none"
+    MODIFIED_SINCE = "If-Modified-Since"
+    DATES = "If-Modified-Since and If-Unmodified-Since"
+
+
+def require_read_combination(conditions: Conditions, version: str) -> None:
+    """Check what can be refused before anything is read.
+
+    Arguments:
+        version: x-ms-version of the request; reads had the rules of writes before 2013-08-15.
+
+    Raises: UnsatisfiableCondition for `If-None-Match: *` (since 2016-05-31; ignored before),
+    MultipleConditionHeadersNotSupported.
+    """
+    if version < READ_RULES_SINCE:
+        require_write_combination(conditions)
+    elif conditions.if_none_match == ANY and version >= NONE_MATCH_ANY_FAILS_SINCE:
+        raise StorageError(errors.UNSATISFIABLE_CONDITION)
+
+
+def require_write_combination(conditions: Conditions) -> None:
+    """Check that at most If-Match with If-Unmodified-Since, or If-None-Match with
+    If-Modified-Since, or one alone is given, and one ETag in each.
+
+    Raises: MultipleConditionHeadersNotSupported.
+    """
+    positive = conditions.if_match is not None or conditions.if_unmodified_since is not None
+    negative = conditions.if_none_match is not None or conditions.if_modified_since is not None
+    lists = (conditions.if_match, conditions.if_none_match)
+    if (positive and negative) or any(etags and len(etags) > 1 for etags in lists):
+        raise StorageError(errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED)
+
+
+def check_read(
+    conditions: Conditions,
+    stamp: int,
+    modified: int,
+    version: str,
+    tags: Mapping[str, str] = _NO_TAGS,
+) -> None:
+    """Judge a read of something that exists.
+
+    Arguments:
+        stamp: the ETag's number.
+        modified: Last-Modified, in ticks; compared in whole seconds.
+        version: x-ms-version of the request.
+        tags: the blob's tags.
+
+    Raises: 412 ConditionNotMet, 304 ConditionNotMet (with ETag and Last-Modified), and those of
+    `require_read_combination`.
+    """
+    if conditions is NONE:
+        return
+    require_read_combination(conditions, version)
+    positive = _positive_old if version < READ_RULES_SINCE else _positive
+    if not positive(conditions, stamp, modified) or not _tagged(conditions, tags):
+        raise StorageError(errors.CONDITION_NOT_MET)
+    if not _changed(conditions, stamp, modified, version):
+        raise not_modified(stamp, modified)
+
+
+def not_modified(stamp: int, modified: int) -> StorageError:
+    """304 with the headers that it must carry."""
+    headers = (("ETag", etag_text(stamp)), ("Last-Modified", rfc1123(modified)))
+    return StorageError(errors.NOT_MODIFIED, headers=headers)
+
+
+def check_write(
+    conditions: Conditions,
+    exists: bool,
+    stamp: int,
+    modified: int,
+    creates: bool,
+    tags: Mapping[str, str] = _NO_TAGS,
+    failed: ErrorCode = errors.CONDITION_NOT_MET,
+) -> None:
+    """Judge a write.
+
+    Arguments:
+        exists: whether there is a committed blob; `stamp`, `modified` and `tags` are its own then.
+        creates: whether the operation would create the blob (Put Blob, Put Block List, Copy).
+        failed: the row for a failing condition (TargetConditionNotMet for a copy's destination).
+
+    Raises: MultipleConditionHeadersNotSupported, BlobNotFound, BlobAlreadyExists, `failed`.
+    """
+    if not exists and not creates:
+        raise StorageError(errors.BLOB_NOT_FOUND)
+    if conditions is NONE:
+        return
+    require_write_combination(conditions)
+    if not exists:
+        met = conditions.if_match is None
+    elif conditions.if_none_match == ANY:
+        # Anything but a creation has nothing to protect from: the service ignores the asterisk
+        # there.
+        if creates:
+            raise StorageError(errors.BLOB_ALREADY_EXISTS)
+        met = True
+    else:
+        met = _decided_by_first(conditions, stamp, modified)
+    if not met or not _tagged(conditions, tags):
+        raise StorageError(failed)
+
+
+def check_source(
+    conditions: Conditions,
+    stamp: int,
+    modified: int,
+    tags: Mapping[str, str] = _NO_TAGS,
+) -> None:
+    """Judge the source of a copy, which exists, with the pair rules of writes.
+
+    Raises: SourceConditionNotMet (412), MultipleConditionHeadersNotSupported.
+    """
+    if conditions is NONE:
+        return
+    require_write_combination(conditions)
+    if not (_decided_by_first(conditions, stamp, modified) and _tagged(conditions, tags)):
+        raise StorageError(errors.SOURCE_CONDITION_NOT_MET)
+
+
+def require_container_conditions(conditions: Conditions, accepted: ContainerConditions) -> None:
+    """Check that only what the operation accepts is given.
+
+    Raises: ConditionHeadersNotSupported; MultipleConditionHeadersNotSupported for both dates.
+    """
+    since, until = conditions.if_modified_since, conditions.if_unmodified_since
+    refused = (
+        conditions.if_match is not None
+        or conditions.if_none_match is not None
+        or conditions.if_tags is not None
+        or (since is not None and accepted is ContainerConditions.NONE)
+        or (until is not None and accepted is not ContainerConditions.DATES)
+    )
+    if refused:
+        raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
+    require_write_combination(conditions)
+
+
+def check_container(conditions: Conditions, modified: int, accepted: ContainerConditions) -> None:
+    """Judge an operation on a container that exists.
+
+    A waiting read, which takes ETags, is judged by `check_read` instead.
+
+    Raises: ConditionNotMet (412), and those of `require_container_conditions`.
+    """
+    if conditions is NONE:
+        return
+    require_container_conditions(conditions, accepted)
+    if not _decided_by_first(conditions, 0, modified):
+        raise StorageError(errors.CONDITION_NOT_MET)
+
+
+def _listed(etags: tuple[str, ...], stamp: int) -> bool:
+    return etags == ANY or etag_text(stamp) in etags
+
+
+def _modified_since(modified: int, moment: int) -> bool:
+    return modified // TICKS_PER_S > moment // TICKS_PER_S
+
+
+def _positive(conditions: Conditions, stamp: int, modified: int) -> bool:
+    etags, until = conditions.if_match, conditions.if_unmodified_since
+    if etags is not None and not _listed(etags, stamp):
+        return False
+    return until is None or not _modified_since(modified, until)
+
+
+def _positive_old(conditions: Conditions, stamp: int, modified: int) -> bool:
+    if conditions.if_match is not None:
+        return _listed(conditions.if_match, stamp)
+    return _positive(conditions, stamp, modified)
+
+
+def _changed(conditions: Conditions, stamp: int, modified: int, version: str) -> bool:
+    etags, since = conditions.if_none_match, conditions.if_modified_since
+    if etags == ANY and version < NONE_MATCH_ANY_FAILS_SINCE:
+        etags = None
+    if etags is None:
+        return since is None or _modified_since(modified, since)
+    if not _listed(etags, stamp):
+        return True
+    # One success is enough, except by the old rules, where the ETag alone decides.
+    return version >= READ_RULES_SINCE and since is not None and _modified_since(modified, since)
+
+
+def _decided_by_first(conditions: Conditions, stamp: int, modified: int) -> bool:
+    if conditions.if_match is not None:
+        return _listed(conditions.if_match, stamp)
+    if conditions.if_none_match is not None:
+        return not _listed(conditions.if_none_match, stamp)
+    since, until = conditions.if_modified_since, conditions.if_unmodified_since
+    if since is not None:
+        return _modified_since(modified, since)
+    return until is None or not _modified_since(modified, until)
+
+
+def _tagged(conditions: Conditions, tags: Mapping[str, str]) -> bool:
+    text = conditions.if_tags
+    return text is None or tag_expressions.matches(tag_expressions.parse(text), tags)

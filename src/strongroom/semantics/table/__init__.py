@@ -1,0 +1,1 @@
+"""The rules of entities, and of the filters over them."""

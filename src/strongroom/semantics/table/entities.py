@@ -1,0 +1,226 @@
+"""Entities: what may be stored, and what each write makes of what was there.
+
+Lives here: limits of keys and properties, insert, update, merge, delete and the two upserts as one
+pure function, entity tags as numbers. Must not live here: JSON documents (wire/), records (store/).
+Source: "Understanding the Table service data model", the pages of the seven writing operations;
+reference sections 3 to 5.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from strongroom import errors, table_errors
+from strongroom.errors import StorageError
+from strongroom.semantics.table import edm, property_names
+from strongroom.semantics.table.edm import Typed, Value
+
+PROPERTIES_MAX: Final = 252
+KEY_CHARS_MAX: Final = 512
+ENTITY_BYTES_MAX: Final = 1024 * 1024
+KEYS: Final = ("PartitionKey", "RowKey")
+_KEY_ILLEGAL: Final = re.compile("[/\\\\#?\x00-\x1f\x7f-\x9f]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ANNOTATION: Final = "@odata.type"
+_Members = dict[str, msgspec.Raw]
+_MEMBERS: Final = msgspec.json.Decoder(_Members)
+
+
+Properties = Mapping[str, Value]
+"""Properties of an entity in order: the value of each name. Nobody changes one that was handed on:
+a decision that is made again must see the same."""
+
+
+class Change(enum.Enum):
+    """What a write wants, and what it asks of the entity."""
+
+    INSERT = "insert"
+    """There must be none."""
+    UPDATE = "update"
+    """Replaces one that is there, with the tag that was given."""
+    MERGE = "merge"
+    """Changes some properties of one that is there, with the tag that was given."""
+    DELETE = "delete"
+    """Removes one that is there, with the tag that was given."""
+    INSERT_OR_REPLACE = "insert or replace"
+    INSERT_OR_MERGE = "insert or merge"
+
+
+MERGES: Final = (Change.MERGE, Change.INSERT_OR_MERGE)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """An entity as it is kept: its Timestamp in ticks, its properties as a fragment (edm.py)."""
+
+    timestamp: int
+    fragment: bytes
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A write. `match` is the Timestamp that the entity must still have; None = any."""
+
+    change: Change
+    properties: Properties = {}
+    match: int | None = None
+
+
+def check_key(name: str, key: str) -> None:
+    """What a PartitionKey or RowKey may be: up to 512 UTF-16 characters, none of `/ \\ # ?` and no
+    control characters; it may be empty.
+
+    Raises: StorageError PropertyValueTooLarge, OutOfRangeInput, InvalidInput.
+    """
+    if not key.isascii() and _SURROGATE.search(key):
+        raise invalid(f"The {name} is not well-formed text.")
+    # A character counts two at most: only what is near the limit is measured.
+    if 2 * len(key) > KEY_CHARS_MAX and _utf16_chars(key) > KEY_CHARS_MAX:
+        raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
+    if _KEY_ILLEGAL.search(key):
+        raise out_of_range(name, key)
+
+
+def require_keys(partition_key: str | None, row_key: str | None) -> tuple[str, str]:
+    """Both keys, as an insert must give them. Raises: StorageError PropertiesNeedValue."""
+    if partition_key is None or row_key is None:
+        raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+    return partition_key, row_key
+
+
+def check_names(names: Collection[str]) -> None:
+    """What the properties of one request may be called, and how many they may be.
+
+    Raises: StorageError TooManyProperties, PropertyNameTooLong, PropertyNameInvalid.
+    """
+    if len(names) > PROPERTIES_MAX:
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
+    if property_names.are_plain(names):
+        return
+    for flaw in map(property_names.flaw, names):
+        if flaw is not None:
+            raise StorageError(flaw)
+
+
+def check_values(properties: Properties) -> None:
+    """What the values of one request's properties may be.
+
+    Raises: StorageError PropertyValueTooLarge, InvalidInput.
+    """
+    for name, value in properties.items():
+        if type(value) is str:
+            if not value.isascii() and _SURROGATE.search(value):
+                raise invalid(f"The value of {name} is not well-formed text.")
+            # A character counts four bytes at most: only what is near the limit is measured.
+            may_be_large = 4 * len(value) > edm.VALUE_BYTES_MAX
+        else:
+            may_be_large = type(value) is Typed
+        if may_be_large and edm.size_bytes(value) > edm.VALUE_BYTES_MAX:
+            raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
+
+
+def invalid(reason: str) -> StorageError:
+    """400 InvalidInput that says what is wrong."""
+    return StorageError(errors.INVALID_INPUT, f"{errors.INVALID_INPUT.message} {reason}")
+
+
+def out_of_range(name: str, value: str) -> StorageError:
+    """400 OutOfRangeInput as the service words it for keys and moments."""
+    message = f"The '{name}' parameter of value '{value[:1024]}' is out of range."
+    return StorageError(errors.OUT_OF_RANGE_INPUT, message)
+
+
+def decide(stored: Stored | None, wanted: Wanted, partition_key: str, row_key: str) -> bytes | None:
+    """The fragment that the entity has after a write; None = it is no more.
+
+    Arguments:
+        stored: the entity before, None when there is none.
+
+    Raises: StorageError EntityAlreadyExists, ResourceNotFound, UpdateConditionNotSatisfied,
+        EntityTooLarge, TooManyProperties.
+    """
+    change = wanted.change
+    if change is Change.INSERT:
+        if stored is not None:
+            raise StorageError(table_errors.ENTITY_ALREADY_EXISTS)
+    elif change not in (Change.INSERT_OR_REPLACE, Change.INSERT_OR_MERGE):
+        if stored is None:
+            raise StorageError(errors.RESOURCE_NOT_FOUND)
+        if wanted.match is not None and wanted.match != stored.timestamp:
+            raise StorageError(table_errors.UPDATE_CONDITION_NOT_SATISFIED)
+    if change is Change.DELETE:
+        return None
+    if change in MERGES and stored is not None:
+        fragment, count = _merged(stored.fragment, wanted.properties)
+    else:
+        fragment, count = edm.fragment(wanted.properties), len(wanted.properties)
+    if count > PROPERTIES_MAX:
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
+    _check_size(fragment, partition_key, row_key)
+    return fragment
+
+
+def _merged(fragment: bytes, properties: Properties) -> tuple[bytes, int]:
+    """The stored properties with the given ones in their places; and how many they are."""
+    members = members_of(fragment)
+    given = {name: edm.pair(name, value) for name, value in properties.items()}
+    parts: list[bytes] = []
+    count = 0
+    for name, raw in members.items():
+        if name.endswith(_ANNOTATION):
+            continue
+        count += 1
+        pair = given.pop(name, None)
+        if pair is None:
+            kind = members.get(name + _ANNOTATION)
+            pair = b"%b:%b" % (msgspec.json.encode(name), bytes(raw))
+            if kind is not None:
+                label = msgspec.json.encode(name + _ANNOTATION)
+                pair = b"%b:%b,%b" % (label, bytes(kind), pair)
+        parts.append(pair)
+    parts.extend(given.values())
+    return b",".join(parts), count + len(given)
+
+
+def members_of(fragment: bytes) -> _Members:
+    """The members of a fragment in order, annotations among them, each value as raw JSON."""
+    return _MEMBERS.decode(b"{%b}" % fragment)
+
+
+def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
+    # A character is one byte or more here and two there; only what is near the limit is measured.
+    if 4 * len(fragment) > ENTITY_BYTES_MAX // 2:
+        measured = 4 + 2 * (_utf16_chars(partition_key) + _utf16_chars(row_key))
+        measured += sum(itertools.starmap(_member_bytes, properties_of(fragment).items()))
+        if measured > ENTITY_BYTES_MAX:
+            raise StorageError(table_errors.ENTITY_TOO_LARGE)
+
+
+def _member_bytes(name: str, value: Value) -> int:
+    """What a property counts towards an entity's size ("Understanding the Table service data
+    model": 8 bytes, its name, its value with 4 bytes of length where that varies)."""
+    varies = isinstance(edm.bare(value), (str, bytes))
+    return 8 + 2 * _utf16_chars(name) + edm.size_bytes(value) + (4 if varies else 0)
+
+
+def properties_of(fragment: bytes) -> dict[str, Value]:
+    """The properties of a fragment."""
+    members = members_of(fragment)
+    found: dict[str, Value] = {}
+    for name, raw in members.items():
+        if name.endswith(_ANNOTATION):
+            continue
+        kind = members.get(name + _ANNOTATION)
+        type_name = None if kind is None else msgspec.json.decode(kind, type=str)
+        found[name] = edm.value_of(msgspec.json.decode(raw), type_name)
+    return found
+
+
+def _utf16_chars(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return len(text) + sum(character > "\uffff" for character in text)

@@ -1,0 +1,331 @@
+"""Whether an entity matches a $filter: an expression, compiled once, asked for many entities.
+
+Lives here: how the values of each type compare. Must not live here: the grammar (table_filter.py),
+what is read (table_intervals.py). Source: "Querying tables and entities", "Differences between
+Table service and OData".
+
+A comparison holds only between values that can be compared (`Family`): a property that an entity
+does not have, or has with another type, satisfies none, `ne` neither; `not` of it then holds. The
+three types of numbers compare with each other as numbers; text, keys and binary values by their
+bytes (text as UTF-8), false before true. Keys are text, Timestamp is a DateTime.
+
+Stored properties are the inside of a JSON object (edm.py). Only those that the filter names are
+decoded, all entities at once; the decoder skips the others.
+"""
+
+from __future__ import annotations
+
+import base64
+import operator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from strongroom.semantics.table import table_filter
+from strongroom.semantics.table.edm import EdmType
+from strongroom.semantics.table.table_filter import (
+    Both,
+    Comparison,
+    Constant,
+    Either,
+    Expression,
+    Family,
+    Flag,
+    Literal,
+    Not,
+    Operator,
+)
+from strongroom.values import iso7
+
+PARTITION_KEY: Final = "PartitionKey"
+ROW_KEY: Final = "RowKey"
+TIMESTAMP: Final = "Timestamp"
+
+
+class Candidates:
+    """Entities as they are stored, by column. What is decoded of them is remembered with them, so
+    that whoever asks again of the same entities only compares.
+
+    Arguments:
+        partition_keys, row_keys: as UTF-8.
+        timestamps: in ticks.
+        fragments: their other properties as the inside of a JSON object.
+
+    Attributes:
+        is_one_partition: all of them have the same partition key.
+    """
+
+    __slots__ = (
+        "_columns",
+        "fragments",
+        "is_one_partition",
+        "partition_keys",
+        "row_keys",
+        "timestamps",
+    )
+
+    def __init__(
+        self,
+        partition_keys: Sequence[bytes],
+        row_keys: Sequence[bytes],
+        timestamps: Sequence[int],
+        fragments: Sequence[bytes],
+    ) -> None:
+        self.partition_keys = partition_keys
+        self.row_keys = row_keys
+        self.timestamps = timestamps
+        self.fragments = fragments
+        self.is_one_partition = len(set(partition_keys)) == 1
+        self._columns: dict[str, _Column] = {}
+
+    @classmethod
+    def of(cls, entities: Sequence[tuple[bytes, bytes, int, bytes]]) -> Candidates:
+        """Entities that are there one by one, as (partition key, row key, Timestamp, fragment)."""
+        if not entities:
+            return cls((), (), (), ())
+        partition_keys, row_keys, timestamps, fragments = zip(*entities, strict=True)
+        return cls(partition_keys, row_keys, timestamps, fragments)
+
+    def parts(self, count: int) -> list[Candidates]:
+        """They in groups of at most `count`."""
+        if 0 < len(self.fragments) <= count:
+            return [self]
+        return [self._part(slice(at, at + count)) for at in range(0, len(self.fragments), count)]
+
+    def _part(self, here: slice) -> Candidates:
+        names = self.partition_keys[here], self.row_keys[here]
+        return Candidates(*names, self.timestamps[here], self.fragments[here])
+
+    def columns(self, names: tuple[str, ...]) -> list[_Column]:
+        """What each of them has as these properties; all that is missing is decoded in one go."""
+        if len(names) > _COLUMNS_REMEMBERED:
+            return self._decoded(names)
+        missing = tuple(name for name in names if name not in self._columns)
+        if missing:
+            if len(self._columns) + len(missing) > _COLUMNS_REMEMBERED:
+                self._columns.clear()
+                missing = names
+            self._columns.update(zip(missing, self._decoded(missing), strict=True))
+        return [self._columns[name] for name in names]
+
+    def _decoded(self, names: tuple[str, ...]) -> list[_Column]:
+        document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
+        named = _decoder(names).decode(document)
+        return [_Column(named, at) for at in range(len(names))]
+
+
+class _Column:
+    """One property of each entity: its JSON value and its annotation, both None where there is
+    none, and which types there are."""
+
+    __slots__ = ("kinds", "kinds_there", "types", "values")
+
+    def __init__(self, named: list[Any], at: int) -> None:
+        self.values = list(map(operator.attrgetter(f"v{at}"), named))
+        self.kinds = list(map(operator.attrgetter(f"t{at}"), named))
+        self.types = set(map(type, self.values))
+        self.kinds_there = set(self.kinds)
+
+
+class _Page(NamedTuple):
+    """Entities, and the properties of them that the filter names."""
+
+    candidates: Candidates
+    columns: Sequence[_Column]
+
+
+Found = bool | list[bool]
+"""Whether something holds: of all entities, or of each."""
+
+Test = Callable[[_Page], Found]
+"""test(entities) -> whether it holds of them. A comparison runs over its column at a time, so that
+no call of Python is made for a single entity where all of them have the type that is asked for."""
+
+_OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+}
+_SYSTEM: Final = frozenset({PARTITION_KEY, ROW_KEY, TIMESTAMP})
+_PLAIN_NUMBERS: Final[frozenset[type]] = frozenset({int, float})
+# Of one group of entities; what is asked for beyond begins anew, and what is so many by itself is
+# not remembered.
+_COLUMNS_REMEMBERED: Final = 8
+_INT64: Final = EdmType.INT64.value
+_DOUBLE: Final = EdmType.DOUBLE.value
+
+
+@lru_cache(maxsize=256)
+def predicate(expression: Expression) -> Predicate:
+    """The predicate of an expression; those that are asked for again are remembered."""
+    return Predicate(expression)
+
+
+class Predicate:
+    """An expression, ready to be asked.
+
+    Arguments:
+        expression: as `table_filter.parse` returns it.
+    """
+
+    def __init__(self, expression: Expression) -> None:
+        names = table_filter.names(expression)
+        self._names = tuple(sorted(set(names) - _SYSTEM))
+        self._test = _compiled(expression, {name: at for at, name in enumerate(self._names)})
+
+    def select(self, candidates: Candidates) -> list[bool]:
+        """Which of the entities match, in their order."""
+        found = self._test(_Page(candidates, candidates.columns(self._names)))
+        return [found] * len(candidates.fragments) if isinstance(found, bool) else found
+
+
+@lru_cache(maxsize=256)
+def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
+    """Decodes these properties and their types; of name number i as `v<i>` and `t<i>`."""
+    fields: list[tuple[str, Any, Any]] = []
+    for at, name in enumerate(names):
+        fields.append((f"v{at}", Any, msgspec.field(name=name, default=None)))
+        kind = msgspec.field(name=f"{name}@odata.type", default=None)
+        fields.append((f"t{at}", str | None, kind))
+    named = msgspec.defstruct("Named", fields, gc=False)
+    return msgspec.json.Decoder(list[named])  # type: ignore[valid-type]
+
+
+def _compiled(expression: Expression, places: dict[str, int]) -> Test:
+    if isinstance(expression, Not):
+        return _opposite(_compiled(expression.part, places))
+    if isinstance(expression, Both | Either):
+        return _joined(expression, [_compiled(part, places) for part in expression.parts])
+    if isinstance(expression, Constant):
+        return _of_all(expression.value)
+    if isinstance(expression, Flag):
+        expression = Comparison(expression.name, Operator.EQ, Literal(Family.BOOLEAN, True))
+    if expression.name in _SYSTEM:
+        return _system_test(expression)
+    return _property_test(expression, places[expression.name])
+
+
+def _opposite(part: Test) -> Test:
+    def test(page: _Page) -> Found:
+        found = part(page)
+        return not found if isinstance(found, bool) else list(map(operator.not_, found))
+
+    return test
+
+
+def _joined(expression: Both | Either, parts: list[Test]) -> Test:
+    """Both: false as soon as one part is false of all; either: true as soon as one is true of
+    all."""
+    decides = isinstance(expression, Either)
+    join = operator.or_ if decides else operator.and_
+
+    def test(page: _Page) -> Found:
+        found: Found = not decides
+        for part in parts:
+            other = part(page)
+            if other is decides:
+                return decides
+            if isinstance(found, bool):
+                found = other
+            elif not isinstance(other, bool):
+                found = list(map(join, found, other))
+        return found
+
+    return test
+
+
+def _of_all(value: bool) -> Test:
+    return lambda page: value
+
+
+_COLUMNS: Final[dict[str, Callable[[Candidates], Sequence[Any]]]] = {
+    PARTITION_KEY: operator.attrgetter("partition_keys"),
+    ROW_KEY: operator.attrgetter("row_keys"),
+    TIMESTAMP: operator.attrgetter("timestamps"),
+}
+
+
+def _system_test(comparison: Comparison) -> Test:
+    """A key as its bytes, Timestamp as ticks; what has another type never matches."""
+    compare, literal = _OPERATIONS[comparison.operator], comparison.literal
+    family = Family.DATETIME if comparison.name == TIMESTAMP else Family.STRING
+    if literal.family is not family:
+        return _of_all(False)
+    value: Any = literal.value
+    if family is Family.STRING:
+        value = value.encode("utf-8", "surrogatepass")
+    column = _COLUMNS[comparison.name]
+
+    def test(page: _Page) -> Found:
+        if comparison.name == PARTITION_KEY and page.candidates.is_one_partition:
+            return compare(page.candidates.partition_keys[0], value)
+        return list(map(compare, column(page.candidates), repeat(value)))
+
+    return test
+
+
+def _property_test(comparison: Comparison, at: int) -> Test:
+    compare, literal = _OPERATIONS[comparison.operator], comparison.literal
+    if literal.family is Family.NUMBER:
+        return _number_test(compare, literal.value, at)
+    if literal.family is Family.BINARY:
+        return _binary_test(compare, literal.value, at)
+    wanted, kind, value = _STORED[literal.family](literal.value)
+
+    def test(page: _Page) -> Found:
+        column = page.columns[at]
+        if column.types == {kind} and column.kinds_there == {wanted}:
+            return list(map(compare, column.values, repeat(value)))
+        return [
+            type(one) is kind and annotated == wanted and compare(one, value)
+            for one, annotated in zip(column.values, column.kinds, strict=True)
+        ]
+
+    return test
+
+
+# How a value is stored, so that the stored forms compare as the values do: annotation, JSON type,
+# JSON value.
+_STORED: Final[dict[Family, Callable[[Any], tuple[str | None, type, Any]]]] = {
+    Family.STRING: lambda value: (None, str, value),
+    Family.BOOLEAN: lambda value: (None, bool, value),
+    Family.DATETIME: lambda value: (EdmType.DATE_TIME.value, str, iso7(value)),
+    Family.GUID: lambda value: (EdmType.GUID.value, str, value),
+}
+
+_Compare = Callable[[Any, Any], bool]
+
+
+def _number_test(compare: _Compare, value: Any, at: int) -> Test:
+    def holds(found: Any, annotated: str | None) -> bool:
+        kind = type(found)
+        if kind is int or kind is float:
+            return compare(found, value)
+        if kind is not str:
+            return False
+        if annotated == _INT64:
+            return compare(int(found), value)
+        return annotated == _DOUBLE and compare(float(found), value)
+
+    def test(page: _Page) -> Found:
+        column = page.columns[at]
+        if column.types <= _PLAIN_NUMBERS:
+            return list(map(compare, column.values, repeat(value)))
+        return list(map(holds, column.values, column.kinds))
+
+    return test
+
+
+def _binary_test(compare: _Compare, value: Any, at: int) -> Test:
+    def holds(found: Any, annotated: str | None) -> bool:
+        if type(found) is not str or annotated != EdmType.BINARY.value:
+            return False
+        return compare(base64.b64decode(found), value)
+
+    return lambda page: list(map(holds, page.columns[at].values, page.columns[at].kinds))

@@ -1,0 +1,1 @@
+"""Decisions on containers and blobs: writes, reads, leases, copies, lists, sweeps."""

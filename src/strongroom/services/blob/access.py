@@ -1,0 +1,280 @@
+"""How a blob or a container is looked at (`view_*`, committed state) and changed (`change_*`).
+
+Lives here: the only ways to both: load what the request names, guard it, and let a pure decision
+run at the engine's serial point. Must not live here: any one operation's behaviour, HTTP, SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from strongroom import errors
+from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.engines.base import Commit, Key, Record, Ref, Step, Write, ref_of
+from strongroom.errors import StorageError
+from strongroom.semantics.core import lease as leases
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.guard import guard_blob, guard_container
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.core.waiting import NotYet
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import BlobRecord, Codec, ContainerRecord, Upload
+from strongroom.values import Purpose
+
+T = TypeVar("T")
+R = TypeVar("R", BlobRecord, ContainerRecord)
+
+# What may turn out otherwise a moment later, when the client said that it wants to wait for that.
+_WAITABLE = (errors.NOT_MODIFIED, errors.BLOB_NOT_FOUND)
+
+
+class BlobView(msgspec.Struct, frozen=True):
+    """A blob's head or snapshot in one committed snapshot of its partition.
+
+    `now` is store time where the record depends on time (it has a lease), else the record's own
+    modification. `extra` are the further records that were asked for, in order.
+    """
+
+    blob: BlobRecord
+    now: int
+    extra: tuple[Record | None, ...] = ()
+    is_snapshot: bool = False
+    overrides: Overrides = NO_OVERRIDES
+
+
+class BlobState(msgspec.Struct, frozen=True):
+    """What a decision on a blob sees. `named` is the head or the snapshot that the request
+    names."""
+
+    head: BlobRecord | None
+    named: BlobRecord | None
+    upload: Upload | None
+    extra: tuple[Record | None, ...]
+    now: int
+    head_version: int | None = None
+
+
+BlobDecision = Callable[[BlobState, BlobChange], T]
+ContainerDecision = Callable[[ContainerRecord, int], tuple[T, ContainerRecord | None]]
+
+
+def view_blob(
+    services: Services, call: Call[Any], extra: Sequence[Key] = (), wait: bool = True
+) -> Awaitable[BlobView]:
+    """The committed blob that the request names, guarded; waits when the request asks for it.
+
+    Arguments:
+        extra: further keys of the blob's partition, read in the same snapshot.
+        wait: whether the operation supports `x-strongroom-wait`.
+
+    Raises: StorageError as guard_blob does.
+    """
+    if not (wait and call.wait_s):
+        return _view_blob_now(services, call, extra, None)
+    seen = [False]
+    return services.waiting.until_answered(
+        call.wait_s, lambda: _view_blob_now(services, call, extra, seen), call.asker
+    )
+
+
+async def _view_blob_now(
+    services: Services, call: Call[Any], extra: Sequence[Key], seen: list[bool] | None
+) -> BlobView:
+    named_ref = _named_ref(call)
+    partition = named_ref.partition
+    refs = [named_ref, *[ref_of((partition, key)) for key in extra]]
+    place_record: Record | None = None
+    if seen is None:
+        # The container was looked at a moment ago, within this same request.
+        (named, *rest), blob, now = await _look(services, records.BLOB, refs)
+    else:
+        found, blob, now = await _look(services, records.BLOB, [place_ref(call), *refs], 1)
+        place_record, named, *rest = found
+        check_place(call, place_record)
+    try:
+        guard_blob(call, blob, now)
+    except StorageError as error:
+        gone = seen is not None and seen[0] and error.row is errors.BLOB_NOT_FOUND
+        if seen is None or gone or error.row not in _WAITABLE:
+            raise
+        seen[0] = blob is not None
+        watched = [(place_ref(call), place_record and place_record.version)]
+        watched.append((named_ref, named and named.version))
+        until = None if blob is None else leases.next_change(blob.lease, now)
+        raise NotYet(error, watched, now, until) from None
+    assert blob is not None
+    snapshot = call.snapshot is not None
+    return BlobView(blob, now, tuple(rest), snapshot, call.overrides)
+
+
+async def check_blob(services: Services, call: Call[Any]) -> None:
+    """Refuse early, on committed state, what the serial point would refuse too: before a large
+    body is read. Raises: as guard_blob."""
+    refs = [place_ref(call), _named_ref(call)]
+    found, blob, now = await _look(services, records.BLOB, refs, 1)
+    check_place(call, found[0])
+    guard_blob(call, blob, now)
+
+
+async def _look(
+    services: Services, table: Codec[R], refs: Sequence[Ref], at: int = 0
+) -> tuple[list[Record | None], R | None, int]:
+    """Records, the one at index `at` decoded, and a time at which it was as it was read.
+
+    That is store time where it depends on time (it has a lease), else its own modification.
+    """
+    found = await services.store.read(refs)
+    record = table.of(found[at])
+    if record is None or record.lease is None:
+        return found, record, 0 if record is None else record.modified
+    # Telling the time may take a while, in which a lease may be renewed: time first, then the
+    # record, which cannot be judged at a time that it has not lived to see.
+    now = await services.store.now()
+    found = await services.store.read(refs)
+    again = found[at]
+    return found, table.of(again), now if again is None else max(now, again.version)
+
+
+def _named_ref(call: Call[Any]) -> Ref:
+    """The blob, or the snapshot, that the request names."""
+    partition = keys.blob(generation_of(call), call.blob)
+    key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
+    return ref_of((partition, key))
+
+
+async def change_blob(
+    services: Services, call: Call[Any], decide: BlobDecision[T], extra: Sequence[Key] = ()
+) -> T:
+    """Decide on one blob at the serial point and commit durably.
+
+    Arguments:
+        decide: pure: (state, change) -> result; it tells `change` what to write.
+        extra: further keys of the partition that the decision needs and guards.
+
+    Raises: StorageError as guard_blob and the decision do; the engine's errors.
+    """
+    named_ref = _named_ref(call)
+    partition = named_ref.partition
+    refs = [place_ref(call), ref_of((partition, keys.HEAD_KEY))]
+    refs += [ref_of((partition, key)) for key in (keys.UPLOAD_KEY, *extra)]
+    if call.snapshot is not None:
+        refs.append(named_ref)
+
+    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        check_place(call, found[0])
+        head = records.BLOB.of(found[1])
+        named = head if call.snapshot is None else records.BLOB.of(found[-1])
+        guard_blob(call, named, stamp)
+        upload = records.UPLOAD.of(found[2])
+        generation = generation_of(call)
+        change = BlobChange(partition, generation, call.blob, stamp, head, upload)
+        rest = tuple(found[3 : 3 + len(extra)])
+        version = None if found[1] is None else found[1].version
+        result = decide(BlobState(head, named, upload, rest, stamp, version), change)
+        last[0] = change.has_work
+        return Commit(result, change.steps())
+
+    last = [False]
+    result = await services.store.update(partition, refs, at_serial_point, call.rule.purpose)
+    if last[0]:
+        services.work.set()
+    return result
+
+
+async def view_container(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
+    """The committed container, guarded, with store time; waits when the request asks for it.
+
+    Raises: StorageError ContainerNotFound, lease and condition errors.
+    """
+    if not call.wait_s:
+        return await _view_container_now(services, call)
+    return await services.waiting.until_answered(
+        call.wait_s, lambda: _view_container_now(services, call), call.asker
+    )
+
+
+async def _view_container_now(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
+    ref = keys.container(call.account, call.container)
+    (found,), container, now = await _look(services, records.CONTAINER, [ref])
+    check_place(call, found)
+    assert container is not None and found is not None
+    try:
+        guard_container(call, container, now)
+    except StorageError as error:
+        if error.row is not errors.NOT_MODIFIED or not call.wait_s:
+            raise
+        until = leases.next_change(container.lease, now)
+        raise NotYet(error, [(ref, found.version)], now, until) from None
+    return container, now
+
+
+async def change_container(services: Services, call: Call[Any], decide: ContainerDecision[T]) -> T:
+    """Decide on a container's own record: (record, stamp) -> (result, new record or None).
+
+    Raises: StorageError ContainerNotFound, lease and condition errors, the decision's own.
+    """
+    ref = keys.container(call.account, call.container)
+
+    def committed(container: ContainerRecord, stamp: int) -> Commit[T]:
+        result, changed = decide(container, stamp)
+        if changed is None:
+            return Commit(result)
+        write = Write(ref.key, records.CONTAINER.encode(changed))
+        return Commit(result, (Step(ref.partition, (write,)),))
+
+    return await commit_container(services, call, committed)
+
+
+async def commit_container(
+    services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
+) -> T:
+    """Like `change_container`, for a decision that names the commit's steps itservices."""
+    ref = keys.container(call.account, call.container)
+
+    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        check_place(call, found[0])
+        container = records.CONTAINER.of(found[0])
+        assert container is not None
+        guard_container(call, container, stamp)
+        return decide(container, stamp)
+
+    return await services.store.update(ref.partition, [ref], at_serial_point, call.rule.purpose)
+
+
+async def change_unattended(
+    services: Services,
+    generation: int,
+    name: str,
+    decide: Callable[[BlobState, BlobChange], T],
+    container: str | None = None,
+    purpose: Purpose = Purpose.GROWTH,
+) -> T | None:
+    """Decide on a blob at the serial point, without a caller to be judged.
+
+    Arguments:
+        container: account/container that must still have `generation`; None = it does not matter.
+        purpose: see Engine.update.
+
+    Returns: what `decide` returns; None when the container is another one or gone.
+    """
+    partition = keys.blob(generation, name)
+    refs = [Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY)]
+    if container is not None:
+        refs.append(keys.container(*container.split("/")))
+
+    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
+        if container is not None:
+            place = records.CONTAINER.of(found[2])
+            if place is None or place.generation != generation:
+                return Commit(None)
+        head, upload = records.BLOB.of(found[0]), records.UPLOAD.of(found[1])
+        change = BlobChange(partition, generation, name, stamp, head, upload)
+        result = decide(BlobState(head, head, upload, (), stamp), change)
+        return Commit(result, change.steps())
+
+    return await services.store.update(partition, refs, at_serial_point, purpose)

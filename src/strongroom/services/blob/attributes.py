@@ -1,0 +1,63 @@
+"""Set Blob Properties, Set Blob Metadata: what changes a blob without touching its content.
+
+Lives here: the two decisions. Must not live here: reading them back (blobs.py), leases
+(leasing.py). Source: "Set Blob Properties", "Set Blob Metadata"; reference section 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from strongroom.services.blob import access
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.blobs import BlobWritten
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import modified_head, refuse_pending_copy
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.values import ContentProperties, Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """Input of Set Blob Properties: all six together, or None when they stay as they are."""
+
+    properties: ContentProperties | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetMetadata:
+    """Input of Set Blob Metadata: all pairs; none clears them."""
+
+    metadata: Metadata = ()
+
+
+async def set_properties(services: Services, call: Call[SetProperties]) -> BlobWritten:
+    """Set Blob Properties. What a copy has left on the blob goes too.
+
+    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    """
+    given = call.input.properties
+    changes: dict[str, Any] = {"copy": None}
+    if given is not None:
+        changes["properties"] = given
+    return await _modify(services, call, changes)
+
+
+async def set_metadata(services: Services, call: Call[SetMetadata]) -> BlobWritten:
+    """Set Blob Metadata.
+
+    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    """
+    return await _modify(services, call, {"metadata": call.input.metadata})
+
+
+async def _modify(services: Services, call: Call[Any], changes: dict[str, Any]) -> BlobWritten:
+    def decide(state: BlobState, change: BlobChange) -> BlobWritten:
+        assert state.head is not None
+        refuse_pending_copy(state.head)
+        change.put_head(modified_head(state.head, change.stamp, **changes))
+        return BlobWritten(change.stamp, change.stamp)
+
+    return await access.change_blob(services, call, decide)

@@ -1,0 +1,282 @@
+"""Put Blob, Get Blob, Get Blob Properties: a block blob written and read as a whole.
+
+Lives here: the pure decision of the write, and the body's way out. Must not live here: blocks
+(blocks.py), properties, metadata and leases (attributes.py), snapshots and deletion (snapshots.py).
+Source: "Put Blob", "Get Blob", "Get Blob Properties" of the REST reference; reference sections 2,
+6.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.engines.base import (
+    VERIFIED_BYTES_MAX,
+    ContentMissing,
+    DataDamaged,
+    Partition,
+    Record,
+    Ref,
+)
+from strongroom.engines.checksum import crc64
+from strongroom.errors import StorageError
+from strongroom.services.blob import access, intake
+from strongroom.services.blob.access import BlobState, BlobView
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import replace_head
+from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.rereading import Rereading, Stale
+from strongroom.services.core.calls import Call, Piece
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import bodies
+from strongroom.store.blob.bodies import Readers, Received
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import BlobRecord, Inline, Listed, ListedBlock, Stored, Within
+from strongroom.values import ByteRange, ContentProperties, Metadata
+
+NO_PROPERTIES: Final = ContentProperties()
+
+
+class PutBlob(msgspec.Struct, frozen=True):
+    """Input of Put Blob (block blob). `digests` are of the body, whose MD5 is stored whatever
+    `properties` say."""
+
+    properties: ContentProperties = NO_PROPERTIES
+    metadata: Metadata = ()
+    digests: Digests = NO_DIGESTS
+    tier: str | None = None
+    tags: Metadata = ()
+
+
+class BlobWritten(msgspec.Struct, frozen=True):
+    """Result of a write: ETag and Last-Modified as stamps; digests of the body that was
+    received."""
+
+    etag: int
+    modified: int
+    md5: bytes | None = None
+    crc64: int | None = None
+
+
+async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
+    """Put Blob: replaces the blob with the request's body.
+
+    Raises: StorageError Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge, PendingCopyOperation,
+        UnauthorizedBlobOverwrite, and what guard_blob raises.
+    """
+    max_bytes = intake.put_blob_bytes_max(call.version)
+    received = await intake.receive(services, call, max_bytes, md5=True)
+    try:
+        return await access.change_blob(
+            services, call, lambda state, change: _put(call, received, state, change)
+        )
+    except BaseException:
+        intake.discard(services, received)
+        raise
+
+
+def _put(
+    call: Call[PutBlob], received: Received, state: BlobState, change: BlobChange
+) -> BlobWritten:
+    given = call.input
+    # Here, behind the guard: the order of refusals must not depend on the body's size.
+    intake.verify(given.digests, received)
+    replace_head(
+        call,
+        state,
+        change,
+        size_bytes=received.size_bytes,
+        body=change.take_body(received),
+        properties=given.properties.with_md5(received.md5),
+        metadata=given.metadata,
+        tier=given.tier,
+        tags=given.tags,
+    )
+    return BlobWritten(change.stamp, change.stamp, received.md5, received.crc64)
+
+
+class GetBlob(msgspec.Struct, frozen=True):
+    """Input of Get Blob. `range_md5` and `range_crc64` ask for digests of the range."""
+
+    range: ByteRange | None = None
+    range_md5: bool = False
+    range_crc64: bool = False
+
+
+class Download(msgspec.Struct, frozen=True):
+    """Result of Get Blob: the bytes [offset, offset + length) of the blob.
+
+    `partial` tells a 206 from a 200. `finished` must be called when the body was sent or given up.
+    """
+
+    view: BlobView
+    offset: int
+    length: int
+    partial: bool
+    pieces: bytes | AsyncIterable[Piece]
+    finished: Callable[[], None] | None = None
+    range_md5: bytes | None = None
+    range_crc64: int | None = None
+
+
+async def get_properties(services: Services, call: Call[Any]) -> BlobView:
+    """Get Blob Properties: the blob's head, or the snapshot named."""
+    return await access.view_blob(services, call)
+
+
+async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
+    """Get Blob: a consistent body, pinned while it is sent, with a digest of the range if asked
+    for.
+
+    Raises: StorageError InvalidRange (416 with Content-Range), InternalError (something of the body
+        is missing), and what guard_blob raises; DataDamaged.
+    """
+    _check_digest_request(call.input)
+    looks: Rereading | None = None
+    while True:
+        view = await access.view_blob(services, call, (keys.inline(call.snapshot or 0),))
+        offset, length = _wanted(call.input, view.blob)
+        try:
+            download = await _open(services, call, view, offset, length)
+        except (Stale, ContentMissing) as reason:
+            # Replaced between the look at the head and the pin: the new head decides.
+            looks = looks or rereading(services, call)
+            looks.saw(view.blob.body)
+            await looks.again(reason)
+            continue
+        if call.input.range_md5 or call.input.range_crc64:
+            return await _with_digests(call.input, download)
+        return download
+
+
+def rereading(services: Services, call: Call[Any]) -> Rereading:
+    """The looks that a request takes at the blob that it names."""
+    what = f"{call.account}/{call.container}/{call.blob}"
+    return Rereading(what, lambda: services.check_place(call))
+
+
+def _check_digest_request(given: GetBlob) -> None:
+    if given.range_md5 and given.range_crc64:
+        raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
+    if (given.range_md5 or given.range_crc64) and given.range is None:
+        name = "md5" if given.range_md5 else "crc64"
+        raise errors.invalid_header(f"x-ms-range-get-content-{name}", "true")
+
+
+def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
+    if given.range is None:
+        return 0, blob.size_bytes
+    within = given.range.within(blob.size_bytes)
+    if within is None:
+        headers = (("Content-Range", f"bytes */{blob.size_bytes}"),)
+        raise StorageError(errors.INVALID_RANGE, None, (), headers)
+    if (given.range_md5 or given.range_crc64) and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    return within
+
+
+async def _open(
+    services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
+) -> Download:
+    """The body of what was seen. Raises: Stale, ContentMissing when it must be looked at again."""
+    body = view.blob.body
+    partial = call.input.range is not None
+    if body is None or length == 0:
+        return Download(view, offset, length, partial, b"")
+    if isinstance(body, Within | Inline):
+        data = small_body(body, view.extra[0])
+        return Download(view, offset, length, partial, data[offset : offset + length])
+    if isinstance(body, Stored):
+        opened = await services.store.open(body.content)
+        if opened.size_bytes > VERIFIED_BYTES_MAX:
+            pieces = opened.slices(offset, length)
+            return Download(view, offset, length, partial, pieces, opened.close)
+        try:
+            data = await opened.read(offset, length)
+        finally:
+            opened.close()
+        return Download(view, offset, length, partial, data)
+    return await _open_listed(services, call, view, body, offset, length)
+
+
+def small_body(body: Within | Inline | None, inline: Record | None) -> bytes:
+    """The bytes of a body that lies in the record, or in the one beside it (`inline`).
+
+    Raises: ContentMissing; DataDamaged when its checksum differs.
+    """
+    if body is None:
+        return b""
+    if isinstance(body, Within):
+        data = body.data
+    elif inline is None:
+        raise ContentMissing("inline body")
+    else:
+        data = inline.value
+    if crc64(data) != body.crc64:
+        raise DataDamaged(f"a body of {len(data)} bytes among the records: its checksum differs")
+    return data
+
+
+async def _open_listed(
+    services: Services, call: Call[GetBlob], view: BlobView, body: Listed, offset: int, length: int
+) -> Download:
+    partition = keys.blob(generation_of(call), call.blob)
+    reading = services.held.of(Readers).begin(partition)
+    try:
+        # Registered first, looked at again second: what this head names is not swept any more.
+        key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
+        place = keys.container(call.account, call.container)
+        again, container = await services.store.read([Ref(partition, key), place])
+        current = records.BLOB.of(again)
+        there = records.CONTAINER.of(container)
+        gone = there is None or there.generation != generation_of(call)
+        if gone or current is None or current.body != body:
+            raise Stale
+        spans = bodies.spans(await read_list(services, partition, body), offset, length)
+    except BaseException:
+        reading.end()
+        raise
+    pieces = bodies.read_spans(services.store, spans)
+    return Download(view, offset, length, call.input.range is not None, pieces, reading.end)
+
+
+async def read_list(
+    services: Services, partition: Partition, body: Listed
+) -> tuple[ListedBlock, ...]:
+    """The blocks of a listed body; the caller has seen to it that they are not swept meanwhile."""
+    if body.list_content is not None:
+        data = await bodies.read_whole(services.store, body.list_content)
+        return records.BLOCK_LIST.decode(data)
+    (found,) = await services.store.read([Ref(partition, keys.block_list(body.number))])
+    if found is None:
+        raise ContentMissing(f"block list {body.number}")
+    return records.BLOCK_LIST.decode(found.value)
+
+
+async def _with_digests(given: GetBlob, download: Download) -> Download:
+    """The range (at most 4 MiB) in memory, with the digest that was asked for."""
+    try:
+        pieces = download.pieces
+        if isinstance(pieces, bytes):
+            data = pieces
+        else:
+            data = b"".join([chunk async for chunk in bodies.as_bytes(pieces)])
+    finally:
+        if download.finished is not None:
+            download.finished()
+    return Download(
+        download.view,
+        download.offset,
+        download.length,
+        download.partial,
+        data,
+        None,
+        hashlib.md5(data, usedforsecurity=False).digest() if given.range_md5 else None,
+        crc64(data) if given.range_crc64 else None,
+    )

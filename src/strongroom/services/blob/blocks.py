@@ -1,0 +1,394 @@
+"""Put Block, Put Block List, Get Block List: block blobs written piece by piece.
+
+Lives here: staging, the reading of what a list may name, and the commit that is refused when that
+is out of date. Must not live here: which blocks a list names (semantics/blob/blocks.py), XML.
+Source: "Put Block", "Put Block List", "Get Block List"; reference section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from strongroom import errors
+from strongroom.engines.base import ContentMissing, Key, Partition, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import blocks as rules
+from strongroom.semantics.blob import copies
+from strongroom.semantics.blob.blocks import Block
+from strongroom.services.blob import access, intake
+from strongroom.services.blob.access import BlobState, BlobView
+from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, read_list, rereading
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import refuse_pending_copy, replace_head
+from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.precedence import Precedence
+from strongroom.services.blob.rereading import Rereading, Stale
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import bodies
+from strongroom.store.blob.bodies import Received
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import (
+    BlobRecord,
+    Body,
+    Listed,
+    ListedBlock,
+    StagedBlock,
+    Upload,
+)
+from strongroom.values import BlobKind, BlockListKind, ContentProperties, Metadata
+
+_PAGE_RECORDS = 1000
+# How many earlier stagings of an id one more replaces; more than one only when some came at once.
+_EARLIER_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PutBlock:
+    """Input of Put Block: the decoded id, and the body's digests."""
+
+    block_id: bytes
+    digests: Digests = NO_DIGESTS
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStaged:
+    """Result of Put Block: digests of the body; the MD5 when the client sent one."""
+
+    md5: bytes | None
+    crc64: int | None
+
+
+async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
+    """Put Block: stages a block; nothing that a read shows changes. A block that was staged under
+    the same id gives way to it.
+
+    Raises: StorageError InvalidHeaderValue (empty body), InvalidBlobOrBlock (length of the id),
+        BlockCountExceedsLimit, Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge,
+        PendingCopyOperation, and what guard_blob raises.
+    """
+    max_bytes = intake.block_bytes_max(call.version)
+    with_md5 = call.input.digests.md5 is not None
+    received = await intake.receive(services, call, max_bytes, md5=with_md5, inline=False)
+    try:
+        if not received.size_bytes:
+            raise errors.invalid_header("Content-Length", "0")
+        partition = keys.blob(generation_of(call), call.blob)
+        # Or a list that is being committed might find for ever that something was staged since.
+        await services.disposable.of(Precedence).give_way(partition)
+        earlier = await _earlier(services, partition, call.input.block_id)
+        await access.change_blob(
+            services,
+            call,
+            lambda state, change: _stage(call.input, received, earlier, state, change),
+            earlier,
+        )
+    except BaseException:
+        intake.discard(services, received)
+        raise
+    return BlockStaged(received.md5, None if with_md5 else received.crc64)
+
+
+async def _earlier(services: Services, partition: Partition, block_id: bytes) -> tuple[Key, ...]:
+    """Where blocks lie that are staged under the same id."""
+    (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
+    upload = records.UPLOAD.of(found)
+    if upload is None:
+        return ()
+    first, until = keys.staged_as(upload.number, block_id)
+    items = await services.store.read_range(partition, True, first, until, _EARLIER_MAX)
+    return tuple(Key(True, item.name) for item in items)
+
+
+def _stage(
+    given: PutBlock,
+    received: Received,
+    earlier: Sequence[Key],
+    state: BlobState,
+    change: BlobChange,
+) -> None:
+    # Here, behind the guard: the order of refusals must not depend on the body's size.
+    intake.verify(given.digests, received)
+    refuse_pending_copy(state.head)
+    block_id, upload = given.block_id, state.upload
+    rules.check_id_length(block_id, None if upload is None else upload.id_bytes)
+    if upload is None:
+        upload = change.begin_upload(len(block_id))
+    count = upload.count + 1
+    for key, found in zip(earlier, state.extra, strict=True):
+        # What an upload staged that has ended may be in the blob by now.
+        if found is not None and keys.staged_upload(key.name) == upload.number:
+            change.replace_staged(key, records.STAGED.decode(found.value).content)
+            count -= 1
+    rules.check_staged_count(count)
+    content = received.content
+    assert content is not None
+    staged = StagedBlock(received.size_bytes, content)
+    change.put(keys.staged(upload.number, block_id, content), records.STAGED.encode(staged))
+    change.adopt(content)
+    touched = msgspec.structs.replace(upload, count=count, touched=change.stamp)
+    change.put_upload(touched)
+    if state.head is None:
+        change.put_head(_uncommitted(change.stamp))
+
+
+def _uncommitted(stamp: int) -> BlobRecord:
+    """The head of a blob that has staged blocks only."""
+    return BlobRecord(BlobKind.BLOCK, False, stamp, stamp, stamp, 0, None, NO_PROPERTIES)
+
+
+@dataclass(frozen=True, slots=True)
+class PutBlockList:
+    """Input of Put Block List: (kind, base64 id) of every entry, and what the blob is to have.
+
+    `digests` and `received` are of the XML: what the client said of it and what arrived.
+    """
+
+    blocks: Sequence[tuple[BlockListKind, str]]
+    properties: ContentProperties = NO_PROPERTIES
+    metadata: Metadata = ()
+    tier: str | None = None
+    tags: Metadata = ()
+    digests: Digests = NO_DIGESTS
+    received: Received | None = None
+
+
+class _Extent(NamedTuple):
+    content: int
+    offset_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a list may name, and what must not have changed when it is committed."""
+
+    body: Body
+    upload: Upload | None
+    committed: tuple[ListedBlock, ...]
+    staged: dict[bytes, StagedBlock]
+
+
+async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWritten:
+    """Put Block List: the blob's content becomes the listed blocks, in their order.
+
+    Raises: StorageError InvalidBlockList, BlockListTooLong, Md5Mismatch, Crc64Mismatch,
+        PendingCopyOperation, UnauthorizedBlobOverwrite, InternalError (the blob's own list is
+        damaged), and what guard_blob raises.
+    """
+    given = call.input
+    rules.require_list_length(len(given.blocks))
+    # Judged before the blocks are read: a refused caller learns nothing of them.
+    await access.check_blob(services, call)
+    if given.received is not None:
+        intake.verify(given.digests, given.received)
+    looks = rereading(services, call)
+    with services.disposable.of(Precedence).take(keys.blob(generation_of(call), call.blob)):
+        while True:
+            try:
+                return await _commit(services, call, await _basis(services, call, looks))
+            except (Stale, ContentMissing) as reason:
+                await looks.again(reason)
+
+
+async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basis:
+    partition = keys.blob(generation_of(call), call.blob)
+    reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
+    found = await services.store.read(reads)
+    head, upload = records.BLOB.of(found[0]), records.UPLOAD.of(found[1])
+    body = None if head is None else head.body
+    looks.saw(body)
+    committed: tuple[ListedBlock, ...] = ()
+    if isinstance(body, Listed):
+        committed = await read_list(services, partition, body)
+    staged = await _staged(services, partition, upload)
+    return _Basis(body, upload, committed, staged.blocks)
+
+
+class _Staged(NamedTuple):
+    """The staged blocks of an upload, the latest of each id; `at_once` when they were read in one
+    page, and so are what was staged at one moment."""
+
+    blocks: dict[bytes, StagedBlock]
+    at_once: bool
+
+
+async def _staged(services: Services, partition: Partition, upload: Upload | None) -> _Staged:
+    found: dict[bytes, StagedBlock] = {}
+    if upload is None:
+        return _Staged(found, True)
+    first, until = begin, _ = keys.staged_range(upload.number)
+    while True:
+        page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
+        for item in page:
+            found[keys.staged_id(item.name)] = records.STAGED.decode(item.value)
+        if len(page) < _PAGE_RECORDS:
+            return _Staged(found, first == begin)
+        first = page[-1].name + b"\0"
+
+
+def _chosen(given: PutBlockList, basis: _Basis) -> tuple[ListedBlock, ...]:
+    committed = [
+        Block(block.id, block.size_bytes, _Extent(block.content, block.offset_bytes))
+        for block in basis.committed
+    ]
+    staged = {
+        block_id: Block(block_id, block.size_bytes, _Extent(block.content, 0))
+        for block_id, block in basis.staged.items()
+    }
+    named = rules.commit_list(given.blocks, committed, staged)
+    return tuple(ListedBlock(block.id, block.size_bytes, *block.content) for block in named)
+
+
+async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -> BlobWritten:
+    try:
+        chosen = _chosen(call.input, basis)
+    except StorageError as refusal:
+        error = refusal
+        await access.change_blob(services, call, lambda state, change: _refuse(basis, state, error))
+        raise
+    encoded = await bodies.keep(services.store, records.BLOCK_LIST.encode(chosen))
+    try:
+        return await access.change_blob(
+            services,
+            call,
+            lambda state, change: _replace(call, basis, chosen, encoded, state, change),
+        )
+    except BaseException:
+        intake.discard(services, encoded)
+        raise
+
+
+def _require_current(basis: _Basis, state: BlobState) -> None:
+    body = None if state.head is None else state.head.body
+    # The whole record: a block that was staged since may be one that the list names.
+    if body != basis.body or state.upload != basis.upload:
+        raise Stale
+
+
+def _refuse(basis: _Basis, state: BlobState, error: StorageError) -> None:
+    """A list that names what is not there is refused at the serial point too: what was missing may
+    have been committed by another list while this one was made."""
+    refuse_pending_copy(state.head)
+    _require_current(basis, state)
+    raise error
+
+
+def _replace(
+    call: Call[PutBlockList],
+    basis: _Basis,
+    chosen: tuple[ListedBlock, ...],
+    encoded: Received,
+    state: BlobState,
+    change: BlobChange,
+) -> BlobWritten:
+    _require_current(basis, state)
+    given = call.input
+    replace_head(
+        call,
+        state,
+        change,
+        size_bytes=sum(block.size_bytes for block in chosen),
+        body=change.take_list(encoded, len(chosen)) if chosen else None,
+        properties=given.properties,
+        metadata=given.metadata,
+        tier=given.tier,
+        tags=given.tags,
+    )
+    received = given.received
+    if received is None:
+        return BlobWritten(change.stamp, change.stamp)
+    return BlobWritten(change.stamp, change.stamp, received.md5, received.crc64)
+
+
+@dataclass(frozen=True, slots=True)
+class GetBlockList:
+    """Input of Get Block List: which lists are asked for."""
+
+    committed: bool = True
+    uncommitted: bool = False
+
+
+class BlockItem(NamedTuple):
+    """One block of a list: its base64 id and its length."""
+
+    id: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockList:
+    """Result of Get Block List; a list that was not asked for is None."""
+
+    view: BlobView
+    committed: tuple[BlockItem, ...] | None
+    uncommitted: tuple[BlockItem, ...] | None
+
+
+class _Overtaken(Stale):
+    """Blocks were staged while several pages of them were read."""
+
+
+async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockList:
+    """Get Block List of a blob, also of one that has uncommitted blocks only, or of a snapshot.
+    The uncommitted blocks are those of one moment, however many they are.
+
+    Raises: StorageError InternalError (the list is damaged), and what guard_blob raises.
+    """
+    partition = keys.blob(generation_of(call), call.blob)
+    looks = rereading(services, call)
+    with ExitStack() as precedence:
+        takes = False
+        while True:
+            view = await access.view_blob(services, call, (keys.UPLOAD_KEY,), wait=False)
+            looks.saw(view.blob.body)
+            try:
+                return await _lists(services, call, partition, view)
+            except (Stale, ContentMissing) as reason:
+                # Committed or swept while it was read: the present state decides.
+                await looks.again(reason)
+                if isinstance(reason, _Overtaken) and not takes:
+                    # Or it might find for ever that something was staged since.
+                    precedence.enter_context(services.disposable.of(Precedence).take(partition))
+                    takes = True
+
+
+async def _lists(
+    services: Services, call: Call[GetBlockList], partition: Partition, view: BlobView
+) -> BlockList:
+    committed = uncommitted = None
+    body = view.blob.body
+    if call.input.committed:
+        listed = await read_list(services, partition, body) if isinstance(body, Listed) else ()
+        committed = tuple(
+            BlockItem(rules.block_id_text(block.id), block.size_bytes) for block in listed
+        )
+    # Public access shows what is committed, whatever is asked for.
+    if call.input.uncommitted and not call.anonymous:
+        uncommitted = await _uncommitted_items(services, call, partition, view)
+    return BlockList(view, committed, uncommitted)
+
+
+async def _uncommitted_items(
+    services: Services, call: Call[Any], partition: Partition, view: BlobView
+) -> tuple[BlockItem, ...]:
+    if call.snapshot is not None or copies.is_pending(view.blob.copy):
+        return ()
+    upload = records.UPLOAD.of(view.extra[0])
+    staged = await _staged(services, partition, upload)
+    (again,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
+    now = records.UPLOAD.of(again)
+    if (now and now.number) != (upload and upload.number):
+        raise Stale
+    if now != upload and not staged.at_once:
+        raise _Overtaken
+    items = (
+        BlockItem(rules.block_id_text(block_id), block.size_bytes)
+        for block_id, block in staged.blocks.items()
+    )
+    return tuple(sorted(items))

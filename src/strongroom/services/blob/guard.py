@@ -1,0 +1,81 @@
+"""THE check before every decision on a blob or a container: existence, lease, conditions, in that
+order.
+
+Lives here: one function per kind of resource that reads the operation's `Rule`. Must not live here:
+the rules themselves (semantics/). Source: conditions.md section 10 (order), leases.md sections 4
+and 5.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors
+from strongroom.errors import StorageError
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.conditions import Conditions, ContainerConditions
+from strongroom.services.core.calls import Call, ConditionUse, Existence
+from strongroom.store.core.records import BlobRecord, ContainerRecord
+
+CONTAINER_CONDITIONS: Final = {
+    ConditionUse.NONE: ContainerConditions.NONE,
+    ConditionUse.REFUSED: ContainerConditions.NONE,
+    ConditionUse.DATES: ContainerConditions.DATES,
+    ConditionUse.MODIFIED_SINCE: ContainerConditions.MODIFIED_SINCE,
+}
+
+
+def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
+    """Refuse what the blob's existence, lease or conditions forbid.
+
+    Arguments:
+        blob: the head or snapshot that the request names; None when there is neither.
+        now: store time in ticks.
+
+    Raises: StorageError BlobNotFound, the lease errors (412), ConditionNotMet (304 or 412),
+        BlobAlreadyExists and the 400s of conditions.md.
+    """
+    rule = call.rule
+    committed = blob is not None and blob.committed
+    if blob is None or not committed:
+        _guard_missing(call, blob)
+    lease = None if blob is None else blob.lease
+    leases.guard(lease, call.lease_id, rule.lease, now)
+    if rule.conditions is ConditionUse.NONE or call.conditions is conditional.NONE:
+        return
+    etag, modified, tags = 0, 0, dict[str, str]()
+    if committed and blob is not None:
+        etag, modified, tags = blob.etag, blob.modified, dict(blob.tags)
+    if rule.conditions in (ConditionUse.READ, ConditionUse.TAGS):
+        conditional.check_read(call.conditions, etag, modified, call.version, tags)
+    else:
+        # A blob of staged blocks only that is leased has no ETag: as where a blob is created.
+        creates = rule.existence is Existence.CREATES or not committed
+        conditional.check_write(
+            call.conditions, committed, etag, modified, creates, tags, rule.unmet
+        )
+
+
+def _guard_missing(call: Call[object], blob: BlobRecord | None) -> None:
+    existence = call.rule.existence
+    if existence is Existence.COMMITTED or (existence is Existence.ANY and blob is None):
+        raise StorageError(errors.BLOB_NOT_FOUND)
+
+
+def guard_container(call: Call[object], container: ContainerRecord, now: int) -> None:
+    """Refuse what the container's lease or the date conditions forbid.
+
+    Raises: StorageError, the lease errors (412), ConditionNotMet, ConditionHeadersNotSupported.
+    """
+    leases.guard(container.lease, call.lease_id, call.rule.lease, now)
+    use, conditions = call.rule.conditions, call.conditions
+    if use is ConditionUse.NONE or conditions is conditional.NONE:
+        return
+    seen_only = conditions == Conditions(if_none_match=conditions.if_none_match)
+    if use is ConditionUse.REFUSED and call.wait_s and seen_only:
+        # A read that waits for a change says which state it has seen.
+        conditional.check_read(conditions, container.etag, container.modified, call.version)
+        return
+    accepted = CONTAINER_CONDITIONS[use]
+    conditional.check_container(conditions, container.modified, accepted)

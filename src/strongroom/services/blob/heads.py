@@ -1,0 +1,94 @@
+"""What every operation that creates or replaces a blob does to its head.
+
+Lives here: the rules shared by Put Blob, Put Block List and the copies: who may overwrite, what is
+kept (lease, snapshots), what is given up (body, staged blocks). Must not live here: where the new
+bytes come from. Source: reference sections 2 (Put Blob, 201) and 8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from strongroom import errors
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import copies
+from strongroom.semantics.core import lease as leases
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.core.calls import Call
+from strongroom.store.core.records import BlobRecord, Body
+from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
+
+
+def refuse_pending_copy(head: BlobRecord | None) -> None:
+    """409 PendingCopyOperation while a copy onto the blob is under way."""
+    copies.require_none_pending(None if head is None else head.copy)
+
+
+def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
+    """403 UnauthorizedBlobOverwrite when the caller may create blobs but not replace this one."""
+    if head is not None and head.committed and not call.may_overwrite:
+        raise StorageError(errors.UNAUTHORIZED_BLOB_OVERWRITE)
+
+
+def kept_lease(head: BlobRecord | None, now: int) -> Lease | None:
+    """The lease after a write: an active one stays, a broken or expired one is cleared."""
+    return None if head is None else leases.after_write(head.lease, now)
+
+
+def replace_head(
+    call: Call[Any],
+    state: BlobState,
+    change: BlobChange,
+    *,
+    size_bytes: int,
+    body: Body,
+    properties: ContentProperties,
+    metadata: Metadata,
+    tier: str | None = None,
+    copy: copies.Copy | None = None,
+    tags: Metadata = (),
+) -> BlobRecord:
+    """Write a new head over whatever was there: releases the old body, ends the upload in progress,
+    keeps an active lease and the snapshots. `body` must have been taken by `change` already.
+
+    Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite.
+    """
+    before = state.head
+    refuse_pending_copy(before)
+    refuse_overwrite(call, before)
+    if before is not None:
+        change.release(before)
+    change.end_upload()
+    if tier is None and before is not None:
+        tier, tier_changed = before.tier, before.tier_changed
+    else:
+        tier_changed = change.stamp if tier else 0
+    head = BlobRecord(
+        kind=BlobKind.BLOCK,
+        committed=True,
+        etag=change.stamp,
+        modified=change.stamp,
+        created=change.stamp,
+        size_bytes=size_bytes,
+        body=body,
+        properties=properties,
+        metadata=metadata,
+        lease=kept_lease(before, state.now),
+        copy=copy,
+        snapshots=0 if before is None else before.snapshots,
+        tier=tier,
+        tier_changed=tier_changed,
+        tags=tags,
+    )
+    change.put_head(head)
+    return head
+
+
+def modified_head(head: BlobRecord, stamp: int, **changes: Any) -> BlobRecord:
+    """The head after a change that Azure counts as one: new ETag and Last-Modified, and the lease
+    as after a write."""
+    lease = kept_lease(head, stamp)
+    return msgspec.structs.replace(head, etag=stamp, modified=stamp, lease=lease, **changes)

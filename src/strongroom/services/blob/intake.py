@@ -1,0 +1,130 @@
+"""How a request's body comes in: bounded, guarded before it is read, verified before it is
+committed.
+
+Lives here: what Put Blob, Put Block, Put Block List and the copies share about bodies. Must not
+live here: decisions. Source: "Put Blob" and "Put Block", request headers Content-MD5,
+x-ms-content-crc64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError
+from strongroom.services.blob import access
+from strongroom.services.core.calls import BodySource, Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import bodies
+from strongroom.store.blob.bodies import Received
+from strongroom.values import crc64_text, md5_text
+
+
+class Digests(msgspec.Struct, frozen=True):
+    """What the client says the body's digests are: raw MD5, CRC-64 as a number; None = not said."""
+
+    md5: bytes | None = None
+    crc64: int | None = None
+
+
+NO_DIGESTS: Final = Digests()
+
+
+def check_size(body: BodySource, max_bytes: int) -> None:
+    """Refuse a body that says it is too large, before a byte of it is read.
+
+    Raises: StorageError RequestBodyTooLarge with MaxLimit.
+    """
+    if body.size_bytes is not None and body.size_bytes > max_bytes:
+        raise errors.body_too_large(max_bytes)
+
+
+class Bounded:
+    """A body of unknown length (chunked) that is refused once it exceeds its bound.
+
+    Raises (while it is read): StorageError RequestBodyTooLarge.
+    """
+
+    size_bytes: int | None = None
+    is_held_back = False
+
+    def __init__(self, body: BodySource, max_bytes: int) -> None:
+        self._body = body
+        self._max_bytes = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for chunk in self._body:
+            count += len(chunk)
+            if count > self._max_bytes:
+                raise errors.body_too_large(self._max_bytes)
+            yield chunk
+            del chunk  # not kept while the client is waited for
+
+
+def block_bytes_max(version: str) -> int:
+    """How large a block may be under an x-ms-version."""
+    return next(row[1] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
+
+
+def put_blob_bytes_max(version: str) -> int:
+    """How large the body of Put Blob may be under an x-ms-version."""
+    return next(row[2] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
+
+
+async def receive(
+    services: Services, call: Call[Any], max_bytes: int, md5: bool, inline: bool = True
+) -> Received:
+    """Read the request's body, after the checks that need no body when it is worth it.
+
+    A large body, and one for which the client waits to be asked (`100 Continue`), is refused before
+    it is sent; a small one has arrived already, and is judged once, at the serial point.
+
+    Raises: StorageError RequestBodyTooLarge; what guard_blob raises; what the body raises.
+    """
+    check_size(call.body, max_bytes)
+    size_bytes = call.body.size_bytes
+    is_large = size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX
+    if is_large or call.body.is_held_back:
+        await access.check_blob(services, call)
+    body = call.body if size_bytes is not None else Bounded(call.body, max_bytes)
+    return await bodies.receive(services.store, body, md5, inline)
+
+
+def document(data: bytes) -> Received:
+    """What arrived when the body was a document: its digests are judged like any body's."""
+    return bodies.inline_body(data)
+
+
+def discard(services: Services, received: Received) -> None:
+    """Give up a received body that no commit took."""
+    if received.content is not None:
+        services.store.discard(received.content)
+
+
+def verify(said: Digests, received: Received) -> None:
+    """Compare what the client said with what arrived.
+
+    Raises: StorageError Md5Mismatch, Crc64Mismatch, with both values.
+    """
+    if said.md5 is not None and received.md5 is not None and said.md5 != received.md5:
+        raise StorageError(
+            errors.MD5_MISMATCH,
+            None,
+            (
+                ("UserSpecifiedMd5", md5_text(said.md5)),
+                ("ServerCalculatedMd5", md5_text(received.md5)),
+            ),
+        )
+    if said.crc64 is not None and said.crc64 != received.crc64:
+        raise StorageError(
+            errors.CRC64_MISMATCH,
+            None,
+            (
+                ("UserSpecifiedCrc64", crc64_text(said.crc64)),
+                ("ServerCalculatedCrc64", crc64_text(received.crc64)),
+            ),
+        )

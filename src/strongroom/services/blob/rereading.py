@@ -1,0 +1,67 @@
+"""Looking again at a blob that changed while it was read, and telling a change from damage.
+
+Lives here: when a reader of several records and contents begins again, and when it gives up. Must
+not live here: what is read.
+
+A body that is named once before and once after something of it was missing was named all the time
+in between: bodies never come back. If its container was there afterwards, nothing swept it either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from strongroom import errors
+from strongroom.engines.base import ContentMissing
+from strongroom.errors import StorageError
+from strongroom.store.core.records import Body
+
+_log = logging.getLogger(__name__)
+
+
+class Stale(Exception):
+    """The blob is no longer what was seen of it."""
+
+
+class _Nothing:
+    """What was missed before anything was."""
+
+
+_NOTHING: Final = _Nothing()
+
+
+class Rereading:
+    """The looks at one blob that one request takes until nothing changes in between.
+
+    Arguments:
+        what: the blob, for the log.
+        check_place: raises when the blob's container is not there any more.
+    """
+
+    def __init__(self, what: str, check_place: Callable[[], Awaitable[object]]) -> None:
+        self._what = what
+        self._check_place = check_place
+        self._seen: Body | _Nothing = _NOTHING
+        self._missed: Body | _Nothing = _NOTHING
+
+    def saw(self, body: Body) -> None:
+        """The head, or snapshot, that this look found has this body."""
+        self._seen = body
+
+    async def again(self, reason: Stale | ContentMissing) -> None:
+        """Return when it is worth looking again.
+
+        Raises: what check_place raises; StorageError InternalError when something is missing that
+            the blob still names.
+        """
+        await self._check_place()
+        if isinstance(reason, ContentMissing):
+            if self._seen == self._missed:
+                _log.error("the blob %s is damaged, it cannot be read: %s", self._what, reason)
+                raise StorageError(errors.INTERNAL_ERROR)
+            self._missed = self._seen
+        # Reads of this server may never suspend: everybody else gets a turn here.
+        await asyncio.sleep(0)

@@ -1,0 +1,199 @@
+"""Snapshot Blob and Delete Blob, with everything that snapshots mean to a deletion.
+
+Lives here: the decisions, and the list of snapshots that a deletion takes along. Must not live
+here: reading of snapshots (blobs.py), the dropping of shared bodies (blob_sweep.py). Source:
+"Snapshot Blob", "Delete Blob"; reference section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from strongroom.engines.base import Ref
+from strongroom.semantics.blob.snapshots import DeleteSnapshots, check_delete_target, deletion
+from strongroom.services.blob import access
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import refuse_pending_copy
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import BlobRecord, Inline
+from strongroom.values import Metadata
+
+# Each takes up to two writes of a commit, and room in its one record of what is retired.
+SNAPSHOTS_PER_COMMIT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotBlob:
+    """Input of Snapshot Blob: the snapshot's own metadata, or none to take the blob's."""
+
+    metadata: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified."""
+
+    snapshot: int
+    etag: int
+    modified: int
+
+
+async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> SnapshotTaken:
+    """Snapshot Blob: the snapshot shares the content of the blob, whose ETag stays.
+
+    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    """
+    return await access.change_blob(
+        services, call, lambda state, change: _take(call.input, state, change), (keys.inline(0),)
+    )
+
+
+def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> SnapshotTaken:
+    head = state.head
+    assert head is not None
+    refuse_pending_copy(head)
+    taken = msgspec.structs.replace(head, lease=None, snapshots=0)
+    if given.metadata:
+        taken = msgspec.structs.replace(
+            taken, metadata=given.metadata, etag=change.stamp, modified=change.stamp
+        )
+    if isinstance(head.body, Inline):
+        (found,) = state.extra
+        assert found is not None
+        change.put(keys.inline(change.stamp), found.value)
+    change.put(keys.snapshot(change.stamp), records.BLOB.encode(taken))
+    change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots + 1))
+    return SnapshotTaken(change.stamp, taken.etag, taken.modified)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBlob:
+    """Input of Delete Blob: x-ms-delete-snapshots."""
+
+    snapshots: DeleteSnapshots | None = None
+
+
+class _Stale(Exception):
+    """Snapshots were taken or deleted since they were listed."""
+
+
+async def delete_blob(services: Services, call: Call[DeleteBlob]) -> None:
+    """Delete Blob: the base, the base with its snapshots, these only, or one of them.
+
+    Base and snapshots go in one commit; of more than SNAPSHOTS_PER_COMMIT snapshots the oldest go
+    in commits before, each judged like the last: where one is refused (the blob was written or
+    leased meanwhile), what went before it stays deleted.
+
+    Raises: StorageError SnapshotsPresent, InvalidHeaderValue (one snapshot and a word about all),
+        PendingCopyOperation, and what guard_blob raises.
+    """
+    option = call.input.snapshots
+    check_delete_target(option, call.snapshot is not None)
+    if call.snapshot is not None:
+        await access.change_blob(
+            services, call, lambda state, change: _delete_one(call, state, change)
+        )
+    elif option is None:
+        await access.change_blob(
+            services, call, lambda state, change: _delete(option, (), state, change)
+        )
+    else:
+        await _delete_all(services, call, option)
+
+
+def _delete_one(call: Call[DeleteBlob], state: BlobState, change: BlobChange) -> None:
+    ticks, head, named = call.snapshot, state.head, state.named
+    assert ticks is not None and head is not None and named is not None
+    _drop_snapshot(ticks, named, change)
+    change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots - 1))
+
+
+def _drop_snapshot(ticks: int, snapshot: BlobRecord, change: BlobChange) -> None:
+    change.put(keys.snapshot(ticks), None)
+    change.release(snapshot, ticks)
+
+
+async def _delete_all(services: Services, call: Call[Any], option: DeleteSnapshots) -> None:
+    while True:
+        version, snapshots, is_last = await _listed(services, call)
+
+        def decide(
+            state: BlobState,
+            change: BlobChange,
+            version: int | None = version,
+            snapshots: Sequence[tuple[int, BlobRecord]] = snapshots,
+            is_last: bool = is_last,
+        ) -> None:
+            if state.head_version != version:
+                raise _Stale
+            if is_last:
+                _delete(option, snapshots, state, change)
+            else:
+                _delete_some(snapshots, state, change)
+
+        try:
+            await access.change_blob(services, call, decide)
+        except _Stale:
+            # Whatever changed the head has been committed, so somebody makes progress.
+            continue
+        if is_last:
+            return
+
+
+async def _listed(
+    services: Services, call: Call[Any]
+) -> tuple[int | None, list[tuple[int, BlobRecord]], bool]:
+    """The head's version, the oldest snapshots, and whether these are all. Snapshots that come or
+    go later give the head another version."""
+    partition = keys.blob(generation_of(call), call.blob)
+    (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
+    first, until = keys.snapshot_range()
+    page = await services.store.read_range(partition, False, first, until, SNAPSHOTS_PER_COMMIT + 1)
+    snapshots = []
+    for item in page[:SNAPSHOTS_PER_COMMIT]:
+        ticks = keys.snapshot_ticks(item.name)
+        assert ticks is not None
+        snapshots.append((ticks, records.BLOB.decode(item.value)))
+    version = None if head is None else head.version
+    return version, snapshots, len(page) <= SNAPSHOTS_PER_COMMIT
+
+
+def _delete_some(
+    snapshots: Sequence[tuple[int, BlobRecord]], state: BlobState, change: BlobChange
+) -> None:
+    head = state.head
+    assert head is not None
+    refuse_pending_copy(head)
+    for ticks, snapshot in snapshots:
+        _drop_snapshot(ticks, snapshot, change)
+    change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots - len(snapshots)))
+
+
+def _delete(
+    option: DeleteSnapshots | None,
+    snapshots: Sequence[tuple[int, BlobRecord]],
+    state: BlobState,
+    change: BlobChange,
+) -> None:
+    """The commit that answers: `snapshots` are all that there are, when `option` asks for them."""
+    head = state.head
+    assert head is not None
+    refuse_pending_copy(head)
+    going = deletion(option, head.snapshots > 0)
+    if going.snapshots:
+        for ticks, snapshot in snapshots:
+            _drop_snapshot(ticks, snapshot, change)
+    if going.base:
+        change.put(keys.HEAD_KEY, None)
+        change.release(head)
+        change.end_upload()
+    elif going.snapshots:
+        change.put_head(msgspec.structs.replace(head, snapshots=0))

@@ -1,0 +1,144 @@
+"""The account's own operations: service properties, account information, CORS.
+
+Lives here: reading and merging of the properties of a service, and what they say to browsers of
+other origins. Must not live here: XML (wire/), matching of CORS rules (semantics/core/cors.py).
+Source: "Get/Set Blob Service Properties", "Get Account Information", "Preflight Blob Request".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from strongroom import errors, limits
+from strongroom.auth.request import Service
+from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Record, Step, Write
+from strongroom.errors import Extras, StorageError
+from strongroom.semantics.core import cors
+from strongroom.service_properties import DEFAULTS, ServiceProperties
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
+
+# Reads without an Origin may be kept by a cache that also serves browsers: they need Vary.
+_CACHED_METHODS: Final = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class SetServiceProperties:
+    """Input of Set Blob Service Properties; sections that are None stay as they are."""
+
+    properties: ServiceProperties
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInformation:
+    """Result of Get Account Information."""
+
+    sku_name: str = "Standard_LRS"
+    kind: str = "StorageV2"
+    hierarchical_namespace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """Input of a preflight request: Origin, Access-Control-Request-Method and the elements of
+    Access-Control-Request-Headers; None = not sent."""
+
+    origin: str | None = None
+    method: str | None = None
+    headers: tuple[str, ...] = ()
+
+
+async def properties(services: Services, service: Service, account: str) -> ServiceProperties:
+    """The properties of one service of an account, the defaults where nothing was set."""
+    (found,) = await services.store.read([keys.service_properties(account, service.value)])
+    return records.PROPERTIES.of(found) or DEFAULTS[service.value]
+
+
+async def get_properties(services: Services, call: Call[Any]) -> ServiceProperties:
+    """Get Blob (Queue, Table) Service Properties."""
+    return await properties(services, call.service, call.account)
+
+
+async def set_properties(services: Services, call: Call[SetServiceProperties]) -> None:
+    """Set Blob (Queue, Table) Service Properties: the sections given replace those set before.
+
+    Raises: StorageError InvalidXmlDocument, InvalidXmlNodeValue; NotImplemented for what is not
+        served; RequestBodyTooLarge when all sections together are too large to be kept.
+    """
+    request = call.input.properties
+    _check(request)
+    ref = keys.service_properties(call.account, call.service.value)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        before = records.PROPERTIES.of(found[0]) or DEFAULTS[call.service.value]
+        encoded = records.PROPERTIES.encode(before.updated(request))
+        if len(encoded) > RECORD_BYTES_MAX:
+            extras = (("MaxLimit", str(RECORD_BYTES_MAX)),)
+            raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, extras)
+        return Commit(None, (Step(ref.partition, (Write(ref.key, encoded),)),))
+
+    await services.store.update(ref.partition, [ref], decide)
+
+
+def _check(request: ServiceProperties) -> None:
+    rules = request.cors or ()
+    if len(rules) > limits.CORS_RULES_MAX:
+        message = f"There are more than {limits.CORS_RULES_MAX} CORS rules."
+        raise StorageError(errors.INVALID_XML_DOCUMENT, message)
+    cors.check_rules(rules)
+    for name, section in (
+        ("DeleteRetentionPolicy", request.delete_retention),
+        ("StaticWebsite", request.static_website),
+    ):
+        if section is not None and section.enabled:
+            message = f"This server does not implement {name}; only Enabled false is accepted."
+            raise StorageError(errors.NOT_IMPLEMENTED, message)
+
+
+async def get_stats(services: Services, call: Call[Any]) -> int:
+    """Get Blob (Queue, Table) Service Stats: the tick up to which the secondary has everything.
+
+    Raises: StorageError InvalidQueryParameterValue on the primary endpoint.
+    """
+    if not call.secondary:
+        reason = "Statistics are read at the secondary endpoint: ACCOUNT-secondary."
+        raise errors.invalid_query("comp", "stats", reason)
+    return await services.store.now()
+
+
+async def get_information(services: Services, call: Call[Any]) -> AccountInformation:
+    """Get Account Information, at the account's, a container's or a blob's URL."""
+    return AccountInformation()
+
+
+async def preflight(services: Services, call: Call[Preflight]) -> Extras:
+    """Preflight Blob Request: the headers that say what an origin may do.
+
+    Raises: StorageError InvalidHeaderValue for a missing header, CorsPreflightFailure.
+    """
+    given = call.input
+    rules = (await properties(services, call.service, call.account)).cors or ()
+    return cors.preflight(rules, given.origin, given.method, given.headers)
+
+
+async def cors_headers(
+    services: Services,
+    service: Service,
+    account: str,
+    origin: str | None,
+    method: str,
+    response_headers: Iterable[str],
+) -> Extras:
+    """The headers that CORS adds to the answer of an actual request, refused or not.
+
+    Arguments:
+        origin: the Origin header, None when it was not sent.
+        response_headers: the names of the answer's headers, of which a rule exposes some.
+    """
+    if origin is None and method not in _CACHED_METHODS:
+        return ()
+    rules = (await properties(services, service, account)).cors or ()
+    return cors.actual(rules, origin, method, response_headers)

@@ -1,0 +1,72 @@
+"""The removal of what is no longer needed, in commits of a bounded size.
+
+Lives here: `Removal`. Must not live here: what is to be removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from strongroom.engines.base import Commit, Key, Partition, Step, Write
+from strongroom.services.core.runner import Services
+from strongroom.values import Purpose
+
+T = TypeVar("T")
+
+REMOVALS_PER_COMMIT: Final = 256
+
+
+class Removal:
+    """Collects what is to go and commits it whenever it is enough; nothing is ever put.
+
+    What was added first goes first, so after a crash a prefix of it is gone: an index is added
+    after what only it leads to.
+
+    Arguments:
+        pause_s: how long requests go first after each commit.
+    """
+
+    def __init__(self, services: Services, pause_s: float) -> None:
+        self._store = services.store
+        self._pause_s = pause_s
+        self._steps: list[tuple[Partition, list[Write], list[int]]] = []
+        self._weight = 0
+
+    async def add(
+        self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
+    ) -> None:
+        """Let these records and contents go together; `drop` may be long, and goes first then."""
+        writes = [Write(key, None) for key in gone]
+        drops = list(drop)
+        while len(drops) + len(writes) > REMOVALS_PER_COMMIT:
+            await self._put(partition, [], drops[:REMOVALS_PER_COMMIT])
+            drops = drops[REMOVALS_PER_COMMIT:]
+        if writes or drops:
+            await self._put(partition, writes, drops)
+
+    async def _put(self, partition: Partition, writes: list[Write], drops: list[int]) -> None:
+        weight = len(writes) + len(drops)
+        if self._weight + weight > REMOVALS_PER_COMMIT:
+            await self.commit()
+        self._weight += weight
+        if self._steps and self._steps[-1][0] == partition:
+            self._steps[-1][1].extend(writes)
+            self._steps[-1][2].extend(drops)
+        else:
+            self._steps.append((partition, writes, drops))
+
+    async def commit(self) -> None:
+        """Remove what has been added so far."""
+        if not self._steps:
+            return
+        steps = tuple(
+            Step(partition, tuple(writes), drop=tuple(dict.fromkeys(drops)))
+            for partition, writes, drops in self._steps
+        )
+        self._steps, self._weight = [], 0
+        await self._store.update(
+            steps[0].partition, (), lambda found, stamp: Commit(None, steps), Purpose.FREEING
+        )
+        await asyncio.sleep(self._pause_s)

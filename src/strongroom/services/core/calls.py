@@ -1,0 +1,135 @@
+"""What a service function is called with: the target, what was authorized, and the typed input.
+
+Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`, the container,
+queue or table as it was when the request was authorized. Must not live here: HTTP, decisions.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from strongroom.auth.authorize import NO_OVERRIDES, KeyRange, Overrides
+from strongroom.auth.request import Service
+from strongroom.errors import CONDITION_NOT_MET, ErrorCode
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.values import AccessPolicy, FileSlice, PublicAccess, Purpose
+
+I_co = TypeVar("I_co", covariant=True)
+
+
+class Existence(enum.Enum):
+    """What an operation wants of the blob it names."""
+
+    COMMITTED = "committed"
+    """It must exist with committed content: else 404 BlobNotFound."""
+    CREATES = "creates"
+    """The operation creates it or replaces it."""
+    ANY = "any"
+    """Uncommitted blocks are enough (Get Block List, Lease Blob)."""
+
+
+class ConditionUse(enum.Enum):
+    """Which conditional headers an operation takes (conditions.md, section 2)."""
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+    REFUSED = "refused"
+    """Container operations: If-Match and If-None-Match are answered 400."""
+    DATES = "dates"
+    """Container operations that take If-Modified-Since and If-Unmodified-Since."""
+    MODIFIED_SINCE = "modified-since"
+    """Set Container Metadata: If-Modified-Since only."""
+    TAGS = "tags"
+    """Get Block List: x-ms-if-tags only."""
+    IGNORED = "ignored"
+    """Queues and tables: the headers have no effect (an entity's If-Match is a field)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the runner checks before an operation's decision. `unmet` is the error of a write's
+    condition that does not hold (the copies have their own). `purpose` decides what the operation
+    may do on a full disk."""
+
+    lease: LeaseUse = LeaseUse.NONE
+    conditions: ConditionUse = ConditionUse.NONE
+    existence: Existence = Existence.COMMITTED
+    unmet: ErrorCode = CONDITION_NOT_MET
+    purpose: Purpose = Purpose.GROWTH
+
+
+class BodySource(Protocol):
+    """The request's body, read at most once. `is_held_back`: the client sends it once it is asked
+    for (`Expect: 100-continue`)."""
+
+    size_bytes: int | None
+    is_held_back: bool
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+class Asker(Protocol):
+    """The client whose request waits."""
+
+    gone: bool
+
+    def when_gone(self, callback: Callable[[], None]) -> None: ...
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What the path of a request needs of a container, queue or table: its record's `version`, and
+    what stood in it, when the request was authorized. `record` is the whole of it, for services
+    that would read it again."""
+
+    generation: int
+    version: int
+    policies: tuple[AccessPolicy, ...] = ()
+    public_access: PublicAccess = PublicAccess.NONE
+    record: object = None
+
+
+class Call(msgspec.Struct, Generic[I_co]):
+    """One request, decoded and authorized. `codec.decode` makes it by position.
+
+    `container` is the container, queue or table; `blob` what lies in it by name: a blob, or a
+    message by its id; `entity` a table's entity by its two keys. `place` is None for operations on
+    the account, and for one that creates a place. `authorize` judges the caller again and raises;
+    it is called when the place changed since, and each time that a request looks which waits.
+    `key_range` bounds the entities that a SAS lets its caller see. `wait_s` is
+    `x-strongroom-wait` (0 = do not wait). `version` is x-ms-version. `snapshot` is in ticks.
+    """
+
+    rule: Rule
+    account: str
+    container: str
+    blob: str
+    snapshot: int | None
+    place: Place | None
+    authorize: Callable[[Place | None], object]
+    may_overwrite: bool
+    lease_id: str | None
+    conditions: Conditions
+    wait_s: int
+    version: str
+    body: BodySource
+    input: I_co
+    service: Service = Service.BLOB
+    entity: tuple[str, str] | None = None
+    key_range: KeyRange | None = None
+    overrides: Overrides = NO_OVERRIDES
+    secondary: bool = False
+    owner: bool = False
+    anonymous: bool = False
+    host: str = ""
+    peer: str = ""
+    asker: Asker | None = None
+
+
+Piece = bytes | FileSlice

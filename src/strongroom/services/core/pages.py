@@ -1,0 +1,43 @@
+"""One page of a listing, read from a keyspace with bounded work.
+
+Lives here: the loop between the engine's scan and the rules of listing. Must not live here: which
+records can be seen (the listings), prefixes and markers (semantics/core/listing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from strongroom import limits
+from strongroom.engines import base
+from strongroom.engines.base import Engine, Position
+from strongroom.semantics.core.listing import WANT_MOST, Page
+
+T = TypeVar("T")
+
+Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
+"""What was read as (name, key, item): an item for each record that the listing shows, else None."""
+
+
+async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) -> None:
+    """Read until the page is complete, or until it has read as much as one page may.
+
+    Each read is of one committed state and goes on where the last one ended, so whatever stands
+    still meanwhile is listed exactly once.
+    """
+    scanned = least = scanned_bytes = 0
+    while not page.done:
+        too_many = scanned >= limits.LIST_SCANNED_RECORDS_MAX
+        if too_many or scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX:
+            page.cut()
+            return
+        # Where much cannot be seen, a small page must not read on in small steps; where a prefix
+        # lets it jump, it must not read far.
+        want = max(page.want, least)
+        until = None if page.until is None else Position(*page.until)
+        found = await engine.scan(keyspace, Position(*page.first), until, want)
+        page.feed(rows(found), found.resume)
+        scanned += len(found.values)
+        scanned_bytes += sum(map(len, found.values))
+        least = min(2 * want, WANT_MOST) if page.first == found.resume else 0

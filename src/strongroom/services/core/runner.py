@@ -1,0 +1,77 @@
+"""What every service function is handed, and how a request's place is found.
+
+Lives here: `Services`: the store, time, who waits, and what a process keeps beside its store. Must
+not live here: how blobs, queues and tables are looked at and changed, HTTP, SQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from strongroom import limits
+from strongroom.auth.request import Service
+from strongroom.clock import Clock
+from strongroom.engines.base import Store
+from strongroom.errors import StorageError
+from strongroom.services.core.calls import Asker, Call, Place
+from strongroom.services.core.places import PLACES, check_place, place_ref
+from strongroom.services.core.process_state import ProcessState
+from strongroom.services.core.waiting import NotYet, Waiting
+
+
+class Services:
+    """What every service function is handed: the store, time, who reads, who waits.
+
+    Arguments:
+        store: an engine that keeps both contracts.
+        clock: for randomness (lease and copy ids); store time comes from the store.
+
+    Attributes:
+        held: what is authoritative and dies with the process: readers, copies in flight.
+        disposable: what only saves work or keeps an order. It may be thrown away at any time.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+        self.held = ProcessState()
+        self.disposable = ProcessState()
+        self.work = asyncio.Event()
+        self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
+        self.waiting = Waiting(store)
+
+    async def place(self, service: Service, account: str, name: str) -> Place | None:
+        """The container, queue or table as it is now, or None; nothing has a name that it may not
+        have."""
+        kind = PLACES[service]
+        if not kind.is_name(name):
+            return None
+        (record,) = await self.store.read([kind.ref(account, name)])
+        return None if record is None else kind.read(record)
+
+    async def await_place(
+        self, service: Service, account: str, name: str, wait_s: int, asker: Asker | None = None
+    ) -> Place | None:
+        """Like `place`, but waits up to `wait_s` for one that does not exist."""
+        kind = PLACES[service]
+        if not kind.is_name(name):
+            return None
+        ref = kind.ref(account, name)
+
+        async def attempt() -> Place:
+            place = await self.place(service, account, name)
+            if place is None:
+                raise NotYet(StorageError(kind.missing), [(ref, None)])
+            return place
+
+        try:
+            return await self.waiting.until_answered(wait_s, attempt, asker)
+        except StorageError:
+            return None
+
+    async def check_place(self, call: Call[Any]) -> None:
+        """The place is still there and still allows the request: for what looks at more than one
+        record. Raises: as check_place of places.py."""
+        (found,) = await self.store.read([place_ref(call)])
+        check_place(call, found)

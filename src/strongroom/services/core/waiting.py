@@ -1,0 +1,158 @@
+"""Waiting for a change instead of polling: the one mechanism behind `x-strongroom-wait`.
+
+Lives here: the loop decide - not yet - sleep until a durable commit, a moment or the limit - decide
+again, and the queue that serves waiters in order of arrival. Must not live here: what is waited
+for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from strongroom.engines.base import Engine, Ref
+from strongroom.errors import StorageError
+from strongroom.services.core.calls import Asker
+from strongroom.values import TICKS_PER_S
+
+T = TypeVar("T")
+
+
+class NotYet(Exception):
+    """The answer would be `error` now, but a change may bring a better one.
+
+    Arguments:
+        error: what is answered when the time is up.
+        watched: (record, version seen) pairs: a change of any of them is a reason to look again.
+        now: store time of the decision, in ticks.
+        until: the tick at which it is worth looking again though nothing is committed, or None.
+    """
+
+    def __init__(
+        self,
+        error: StorageError,
+        watched: Sequence[tuple[Ref, int | None]],
+        now: int = 0,
+        until: int | None = None,
+    ) -> None:
+        super().__init__(error.row.code)
+        self.error = error
+        self.watched = watched
+        self.now = now
+        self.until = until
+
+
+class Waiting:
+    """Waits on one engine's records; `stop` sends every waiter home with its last error."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._queues: dict[Ref, deque[asyncio.Future[None]]] = {}
+        self._stopping = False
+
+    def stop(self) -> None:
+        """No waiter goes on; waking everyone afterwards (the engine's `close`, `advance`) ends
+        the sleep of those that do."""
+        self._stopping = True
+
+    async def until_answered(
+        self, wait_s: float, attempt: Callable[[], Awaitable[T]], asker: Asker | None = None
+    ) -> T:
+        """Run `attempt` until it stops raising NotYet, or `wait_s` is over or the client has gone;
+        then its error is raised."""
+        return await self._until_answered(wait_s, attempt, _departure(asker))
+
+    async def _until_answered(
+        self, wait_s: float, attempt: Callable[[], Awaitable[T]], left: asyncio.Future[None]
+    ) -> T:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_s
+        while True:
+            wakes = self._engine.wakes
+            try:
+                return await attempt()
+            except NotYet as not_yet:
+                left_s = deadline - loop.time()
+                if left_s <= 0 or self._stopping or left.done():
+                    raise not_yet.error from None
+                if not_yet.until is not None:
+                    # One tick late rather than early: at `until` itself the state has changed.
+                    wake_s = (not_yet.until - not_yet.now + 1) / TICKS_PER_S
+                    left_s = min(left_s, max(wake_s, 0.001))
+                await self._sleep(not_yet.watched, left_s, left, wakes)
+                if left.done():
+                    # Nobody is there to be answered: nothing may be taken for them.
+                    raise not_yet.error from None
+
+    async def in_turn(
+        self,
+        ref: Ref,
+        wait_s: float,
+        late: StorageError,
+        attempt: Callable[[], Awaitable[T]],
+        asker: Asker | None = None,
+    ) -> T:
+        """Like `until_answered`, but those who wait for the same record are served in order of
+        arrival.
+
+        Arguments:
+            late: raised for those whose time is up before their turn has come.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_s
+        turn: asyncio.Future[None] = loop.create_future()
+        left = _departure(asker)
+        queue = self._queues.setdefault(ref, deque())
+        queue.append(turn)
+        try:
+            if queue[0] is not turn:
+                first = asyncio.FIRST_COMPLETED
+                await asyncio.wait((turn, left), timeout=wait_s, return_when=first)
+                if left.done() or not turn.done():
+                    raise late
+            return await self._until_answered(max(0.0, deadline - loop.time()), attempt, left)
+        finally:
+            self._leave(ref, queue, turn)
+
+    def _leave(
+        self, ref: Ref, queue: deque[asyncio.Future[None]], turn: asyncio.Future[None]
+    ) -> None:
+        was_first = queue[0] is turn
+        queue.remove(turn)
+        if not queue:
+            del self._queues[ref]
+        elif was_first and not queue[0].done():
+            queue[0].set_result(None)
+
+    async def _sleep(
+        self,
+        watched: Sequence[tuple[Ref, int | None]],
+        timeout_s: float,
+        left: asyncio.Future[None],
+        wakes: int,
+    ) -> None:
+        """Sleep unless the clock was moved or a stop began since the engine counted `wakes`."""
+        sleepers = [
+            asyncio.ensure_future(self._engine.wait(ref, version, timeout_s))
+            for ref, version in watched
+        ]
+        try:
+            # The sleepers are registered after this: what woke everyone before has woken none of
+            # them.
+            await asyncio.sleep(0)
+            if self._engine.wakes == wakes:
+                await asyncio.wait((*sleepers, left), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for sleeper in sleepers:
+                sleeper.cancel()
+            await asyncio.gather(*sleepers, return_exceptions=True)
+
+
+def _departure(asker: Asker | None) -> asyncio.Future[None]:
+    """Done once the client has gone."""
+    left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if asker is not None:
+        asker.when_gone(lambda: None if left.done() else left.set_result(None))
+    return left

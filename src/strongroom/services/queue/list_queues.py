@@ -1,0 +1,65 @@
+"""List Queues: one page of an account's queues, by name.
+
+Must not live here: XML (wire/), the rules of prefix and marker (semantics/core/listing.py). Source:
+"List Queues".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from strongroom import limits
+from strongroom.engines import base
+from strongroom.semantics.core.listing import START, Page, Position, Prefix
+from strongroom.services.core import pages
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
+from strongroom.values import Metadata
+
+METADATA: Final = "metadata"
+INCLUDES: Final = frozenset((METADATA,))
+
+
+@dataclass(frozen=True, slots=True)
+class ListQueues:
+    """Input of List Queues; `start` is the decoded marker."""
+
+    prefix: str = ""
+    start: Position = START
+    max_results: int = limits.LIST_RESULTS_MAX
+    include: frozenset[str] = frozenset()
+
+
+class QueueRow(msgspec.Struct, frozen=True):
+    """One queue."""
+
+    name: str
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage:
+    """Result: rows in order of names, and where the next page begins (None = nothing is left)."""
+
+    items: list[QueueRow]
+    marker: Position | None
+
+
+async def list_queues(services: Services, call: Call[ListQueues]) -> QueuePage:
+    """List Queues of the account. A page may be short and have a marker."""
+    given = call.input
+    page = Page[QueueRow](given.prefix, "", given.max_results, given.start)
+    await pages.fill(services.store, keys.queues(call.account), page, _rows)
+    # Without a delimiter nothing is folded.
+    return QueuePage([item for item in page.items if not isinstance(item, Prefix)], page.marker)
+
+
+def _rows(found: base.Page) -> Iterator[tuple[bytes, bytes, QueueRow]]:
+    decode = records.QUEUE.decode
+    for name, key, value, _ in found.rows():
+        yield name, key, QueueRow(name.decode(), decode(value).metadata)

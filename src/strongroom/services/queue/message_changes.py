@@ -1,0 +1,155 @@
+"""What a commit on a queue's messages writes: the message, the way from its expiry, its long text,
+the ledger, the job that sweeps what has expired.
+
+Lives here: keeping these in step. Must not live here: decisions (messages.py, queue_sweep.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.engines.base import Key, Ref, Step, Write
+from strongroom.semantics.queue.messages import NEVER, Message
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import Job, JobKind
+from strongroom.store.queue import message_records
+from strongroom.store.queue.message_records import Expiry, Ledger, MessageRecord
+from strongroom.values import TICKS_PER_S
+
+# So that many messages that expire one after the other make one job and not one each.
+SWEEP_PAUSE_TICKS: Final = TICKS_PER_S
+
+
+class MessagesChange:
+    """The writes of one decision on the messages of a queue's epoch.
+
+    Arguments:
+        generation, epoch: the queue's.
+        stamp: of the commit.
+        ledger: the epoch's as the decision sees it; None when the change does not touch it.
+    """
+
+    def __init__(
+        self, generation: int, epoch: int, stamp: int, ledger: Ledger | None = None
+    ) -> None:
+        self.partition = keys.message_partition(generation, epoch)
+        self._generation = generation
+        self._epoch = epoch
+        self._stamp = stamp
+        self._ledger = ledger
+        self._noted = False
+        self._writes: list[Write] = []
+        self._jobs: list[Step] = []
+        self._placed = 0
+
+    def put(self, message: Message, text: str) -> bytes:
+        """Add a new message and count it. Returns its place."""
+        assert self._ledger is not None
+        self._note(+1)
+        place = self._place(self._texted(MessageRecord(message, self._stamp), text))
+        due = self._ledger.due
+        if message.expires != NEVER and (not due or message.expires < due):
+            self.sweep_at(message.expires)
+        return place
+
+    def move(
+        self, old: Key, record: MessageRecord, message: Message, text: str | None = None
+    ) -> bytes:
+        """Put the message, as it is now, in a new place; `text` None = its text stays. Returns the
+        place."""
+        self._writes.append(Write(old, None))
+        moved = MessageRecord(message, record.number, record.text, record.chunks)
+        return self._place(moved if text is None else self._texted(moved, text))
+
+    def remove(self, old: Key, record: MessageRecord) -> None:
+        """Take the message away and count it no more."""
+        self._writes.append(Write(old, None))
+        self._drop_chunks(record.number, 0, record.chunks)
+        expires = record.message.expires
+        if expires != NEVER:
+            self._writes.append(Write(keys.expiry(expires, record.number), None))
+        self._note(-1)
+
+    def remove_expired(self, expiry: Key, found: Expiry) -> None:
+        """Take away the message that its expiry leads to."""
+        number = keys.expiry_number(expiry.name)
+        self._writes += (Write(expiry, None), Write(keys.message_at(found.place), None))
+        self._drop_chunks(number, 0, found.chunks)
+        self._note(-1)
+
+    def touch(self) -> None:
+        """Let those who watch the ledger look again."""
+        self._note(0)
+
+    def sweep_at(self, due: int) -> None:
+        """Order the sweep of expired messages; 0 = there is nothing to wait for."""
+        self._note(0, due)
+        if due:
+            ref = expiry_job(self._epoch, due)
+            job = Job(JobKind.EXPIRE_MESSAGES, self._generation, epoch=self._epoch)
+            self._jobs.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
+
+    def steps(self) -> tuple[Step, ...]:
+        """The commit's steps. The job comes first: without its message it finds nothing to do."""
+        writes = list(self._writes)
+        if self._noted and self._ledger is not None:
+            writes.append(Write(keys.LEDGER_KEY, message_records.LEDGER.encode(self._ledger)))
+        return (*self._jobs, Step(self.partition, tuple(writes))) if writes else ()
+
+    def _note(self, more: int, due: int | None = None) -> None:
+        assert self._ledger is not None
+        self._noted = True
+        self._ledger = Ledger(self._ledger.count + more, self._ledger.due if due is None else due)
+
+    def _place(self, record: MessageRecord) -> bytes:
+        message = record.message
+        key = keys.message(message.visible, self._stamp, self._placed)
+        self._placed += 1
+        place = keys.message_place(key.name)
+        self._writes.append(Write(key, message_records.MESSAGE.encode(record)))
+        if message.expires != NEVER:
+            value = message_records.EXPIRY.encode(Expiry(place, record.chunks))
+            self._writes.append(Write(keys.expiry(message.expires, record.number), value))
+        return place
+
+    def _texted(self, record: MessageRecord, text: str) -> MessageRecord:
+        """The record with another text, whose chunks are written here when it is long."""
+        chunks = message_records.chunks_of(text)
+        for index, chunk in enumerate(chunks):
+            key = keys.text(record.number, index)
+            self._writes.append(Write(key, message_records.TEXT.encode(chunk)))
+        self._drop_chunks(record.number, len(chunks), record.chunks)
+        inline = "" if chunks else text
+        return MessageRecord(record.message, record.number, inline, len(chunks))
+
+    def _drop_chunks(self, number: int, first: int, until: int) -> None:
+        for index in range(first, until):
+            self._writes.append(Write(keys.text(number, index), None))
+
+
+def expiry_job(epoch: int, due: int) -> Ref:
+    """The job that sweeps an epoch's expired messages: one for each time at which it falls due,
+    whoever orders it."""
+    return keys.job(due, epoch, JobKind.EXPIRE_MESSAGES)
+
+
+def new_epoch(name: str, generation: int, before: int, stamp: int) -> tuple[Step, ...]:
+    """The steps with which a queue's messages begin anew; its own record follows them.
+
+    Of the epochs `before` (0 = there was none) and `stamp`, the job sweeps the one that is not the
+    queue's: cut off before the queue's record, that is the new one.
+
+    Arguments:
+        name: account/queue.
+        stamp: of the commit, and so the new epoch.
+    """
+    ledger = Write(keys.LEDGER_KEY, message_records.LEDGER.encode(Ledger()))
+    begun = Step(keys.message_partition(generation, stamp), (ledger,))
+    return sweep_step(name, generation, before, stamp), begun
+
+
+def sweep_step(name: str, generation: int, before: int, stamp: int) -> Step:
+    """Order the sweep of the messages of the epoch `before`."""
+    ref = keys.job(stamp, stamp, JobKind.SWEEP_MESSAGES)
+    job = Job(JobKind.SWEEP_MESSAGES, generation, token=name, epoch=before)
+    return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))

@@ -1,0 +1,184 @@
+"""Put, update and delete one message.
+
+Lives here: the decisions on a message that the request names. Must not live here: retrievals, which
+look for theirs (retrievals.py), what a message may be (semantics/queue/messages.py), pop receipts
+as text (semantics/queue/pop_receipts.py). Source: "Operations on messages" of the REST reference.
+
+Every decision reads the queue's own record beside the message: deleted, cleared or with another
+access control list since, the request is judged by what there is at the serial point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.clock import guid
+from strongroom.engines.base import Commit, Key, Record, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.queue import messages, pop_receipts
+from strongroom.semantics.queue.messages import Message
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.queue.message_changes import MessagesChange
+from strongroom.services.queue.queues import queue_in, queue_of
+from strongroom.store.core import keys
+from strongroom.store.core.records import QueueRecord
+from strongroom.store.queue import message_records
+from strongroom.store.queue.message_records import MessageRecord
+
+T = TypeVar("T")
+
+# Each try ends with a clearing of the queue that came between.
+_TRIES: Final = 16
+
+
+class PutMessage(msgspec.Struct, frozen=True):
+    """Input of Put Message; `ttl_s` -1 = the message does not expire."""
+
+    text: str
+    visibility_s: int = 0
+    ttl_s: int = limits.DEFAULT_MESSAGE_TTL_S
+
+
+class UpdateMessage(msgspec.Struct, frozen=True):
+    """Input of Update Message; `text` None = it stays."""
+
+    receipt: str
+    visibility_s: int
+    text: str | None = None
+
+
+class DeleteMessage(msgspec.Struct, frozen=True):
+    """Input of Delete Message."""
+
+    receipt: str
+
+
+class MessageView(msgspec.Struct, frozen=True):
+    """A message as an answer shows it; `receipt` None where its caller gets none."""
+
+    message: Message
+    receipt: str | None = None
+    text: str | None = None
+
+
+async def put_message(services: Services, call: Call[PutMessage]) -> MessageView:
+    """Put Message. Its receipt holds from the start.
+
+    Raises: StorageError QueueNotFound, RequestBodyTooLarge, OutOfRangeQueryParameterValue,
+        InvalidQueryParameterValue.
+    """
+    given = call.input
+    messages.require_lifetime(given.visibility_s, given.ttl_s, call.version)
+    messages.require_text(given.text)
+    message_id = guid(services.clock)
+    for tries in range(_TRIES):
+        queue, _ = await queue_of(services, call, again=tries > 0)
+        put = await _put(services, call, queue, message_id)
+        if put is not None:
+            return put
+    raise StorageError(errors.SERVER_BUSY)
+
+
+async def _put(
+    services: Services, call: Call[PutMessage], queue: QueueRecord, message_id: str
+) -> MessageView | None:
+    """Put into the queue's epoch; None when that has ended."""
+    given = call.input
+    partition = keys.message_partition(queue.generation, queue.epoch)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[MessageView | None]:
+        ledger = message_records.LEDGER.of(found[1])
+        if queue_in(call, found[0]).epoch != queue.epoch or ledger is None:
+            return Commit(None)
+        message = messages.put(message_id, given.visibility_s, given.ttl_s, stamp)
+        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+        place = change.put(message, given.text)
+        view = MessageView(message, pop_receipts.seal(queue.secret, place))
+        return Commit(view, change.steps())
+
+    reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
+    return await services.store.update(partition, reads, decide)
+
+
+async def update_message(services: Services, call: Call[UpdateMessage]) -> MessageView:
+    """Update Message: another visibility, and another text if there is one.
+
+    Raises: StorageError QueueNotFound, MessageNotFound, RequestBodyTooLarge,
+        InvalidQueryParameterValue (no receipt), OutOfRangeQueryParameterValue (beyond the expiry).
+    """
+    given = call.input
+    if given.text is not None:
+        messages.require_text(given.text)
+
+    def decide(held: _Held) -> MessageView:
+        before = held.record.message
+        after = messages.update(before, given.visibility_s, held.stamp)
+        place = held.change.move(held.key, held.record, after, given.text)
+        if after.visible < before.visible:
+            # Somebody may wait for it, and would sleep until it was to be seen before.
+            held.change.touch()
+        return MessageView(after, pop_receipts.seal(held.secret, place))
+
+    return await _change(services, call, given.receipt, decide)
+
+
+async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
+    """Delete Message.
+
+    Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue (no receipt).
+    """
+
+    def decide(held: _Held) -> None:
+        held.change.remove(held.key, held.record)
+
+    await _change(services, call, call.input.receipt, decide)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A message at the serial point, and what changes it."""
+
+    key: Key
+    record: MessageRecord
+    change: MessagesChange
+    stamp: int
+    secret: bytes
+
+
+async def _change(
+    services: Services, call: Call[Any], receipt: str, decide: Callable[[_Held], T]
+) -> T:
+    """Decide on the message that the request names and its receipt leads to.
+
+    Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue; what `decide`
+        raises.
+    """
+    queue, _ = await queue_of(services, call)
+    place = pop_receipts.open_receipt(queue.secret, receipt)
+    if place is None:
+        raise messages.stale()
+    key = keys.message_at(place)
+    partition = keys.message_partition(queue.generation, queue.epoch)
+
+    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        record = message_records.MESSAGE.of(found[1])
+        ledger = message_records.LEDGER.of(found[2])
+        if queue_in(call, found[0]).epoch != queue.epoch or ledger is None:
+            # Cleared meanwhile: whatever the receipt was for is gone.
+            raise messages.stale()
+        # Ids are given in lower case; a GUID is the same in any.
+        messages.held(None if record is None else record.message, call.blob.lower(), stamp)
+        assert record is not None
+        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+        result = decide(_Held(key, record, change, stamp, queue.secret))
+        return Commit(result, change.steps())
+
+    reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
+    return await services.store.update(partition, reads, at_serial_point, call.rule.purpose)

@@ -1,0 +1,203 @@
+"""Create, read, change and delete a queue: its metadata, access control list, count of messages.
+
+Lives here: the operations on a queue's own record, and clearing it, which is one of them: its
+messages begin anew. Must not live here: messages one by one (messages.py), stored policies as rules
+(auth/). Source: "Operations on queues" of the REST reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import queue_errors
+from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.errors import StorageError
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.queue.message_changes import new_epoch, sweep_step
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import QueueRecord
+from strongroom.store.queue import message_records
+from strongroom.store.queue.message_records import Ledger
+from strongroom.values import AccessPolicy, Metadata
+
+_SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CreateQueue:
+    """Input of Create Queue."""
+
+    metadata: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetQueueMetadata:
+    """Input of Set Queue Metadata: all pairs, those not given are removed."""
+
+    metadata: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetQueueAcl:
+    """Input of Set Queue ACL: all policies, as they will be."""
+
+    policies: tuple[AccessPolicy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A committed queue, and about how many messages it holds."""
+
+    record: QueueRecord
+    count: int = 0
+
+
+async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
+    """Create Queue. The commit's stamp is its generation: one of the same name that was deleted
+    before has another, so its messages are not seen and those in flight do not arrive here.
+
+    Returns: whether it is new; False when there is one with the same metadata.
+    Raises: StorageError QueueAlreadyExists when there is one with other metadata.
+    """
+    ref = place_ref(call)
+    given, secret = call.input.metadata, services.clock.random_bytes(_SECRET_BYTES)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+        there = records.QUEUE.of(found[0])
+        if there is not None:
+            if _told_apart(there.metadata) != _told_apart(given):
+                raise StorageError(queue_errors.QUEUE_ALREADY_EXISTS)
+            return Commit(False)
+        created = QueueRecord(stamp, stamp, secret, given)
+        begun = new_epoch(_name(call), stamp, 0, stamp)
+        return Commit(True, (*begun, _written(ref, created)))
+
+    return await services.store.update(ref.partition, [ref], decide)
+
+
+def _told_apart(metadata: Metadata) -> dict[str, str]:
+    """Metadata as it is compared: the order and the case of names do not matter."""
+    return {name.lower(): value for name, value in metadata}
+
+
+async def queue_of(
+    services: Services, call: Call[Any], again: bool = False
+) -> tuple[QueueRecord, int]:
+    """The committed queue, and its record's version: as the request found it a moment ago, unless
+    it is to be looked at `again`.
+
+    Raises: StorageError QueueNotFound; what authorizing raises when it has changed.
+    """
+    place = call.place
+    if not again and place is not None and isinstance(place.record, QueueRecord):
+        return place.record, place.version
+    (found,) = await services.store.read([place_ref(call)])
+    return queue_in(call, found), 0 if found is None else found.version
+
+
+def queue_in(call: Call[Any], found: Record | None) -> QueueRecord:
+    """The queue that a request came to, from its record. Raises: as `queue_of`."""
+    check_place(call, found)
+    assert found is not None
+    place = call.place
+    if place is not None and place.version == found.version:
+        known = place.record
+        if isinstance(known, QueueRecord):
+            return known
+    return records.QUEUE.decode(found.value)
+
+
+async def get_queue(services: Services, call: Call[Any]) -> QueueView:
+    """Get Queue ACL. Raises: StorageError QueueNotFound."""
+    record, _ = await queue_of(services, call, again=True)
+    return QueueView(record)
+
+
+async def count_queue(services: Services, call: Call[Any]) -> QueueView:
+    """Get Queue Metadata, with about how many messages there are: hidden ones count, expired ones
+    until they are swept. Raises: StorageError QueueNotFound."""
+    record, _ = await queue_of(services, call, again=True)
+    partition = keys.message_partition(record.generation, record.epoch)
+    (found,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
+    ledger = message_records.LEDGER.of(found) or Ledger()
+    return QueueView(record, ledger.count)
+
+
+async def set_metadata(services: Services, call: Call[SetQueueMetadata]) -> None:
+    """Set Queue Metadata. Raises: StorageError QueueNotFound."""
+    await _modify(services, call, metadata=call.input.metadata)
+
+
+async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
+    """Set Queue ACL. In effect with its answer: whatever decides later sees another version of the
+    queue's record and is authorized again.
+
+    Raises: StorageError QueueNotFound.
+    """
+    await _modify(services, call, policies=call.input.policies)
+
+
+async def _modify(services: Services, call: Call[Any], **changes: Any) -> None:
+    ref = place_ref(call)
+
+    def decide(queue: QueueRecord, stamp: int) -> tuple[Step, ...]:
+        return (_written(ref, msgspec.structs.replace(queue, **changes)),)
+
+    await _commit(services, call, decide)
+
+
+async def clear_messages(services: Services, call: Call[Any]) -> None:
+    """Clear Messages: all of them, hidden ones too, are gone with the answer; a job sweeps them.
+
+    Raises: StorageError QueueNotFound.
+    """
+    ref = place_ref(call)
+
+    def decide(queue: QueueRecord, stamp: int) -> tuple[Step, ...]:
+        begun = new_epoch(_name(call), queue.generation, queue.epoch, stamp)
+        return (*begun, _written(ref, msgspec.structs.replace(queue, epoch=stamp)))
+
+    await _commit(services, call, decide)
+    services.work.set()
+
+
+async def delete_queue(services: Services, call: Call[Any]) -> None:
+    """Delete Queue: one record goes, and all messages with it; a job sweeps them.
+
+    Raises: StorageError QueueNotFound.
+    """
+    ref = place_ref(call)
+
+    def decide(queue: QueueRecord, stamp: int) -> tuple[Step, ...]:
+        # The job first: cut off in between, it finds the queue alive and does nothing.
+        sweep = sweep_step(_name(call), queue.generation, queue.epoch, stamp)
+        return sweep, Step(ref.partition, (Write(ref.key, None),))
+
+    await _commit(services, call, decide)
+    services.work.set()
+
+
+async def _commit(
+    services: Services, call: Call[Any], decide: Callable[[QueueRecord, int], tuple[Step, ...]]
+) -> None:
+    """Decide on the queue's own record at the serial point and commit durably."""
+    ref = place_ref(call)
+
+    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        return Commit(None, decide(queue_in(call, found[0]), stamp))
+
+    await services.store.update(ref.partition, [ref], at_serial_point, call.rule.purpose)
+
+
+def _written(ref: Ref, queue: QueueRecord) -> Step:
+    return Step(ref.partition, (Write(ref.key, records.QUEUE.encode(queue)),))
+
+
+def _name(call: Call[Any]) -> str:
+    return f"{call.account}/{call.container}"

@@ -1,0 +1,318 @@
+"""Get Messages, Peek Messages: the messages that can be seen now, the longest visible first.
+
+Lives here: the look for messages, which reads a range and decides nothing, and the decision, which
+takes those of them that are still there. Must not live here: what taking makes of a message
+(semantics/queue/messages.py), waiting as such (waiting.py). Sources: "Get Messages", "Peek
+Messages".
+
+A message that was looked at is guarded by its own key: whoever takes, updates or deletes it moves
+it elsewhere, so of several retrievals one gets it, and the others look again. The claims of this
+process keep them from wanting the same in the first place. That there is nothing is said only
+when nothing was left to others: what they take can be seen again if they fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgspec
+
+from strongroom import errors, limits, queue_errors
+from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.queue import messages, pop_receipts
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.core.waiting import NotYet
+from strongroom.services.queue.claims import Claim, Claims
+from strongroom.services.queue.expired_front import ExpiredFronts
+from strongroom.services.queue.message_changes import MessagesChange
+from strongroom.services.queue.messages import MessageView
+from strongroom.services.queue.queues import queue_in, queue_of
+from strongroom.store.core import keys
+from strongroom.store.core.records import CorruptRecord, QueueRecord
+from strongroom.store.queue import message_records
+from strongroom.store.queue.message_records import MessageRecord
+from strongroom.values import TICKS_PER_S
+
+Messages = tuple[MessageView, ...]
+
+# Each look that gives nothing found messages that others took, or removed many that had expired.
+# The last one wants what others want as well.
+_LOOKS: Final = 16
+_PAGE_RECORDS_MAX: Final = 120
+# When others have taken all that each look came upon: there may be more.
+_OTHERS_TICKS: Final = TICKS_PER_S // 50
+
+
+class GetMessages(msgspec.Struct, frozen=True):
+    """Input of Get Messages."""
+
+    count: int = 1
+    visibility_s: int = limits.DEFAULT_VISIBILITY_S
+
+
+class PeekMessages(msgspec.Struct, frozen=True):
+    """Input of Peek Messages."""
+
+    count: int = 1
+
+
+class _Seen(NamedTuple):
+    """A message that was looked at, with its whole text; None = that was gone already."""
+
+    key: Key
+    record: MessageRecord
+    text: str | None
+
+
+@dataclass(slots=True)
+class _Look:
+    """What a look has found: messages to take, expired ones to remove in passing; at what time;
+    `until` is when more can be seen by time alone, None = never. `front`: all before it has
+    expired, and nothing will come to lie there; `ends_expired`: when the last of those could be
+    seen before which there was nothing else, and where it ends; `committed`: the greatest stamp
+    that was seen."""
+
+    now: int
+    found: list[_Seen] = field(default_factory=list)
+    expired: list[_Seen] = field(default_factory=list)
+    until: int | None = None
+    front: bytes | None = None
+    only_expired: bool = True
+    ends_expired: tuple[int, bytes] = (0, b"")
+    committed: int = 0
+
+
+async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
+    """Get Messages: up to `count`, which are then hidden for `visibility_s`; with
+    `x-strongroom-wait`, not before there is one or the time is up, first come first served.
+
+    Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint: to
+        get a message is to change it.
+    """
+    if call.secondary:
+        message = "Messages are not taken from the secondary endpoint."
+        raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)
+    if not call.wait_s:
+        return await _get(services, call)
+    nothing = StorageError(queue_errors.MESSAGE_NOT_FOUND)
+
+    async def attempt() -> Messages:
+        return await _get(services, call, nothing)
+
+    try:
+        return await services.waiting.in_turn(
+            place_ref(call), call.wait_s, nothing, attempt, call.asker
+        )
+    except StorageError as error:
+        if error is not nothing:
+            raise
+        return ()
+
+
+async def _get(
+    services: Services, call: Call[GetMessages], nothing: StorageError | None = None
+) -> Messages:
+    """Take what can be seen now.
+
+    Arguments:
+        nothing: raised as NotYet instead of returning nothing.
+    """
+    look = _Look(0)
+    for looks in range(_LOOKS):
+        # Who waits comes here again after a while.
+        again = looks > 0 or nothing is not None
+        queue, version = await queue_of(services, call, again)
+        partition = keys.message_partition(queue.generation, queue.epoch)
+        ledger_ref = Ref(partition, keys.LEDGER_KEY)
+        # Before the look: what is put after it has changed the ledger since.
+        ledger = (await services.store.read([ledger_ref]))[0] if nothing is not None else None
+        with services.disposable.of(Claims).hold(partition, competes=looks == _LOOKS - 1) as claim:
+            look = await _look(services, partition, call.input.count, claim)
+            taken: Messages = ()
+            if look.found or look.expired:
+                taken = await _take(services, call, queue, look)
+            elif claim.passed_over:
+                await claim.given_back()
+            else:
+                break
+        if taken:
+            return taken
+        look.until = look.now + _OTHERS_TICKS
+    if nothing is None:
+        return ()
+    watched = [(place_ref(call), version), (ledger_ref, None if ledger is None else ledger.version)]
+    raise NotYet(nothing, watched, look.now, look.until)
+
+
+async def _take(
+    services: Services, call: Call[GetMessages], queue: QueueRecord, look: _Look
+) -> Messages:
+    """Take those that are still where they were seen, and remove the expired ones among them."""
+    partition = keys.message_partition(queue.generation, queue.epoch)
+    seen = (*look.found, *look.expired)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[Messages]:
+        records = iter(found)
+        if queue_in(call, next(records)).epoch != queue.epoch:
+            return Commit(())
+        # What is only moved is counted as before: then the ledger is not looked at.
+        ledger = message_records.LEDGER.of(next(records)) if look.expired else None
+        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+        there = [one for one, record in zip(seen, records, strict=True) if record is not None]
+        taken = [
+            _taken(change, one, queue.secret, call.input.visibility_s, stamp)
+            for one in there
+            if not messages.is_expired(one.record.message, stamp)
+        ]
+        if ledger is not None:
+            for one in there:
+                if messages.is_expired(one.record.message, stamp):
+                    change.remove(one.key, one.record)
+        return Commit(tuple(taken), change.steps())
+
+    reads = [place_ref(call)]
+    reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
+    reads += [Ref(partition, one.key) for one in seen]
+    return await services.store.update(partition, reads, decide, call.rule.purpose)
+
+
+def _taken(
+    change: MessagesChange, seen: _Seen, secret: bytes, visibility_s: int, stamp: int
+) -> MessageView:
+    if seen.text is None:
+        raise CorruptRecord("a message is there, and its text is not")
+    message = messages.get(seen.record.message, visibility_s, stamp)
+    place = change.move(seen.key, seen.record, message)
+    return MessageView(message, pop_receipts.seal(secret, place), seen.text)
+
+
+async def peek_messages(services: Services, call: Call[PeekMessages]) -> Messages:
+    """Peek Messages: what Get Messages would take, as it is; nothing changes.
+
+    Raises: StorageError QueueNotFound.
+    """
+    for looks in range(_LOOKS):
+        queue, _ = await queue_of(services, call, again=looks > 0)
+        partition = keys.message_partition(queue.generation, queue.epoch)
+        look = await _look(services, partition, call.input.count, None)
+        # A message may have gone between the look at it and the look at its long text.
+        if all(seen.text is not None for seen in look.found):
+            break
+    return tuple(
+        MessageView(seen.record.message, None, seen.text)
+        for seen in look.found
+        if seen.text is not None
+    )
+
+
+async def _look(services: Services, partition: Partition, want: int, claim: Claim | None) -> _Look:
+    """Look for `want` messages that can be seen and that nobody has claimed; claim them.
+
+    Arguments:
+        claim: None = only look, at claimed ones too.
+    """
+    look = _Look(await services.store.now())
+    found: list[tuple[Key, MessageRecord]] = []
+    first, until = keys.message_range()
+    first = services.disposable.of(ExpiredFronts).first(partition, first)
+    size = min(want + services.disposable.of(Claims).count(partition) + 1, _PAGE_RECORDS_MAX)
+    while True:
+        page = await services.store.read_range(partition, True, first, until, size)
+        if _sift(look, page, want, found, claim) or len(page) < size:
+            break
+        first, size = page[-1].name + b"\0", _PAGE_RECORDS_MAX
+        await asyncio.sleep(0)
+    _advance(look)
+    if look.front is not None:
+        services.disposable.of(ExpiredFronts).advance(partition, look.front)
+    look.found = await _with_texts(services, partition, found)
+    return look
+
+
+def _sift(
+    look: _Look,
+    page: Sequence[Item],
+    want: int,
+    found: list[tuple[Key, MessageRecord]],
+    claim: Claim | None,
+) -> bool:
+    """Add what is wanted of a page to `found` or to the look's expired ones. Returns whether that
+    is all that there is to be seen, or enough."""
+    for item in page:
+        # A message that was put with visibility 0 is visible from its own stamp on, which may be
+        # a little ahead of the clock.
+        look.committed = max(look.committed, item.version)
+        look.now = max(look.now, item.version)
+        # Where many take messages, most that a look comes upon are others'.
+        if claim is not None and claim.is_taken(item.name):
+            look.only_expired = False
+            continue
+        record = message_records.MESSAGE.decode(item.value)
+        if record.message.visible > look.now:
+            look.until = look.until or record.message.visible
+            return True
+        expired = messages.is_expired(record.message, look.now)
+        look.only_expired &= expired
+        if look.only_expired:
+            look.ends_expired = record.message.visible, item.name + b"\0"
+            _advance(look)
+        if expired and (claim is None or len(look.expired) >= limits.EXPIRED_PER_COMMIT_MAX):
+            continue
+        if claim is not None:
+            claim.take(item.name)
+        key = Key(True, item.name)
+        if expired:
+            look.expired.append(_Seen(key, record, ""))
+            continue
+        found.append((key, record))
+        if len(found) == want:
+            return True
+    return False
+
+
+def _advance(look: _Look) -> None:
+    """Move the front behind what has expired, if no commit that cannot be seen yet may have put
+    something there."""
+    visible, end = look.ends_expired
+    if end and visible <= look.committed:
+        look.front = end
+
+
+async def _with_texts(
+    services: Services, partition: Partition, found: list[tuple[Key, MessageRecord]]
+) -> list[_Seen]:
+    """The messages with their texts; long ones are read here, each beside its message: an update
+    in between has moved that, and put the chunks of another text where these were."""
+    places = [_places(key, record) for key, record in found]
+    refs = [Ref(partition, key) for of_one in places for key in of_one]
+    read = iter(await services.store.read(refs) if refs else ())
+    return [
+        _Seen(key, record, _text(record, [next(read) for _ in of_one]))
+        for (key, record), of_one in zip(found, places, strict=True)
+    ]
+
+
+def _places(key: Key, record: MessageRecord) -> list[Key]:
+    """Where a message with a long text lies: its own place and those of the chunks."""
+    chunks = [keys.text(record.number, chunk) for chunk in range(record.chunks)]
+    return [key, *chunks] if chunks else []
+
+
+def _text(record: MessageRecord, places: Sequence[Record | None]) -> str | None:
+    if not places:
+        return record.text
+    message, *chunks = places
+    values = [message_records.TEXT.decode(chunk.value) for chunk in chunks if chunk is not None]
+    # Of a queue that has been cleared since, a sweep may have taken either.
+    if message is None or len(values) < len(chunks):
+        return None
+    try:
+        return b"".join(values).decode()
+    except UnicodeDecodeError as error:
+        raise CorruptRecord("the text of a message is not UTF-8") from error

@@ -1,0 +1,1 @@
+"""Decisions on tables and their entities."""

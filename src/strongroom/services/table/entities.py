@@ -1,0 +1,288 @@
+"""Entities: written in transactions of one or many, read one at a time.
+
+Lives here: the one commit behind every write of entities, and the point query. Must not live here:
+what a write makes of an entity (semantics/table/entities.py), queries (query_entities.py), JSON.
+Source: "Performing entity group transactions", "Insert Entity" and the pages of the other writes;
+reference sections 5 and 7.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.engines.base import (
+    COMMIT_BYTES_MAX,
+    COMMIT_WRITES_MAX,
+    Commit,
+    Record,
+    Ref,
+    Step,
+    Write,
+)
+from strongroom.errors import StorageError
+from strongroom.semantics.table import entities
+from strongroom.semantics.table.entities import Change, Properties, Stored, Wanted
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys
+from strongroom.store.table import entity_records
+from strongroom.values import Entity
+
+# What a commit holds beside the entities' own bytes: their keys, and a margin.
+_COMMIT_RESERVE_BYTES: Final = 1024 * 1024
+_TOO_MANY_WRITES: Final = "The entities are too large to be replaced or removed at once."
+
+
+class EntityDocument(msgspec.Struct, frozen=True):
+    """The entity of a request's body; the keys as far as they stand in it."""
+
+    partition_key: str | None = None
+    row_key: str | None = None
+    properties: Properties = {}
+
+
+NO_DOCUMENT: Final = EntityDocument()
+
+
+class WriteEntity(msgspec.Struct, frozen=True):
+    """Input of every write. `match` is the Timestamp of If-Match; None = `*`, or not asked for.
+    `echo`: the answer to an insert holds the entity."""
+
+    change: Change
+    document: EntityDocument = NO_DOCUMENT
+    match: int | None = None
+    echo: bool = True
+
+
+class EntityWritten(msgspec.Struct, frozen=True):
+    """Result of a write: the entity as it is now; `stored` None = it was deleted."""
+
+    partition_key: str
+    row_key: str
+    stored: Stored | None
+    echo: bool
+
+
+class PartFailed(Exception):
+    """One write of a transaction was refused, so none has happened."""
+
+    def __init__(self, index: int, error: StorageError) -> None:
+        super().__init__(f"{index}: {error}")
+        self.index = index
+        self.error = error
+
+
+class _Larger(Exception):
+    """Entities that are to be merged have another number of chunks than was read."""
+
+    def __init__(self, chunks: dict[int, int]) -> None:
+        super().__init__()
+        self.chunks = chunks
+
+
+def keys_of(call: Call[WriteEntity]) -> tuple[str, str]:
+    """PartitionKey and RowKey of the entity that a write is about: the URL's, else the body's.
+
+    Raises: StorageError PropertiesNeedValue, InvalidInput for a body that contradicts the URL;
+        the errors of check_key; AuthorizationFailure for one that the SAS does not reach.
+    """
+    document = call.input.document
+    if call.entity is None:
+        partition_key, row_key = entities.require_keys(document.partition_key, document.row_key)
+    else:
+        partition_key, row_key = call.entity
+        for given, meant in ((document.partition_key, partition_key), (document.row_key, row_key)):
+            if given is not None and given != meant:
+                raise entities.invalid("The keys in the body are not those of the URL.")
+    check_reach(call, partition_key, row_key)
+    return partition_key, row_key
+
+
+def check_reach(call: Call[Any], partition_key: str, row_key: str) -> None:
+    """The keys are such as there can be, and within what the caller's SAS reaches.
+
+    Raises: as entities.check_key; StorageError AuthorizationFailure.
+    """
+    entities.check_key("PartitionKey", partition_key)
+    entities.check_key("RowKey", row_key)
+    if call.key_range is not None and not call.key_range.holds(partition_key, row_key):
+        message = (
+            f"{errors.AUTHORIZATION_FAILURE.message} The entity is outside of the key range of the "
+            "shared access signature."
+        )
+        raise StorageError(errors.AUTHORIZATION_FAILURE, message)
+
+
+async def write_entity(services: Services, call: Call[WriteEntity]) -> EntityWritten:
+    """Insert, Update, Merge, Delete, Insert Or Replace or Insert Or Merge Entity: a transaction of
+    one.
+
+    Raises: StorageError TableNotFound, and what keys_of and entities.decide raise.
+    """
+    try:
+        return (await transact(services, [call]))[0]
+    except PartFailed as failed:
+        raise failed.error from None
+
+
+async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> list[EntityWritten]:
+    """Write entities of one partition of one table: all of them, or none.
+
+    Arguments:
+        calls: each authorized; their entities differ, but for their partition.
+
+    Raises: PartFailed for the first that is refused.
+    """
+    transaction = _Transaction(calls)
+    partition = transaction.heads[0].partition
+    while True:
+        try:
+            reads = transaction.reads()
+            return await services.store.update(
+                partition, reads, transaction.decide, transaction.purpose
+            )
+        except _Larger as larger:
+            transaction.chunks = larger.chunks
+
+
+class _Transaction:
+    """The writes of one commit.
+
+    Arguments:
+        calls: see transact.
+
+    Attributes:
+        heads: where the entities begin, in order.
+        chunks: how many chunks the entity of an index has, for those to be merged: as it was seen.
+        purpose: the lowest purpose of its writes.
+    """
+
+    def __init__(self, calls: Sequence[Call[WriteEntity]]) -> None:
+        self._calls = calls
+        self._keys: list[tuple[str, str]] = []
+        for index, call in enumerate(calls):
+            try:
+                self._keys.append(keys_of(call))
+                generation_of(call)
+            except StorageError as error:
+                raise PartFailed(index, error) from None
+        generation = generation_of(calls[0])
+        self.purpose = min(call.rule.purpose for call in calls)
+        self.heads = [keys.entity(generation, *pair) for pair in self._keys]
+
+        self.chunks: dict[int, int] = {}
+
+    def reads(self) -> list[Ref]:
+        """The table, the heads in order, then the chunks."""
+        found = [place_ref(self._calls[0]), *self.heads]
+        for index, count in self.chunks.items():
+            found.extend(_chunk_refs(self.heads[index], count))
+        return found
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[list[EntityWritten]]:
+        """All writes at the serial point."""
+        heads = found[1 : 1 + len(self.heads)]
+        stored = self._stored(heads, iter(found[1 + len(self.heads) :]))
+        results: list[EntityWritten] = []
+        writes: list[Write] = []
+        size_bytes = 0
+        for index, call in enumerate(self._calls):
+            try:
+                check_place(call, found[0])
+                after = self._after(index, stored[index], stamp)
+                values = [] if after is None else entity_records.encode(after)
+                size_bytes += sum(map(len, values))
+                if size_bytes > COMMIT_BYTES_MAX - _COMMIT_RESERVE_BYTES:
+                    raise entities.invalid("The entities are too large to be written at once.")
+            except StorageError as error:
+                raise PartFailed(index, error) from None
+            writes.extend(_writes(self.heads[index], values, heads[index]))
+            if len(writes) > COMMIT_WRITES_MAX:
+                raise PartFailed(index, entities.invalid(_TOO_MANY_WRITES))
+            results.append(EntityWritten(*self._keys[index], after, call.input.echo))
+        return Commit(results, (Step(self.heads[0].partition, tuple(writes)),))
+
+    def _stored(
+        self, heads: Sequence[Record | None], rest: Iterator[Record | None]
+    ) -> list[Stored | None]:
+        """The entities before; a large one is whole only where it is needed."""
+        found: list[Stored | None] = []
+        needed: dict[int, int] = {}
+        for index, record in enumerate(heads):
+            wanted = self.chunks.get(index, 0)
+            read = list(itertools.islice(rest, wanted)) if wanted else []
+            if record is None:
+                found.append(None)
+                continue
+            head = entity_records.head(record.value)
+            count = head.chunks if self._merges(index) else 0
+            if not count:
+                found.append(Stored(head.timestamp, head.fragment))
+                continue
+            needed[index] = count
+            if len(read) == count:
+                values = [chunk.value for chunk in read if chunk is not None]
+                found.append(entity_records.whole(head, values))
+            else:
+                found.append(None)
+        if needed and any(self.chunks.get(index) != count for index, count in needed.items()):
+            raise _Larger(needed)
+        return found
+
+    def _merges(self, index: int) -> bool:
+        return self._calls[index].input.change in entities.MERGES
+
+    def _after(self, index: int, stored: Stored | None, stamp: int) -> Stored | None:
+        given = self._calls[index].input
+        wanted = Wanted(given.change, given.document.properties, given.match)
+        fragment = entities.decide(stored, wanted, *self._keys[index])
+        return None if fragment is None else Stored(stamp, fragment)
+
+
+def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> list[Write]:
+    """The records of an entity in place of those that it had."""
+    chunks_before = 0 if before is None else entity_records.head(before.value).chunks
+    found = [Write(head.key, values[0] if values else None)]
+    for index in range(max(len(values) - 1, chunks_before)):
+        value = values[index + 1] if index + 1 < len(values) else None
+        found.append(Write(keys.entity_chunk(head.key.name, index), value))
+    return found
+
+
+def _chunk_refs(head: Ref, count: int) -> list[Ref]:
+    chunk = keys.entity_chunk
+    return [Ref(head.partition, chunk(head.key.name, index)) for index in range(count)]
+
+
+async def get_entity(services: Services, call: Call[Any]) -> Entity:
+    """Query Entities by both keys: the entity as one commit left it.
+
+    Raises: StorageError TableNotFound, ResourceNotFound, and what check_reach raises.
+    """
+    assert call.entity is not None
+    check_reach(call, *call.entity)
+    ref = keys.entity(generation_of(call), *call.entity)
+    stored = await read_entity(services, ref)
+    if stored is None:
+        raise StorageError(errors.RESOURCE_NOT_FOUND)
+    return Entity(*call.entity, stored.timestamp, stored.fragment)
+
+
+async def read_entity(services: Services, ref: Ref) -> Stored | None:
+    """The committed entity whose head is at `ref`, all of it from one state."""
+    refs = [ref]
+    while True:
+        record, *rest = await services.store.read(refs)
+        if record is None:
+            return None
+        head = entity_records.head(record.value)
+        if head.chunks == len(rest):
+            chunks = [chunk.value for chunk in rest if chunk is not None]
+            return entity_records.whole(head, chunks)
+        refs = [ref, *_chunk_refs(ref, head.chunks)]

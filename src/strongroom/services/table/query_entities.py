@@ -1,0 +1,239 @@
+"""Query Entities: one page of a table's entities, in the order of their keys.
+
+Lives here: which ranges of keys are read, how far, and where the next page begins. Must not live
+here: the grammar and the meaning of $filter (semantics/), $select and JSON (wire/). Source: "Query
+Entities", "Query timeout and pagination".
+
+What a page tells of one partition was true at one moment: a partition is read at once, as far as
+one read goes, and where that is not far enough, the page ends in it. Where a partition can hold
+only a few matches, by their keys, these entities are read and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom import limits
+from strongroom.engines.base import Key, Partition, Position, Ref
+from strongroom.semantics.table import table_intervals
+from strongroom.semantics.table.entities import Stored
+from strongroom.semantics.table.table_filter import Expression
+from strongroom.semantics.table.table_intervals import Interval
+from strongroom.semantics.table.table_predicate import Candidates, predicate
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.services.table.scanned_entities import Entities, scanned
+from strongroom.store.core import keys
+from strongroom.store.core.records import CorruptRecord
+from strongroom.store.table import entity_records
+from strongroom.store.table.entity_records import EntityHead
+from strongroom.values import Entity
+
+_READ_MOST: Final = 5000
+_READ_LEAST: Final = 500
+# Of what a filter looks at, this much is read for each entity that is wanted.
+_READ_FOR_ONE: Final = 5
+
+
+class QueryEntities(msgspec.Struct, frozen=True):
+    """Input of Query Entities; `start` is the position of the continuation tokens."""
+
+    filter: Expression | None = None
+    top: int = limits.TABLE_RESULTS_MAX
+    start: table_intervals.Position = table_intervals.START
+
+
+class EntityPage(msgspec.Struct, frozen=True):
+    """Result: entities in the order of their keys, and where the next page begins (None = nothing
+    is left). It may be short, or empty, and have a next one."""
+
+    rows: list[Entity]
+    next: table_intervals.Position | None
+
+
+async def query_entities(services: Services, call: Call[QueryEntities]) -> EntityPage:
+    """Query Entities: those that match the filter and that the caller's SAS reaches.
+
+    Raises: StorageError TableNotFound, also when it is deleted meanwhile; what authorizing raises.
+    """
+    query = _Query(services, keys.entities(generation_of(call)), call.input)
+    reach = _reach(call)
+    if all(map(Interval.is_point, reach)):
+        await query.read(reach)
+    else:
+        # A crowd of large pages must not be in memory together.
+        async with services.listings:
+            await query.read(reach)
+    # Last: a table that is there now was there all the time, and nothing of it was swept.
+    await services.check_place(call)
+    return EntityPage(query.rows, query.next)
+
+
+def _reach(call: Call[QueryEntities]) -> tuple[Interval, ...]:
+    """The intervals that can hold matches, restricted to the SAS and to the rest after earlier
+    pages. Empty for `$top=0`: with a continuation, a client would never reach the end."""
+    if not call.input.top:
+        return ()
+    first, until, bounds = call.input.start, None, call.key_range
+    if bounds is not None and bounds.first is not None:
+        first = max(first, table_intervals.from_key(*bounds.first))
+    if bounds is not None and bounds.last is not None:
+        until = table_intervals.through_key(*bounds.last)
+    return table_intervals.cut(table_intervals.intervals(call.input.filter), first, until)
+
+
+class _Query:
+    """A page under construction.
+
+    Attributes:
+        rows, next: see EntityPage.
+    """
+
+    def __init__(self, services: Services, keyspace: bytes, given: QueryEntities) -> None:
+        self._store = services.store
+        self._keyspace = keyspace
+        self._top = given.top
+        self._predicate = None if given.filter is None else predicate(given.filter)
+        self._size_bytes = self._scanned = self._scanned_bytes = 0
+        self.rows: list[Entity] = []
+        self.next: table_intervals.Position | None = None
+
+    async def read(self, reach: Sequence[Interval]) -> None:
+        """Read intervals until the page is complete, or has read as much as one page may."""
+        for group in table_intervals.by_partition(reach):
+            if self._is_enough():
+                self.next = group[0].first
+            elif all(map(Interval.is_point, group)):
+                await self._read_points(group)
+            else:
+                await self._read_range(Position(*group[0].first), group[-1].until)
+            if self.next is not None:
+                return
+
+    async def _read_points(self, points: Sequence[Interval]) -> None:
+        """Entities of one partition, all as they were at one moment: as many as fit into a page."""
+        wanted = [point.first for point in points]
+        found = await self._read_whole(wanted)
+        self._scanned += len(found)
+        self._take(Entities(Candidates.of([
+            (*position, one.timestamp, one.fragment)
+            for position, one in zip(wanted, found, strict=False)
+            if one is not None
+        ])))  # fmt: skip
+        if self.next is None and len(found) < len(wanted):
+            self.next = wanted[len(found)]
+
+    async def _read_whole(self, wanted: list[table_intervals.Position]) -> list[Stored | None]:
+        chunks = [0] * len(wanted)
+        while True:
+            refs = [self._ref(first, Key(False, row)) for first, row in wanted]
+            for (first, row), count in zip(wanted, chunks, strict=True):
+                chunk_keys = (keys.entity_chunk(row, index) for index in range(count))
+                refs.extend(self._ref(first, key) for key in chunk_keys)
+            found = [None if one is None else one.value for one in await self._store.read(refs)]
+            heads = [
+                None if value is None else entity_records.head(value)
+                for value in found[: len(wanted)]
+            ]
+            needed = _fitting([head.chunks if head else 0 for head in heads])
+            if needed == chunks:
+                rest = iter([value for value in found[len(wanted) :] if value is not None])
+                return [head and _joined(head, rest) for head in heads]
+            wanted, chunks = wanted[: len(needed)], needed
+
+    def _ref(self, partition: bytes, key: Key) -> Ref:
+        return Ref(Partition(self._keyspace, partition), key)
+
+    async def _read_range(self, first: Position, until: table_intervals.Position | None) -> None:
+        bound = None if until is None else Position(*until)
+        want = self._want()
+        while True:
+            page = await self._store.scan(self._keyspace, first, bound, want)
+            found = scanned(page)
+            self._scanned += found.records
+            self._scanned_bytes += found.size_bytes
+            taken = await self._take_all(found.parts)
+            resume = found.resume
+            if self.next is not None or resume is None:
+                return
+            inside = found.last_partition in (None, resume.partition)
+            if inside and not taken and want < _READ_MOST:
+                # The same again, and more of it: what is told of a partition is from one read.
+                want = _READ_MOST
+            elif inside or self._is_enough():
+                if found.last_partition is None:
+                    raise CorruptRecord("an entity is larger than what is read at once")
+                self.next = resume
+                return
+            else:
+                first, want = resume, self._want()
+
+    def _want(self) -> int:
+        """How many records to read: one more than is missing, since that tells where the next page
+        begins."""
+        missing = self._top - len(self.rows) + 1
+        if self._predicate is not None:
+            missing = max(missing * _READ_FOR_ONE, _READ_LEAST)
+        return min(missing, _READ_MOST)
+
+    def _is_enough(self) -> bool:
+        return (
+            len(self.rows) >= self._top
+            or self._size_bytes >= limits.TABLE_PAGE_BYTES_MAX
+            or self._scanned >= limits.LIST_SCANNED_RECORDS_MAX
+            or self._scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX
+        )
+
+    async def _take_all(self, parts: Sequence[Entities]) -> bool:
+        """As `_take`, with turns for others in between."""
+        any_taken = False
+        for at, part in enumerate(parts):
+            if at:
+                await asyncio.sleep(0)
+            any_taken |= self._take(part)
+            if self.next is not None:
+                break
+        return any_taken
+
+    def _take(self, entities: Entities) -> bool:
+        """Add those that match, until the page is full. Returns: whether there were any."""
+        # One more than there is room for tells where the next page begins.
+        found = entities.matching(self._predicate, self._top - len(self.rows) + 1)
+        sizes = [len(row.fragment) for row in found]
+        size_bytes = self._size_bytes + sum(sizes)
+        if len(self.rows) + len(found) <= self._top and size_bytes <= limits.TABLE_PAGE_BYTES_MAX:
+            self.rows += found
+            self._size_bytes = size_bytes
+        else:
+            self._take_some(found, sizes)
+        return bool(found)
+
+    def _take_some(self, found: Sequence[Entity], sizes: Sequence[int]) -> None:
+        """Add as many as there is room for, but always a first one."""
+        for row, size_bytes in zip(found, sizes, strict=True):
+            size_bytes += self._size_bytes
+            full = len(self.rows) >= self._top or size_bytes > limits.TABLE_PAGE_BYTES_MAX
+            if full and self.rows:
+                self.next = (row.partition_key.encode(), row.row_key.encode())
+                break
+            self._size_bytes = size_bytes
+            self.rows.append(row)
+
+
+def _fitting(chunks: list[int]) -> list[int]:
+    """The first of these numbers of chunks that a page has room for; at least one."""
+    total = 0
+    for at, count in enumerate(chunks):
+        total += count
+        if total > limits.TABLE_PAGE_BYTES_MAX // entity_records.CHUNK_BYTES_MAX and at:
+            return chunks[:at]
+    return chunks
+
+
+def _joined(head: EntityHead, chunks: Iterator[bytes]) -> Stored:
+    return entity_records.whole(head, [next(chunks) for _ in range(head.chunks)])

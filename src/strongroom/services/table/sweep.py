@@ -1,0 +1,41 @@
+"""Dropping the entities of a deleted table.
+
+Lives here: the walk over a generation. Must not live here: when it runs (sweeper.py). No request
+can begin to read here: the table's record, which every one looks at, is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from strongroom.engines.base import Key, Partition, Position
+from strongroom.services.core.background import Removal
+from strongroom.services.core.runner import Services
+from strongroom.services.table import tables
+from strongroom.store.core import keys
+from strongroom.store.core.records import Job
+
+_PAGE_RECORDS: Final = 200
+_START: Final = Position(b"", b"")
+
+
+async def sweep_table(services: Services, removal: Removal, job: Job) -> None:
+    """Remove all entities of a generation, unless its table is still there."""
+    if await tables.is_alive(services, job):
+        return
+    keyspace = keys.entities(job.generation)
+    met = True
+    # A write that was under way may land behind the walk: it ends when one meets nothing.
+    while met:
+        met = False
+        position: Position | None = _START
+        while position is not None:
+            page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
+            position = page.resume
+            for face in page.faces():
+                met = True
+                partition = Partition(keyspace, face.partition)
+                await removal.add(partition, (Key(False, face.key),))
+            await asyncio.sleep(0)
+        await removal.commit()

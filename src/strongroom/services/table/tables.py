@@ -1,0 +1,191 @@
+"""Tables: create, delete, list, and their access control lists.
+
+Lives here: the operations on a table's own record. Must not live here: what lies in a table (its
+entities hang under its generation). Source: "Create Table", "Delete Table", "Query Tables",
+"Get/Set Table ACL"; reference sections 1, 5 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits, table_errors
+from strongroom.auth.request import Service
+from strongroom.engines.base import Commit, Position, Record, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.core import names
+from strongroom.semantics.table.table_filter import Expression
+from strongroom.semantics.table.table_predicate import Candidates, Predicate
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import Job, JobKind, TableRecord
+from strongroom.values import AccessPolicy
+
+# Of what a filter looks at, at least this much is read at once.
+_FILTERED_RECORDS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """Input of Create Table. `echo`: the answer holds the table."""
+
+    name: str
+    echo: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTables:
+    """Input of Query Tables: at most `top` that match, from the name `first` on (lower case)."""
+
+    filter: Expression | None = None
+    top: int = limits.TABLE_RESULTS_MAX
+    first: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableAcl:
+    """Input of Set Table ACL: all policies, as they will be."""
+
+    policies: tuple[AccessPolicy, ...] = ()
+
+
+class TableNamed(msgspec.Struct, frozen=True):
+    """A table by its name, in the case in which it was created."""
+
+    name: str
+    echo: bool = True
+
+
+class TablePage(msgspec.Struct, frozen=True):
+    """Result of Query Tables; `resume` is the name at which the next page begins, or None."""
+
+    names: list[str]
+    resume: str | None
+
+
+async def create_table(services: Services, call: Call[CreateTable]) -> TableNamed:
+    """Create Table. The commit's stamp is its generation: entities of a table of the same name that
+    was deleted before are not seen.
+
+    Raises: StorageError TableAlreadyExists, and what names.check_table raises.
+    """
+    given = call.input
+    names.check_table(given.name)
+    ref = keys.table(call.account, given.name)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[TableNamed]:
+        if found[0] is not None:
+            raise StorageError(table_errors.TABLE_ALREADY_EXISTS)
+        write = Write(ref.key, records.TABLE.encode(TableRecord(stamp, given.name)))
+        return Commit(TableNamed(given.name, given.echo), (Step(ref.partition, (write,)),))
+
+    return await services.store.update(ref.partition, [ref], decide)
+
+
+async def delete_table(services: Services, call: Call[Any]) -> None:
+    """Delete Table: one record goes, and all entities with it; a job sweeps what they held.
+
+    Raises: StorageError ResourceNotFound.
+    """
+    ref = place_ref(call)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        table = records.TABLE.of(found[0])
+        if table is None or call.place is None:
+            raise StorageError(errors.RESOURCE_NOT_FOUND)
+        check_place(call, found[0])
+        job = keys.job(stamp, stamp, JobKind.SWEEP_TABLE)
+        name = f"{call.account}/{call.container}"
+        sweep = Job(JobKind.SWEEP_TABLE, table.generation, token=name)
+        # The job first: cut off in between, it finds the table alive and does nothing.
+        return Commit(
+            None,
+            (
+                Step(job.partition, (Write(job.key, records.JOB.encode(sweep)),)),
+                Step(ref.partition, (Write(ref.key, None),)),
+            ),
+        )
+
+    await services.store.update(ref.partition, [ref], decide, call.rule.purpose)
+    services.work.set()
+
+
+async def get_table(services: Services, call: Call[Any]) -> TableNamed:
+    """Query Tables for one name. Raises: StorageError ResourceNotFound."""
+    (found,) = await services.store.read([place_ref(call)])
+    table = records.TABLE.of(found)
+    if table is None:
+        raise StorageError(errors.RESOURCE_NOT_FOUND)
+    return TableNamed(table.name)
+
+
+async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ...]:
+    """Get Table ACL. Raises: StorageError TableNotFound."""
+    (found,) = await services.store.read([place_ref(call)])
+    check_place(call, found)
+    table = records.TABLE.of(found)
+    assert table is not None
+    return table.policies
+
+
+async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
+    """Set Table ACL. In effect with its answer. Raises: StorageError TableNotFound."""
+    ref = place_ref(call)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        check_place(call, found[0])
+        table = records.TABLE.of(found[0])
+        assert table is not None
+        changed = msgspec.structs.replace(table, policies=call.input.policies)
+        write = Write(ref.key, records.TABLE.encode(changed))
+        return Commit(None, (Step(ref.partition, (write,)),))
+
+    await services.store.update(ref.partition, [ref], decide)
+
+
+async def is_alive(services: Services, job: Job) -> bool:
+    """Whether a table's deletion was ordered, but its commit never happened."""
+    place = await services.place(Service.TABLE, *job.token.split("/"))
+    return place is not None and place.generation == job.generation
+
+
+async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage:
+    """Query Tables: a page of them in the order of their names, without regard to case. A page may
+    be short and go on all the same."""
+    given = call.input
+    predicate = None if given.filter is None else Predicate(given.filter)
+    found: list[str] = []
+    # With `$top=0` there is no continuation: a client that follows it would never reach the end.
+    position = Position(given.first.encode(), b"") if given.top else None
+    scanned = 0
+    while position is not None and len(found) < given.top:
+        if scanned >= limits.LIST_SCANNED_RECORDS_MAX:
+            break
+        missing = given.top - len(found)
+        want = missing if predicate is None else max(missing, _FILTERED_RECORDS)
+        page = await services.store.scan(keys.tables(call.account), position, None, want)
+        position = page.resume
+        scanned += len(page.values)
+        matching = _matching(page.values, predicate)
+        found.extend(matching[:missing])
+        if len(matching) > missing:
+            return TablePage(found, matching[missing].lower())
+    resume = None if position is None else position.partition.decode("utf-8", "replace")
+    return TablePage(found, resume)
+
+
+def _matching(values: Sequence[bytes], predicate: Predicate | None) -> list[str]:
+    names_here = [records.TABLE.decode(value).name for value in values]
+    if predicate is None:
+        return names_here
+    # A table has no property but its name.
+    nothing, never = [b""] * len(names_here), [0] * len(names_here)
+    fragments = [b'"TableName":"%b"' % name.encode() for name in names_here]
+    chosen = predicate.select(Candidates(nothing, nothing, never, fragments))
+    return [name for name, holds in zip(names_here, chosen, strict=True) if holds]

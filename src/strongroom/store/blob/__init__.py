@@ -1,0 +1,1 @@
+"""What blobs keep: their bodies, and the check of their records."""

@@ -1,0 +1,244 @@
+"""What the records contain, and their versioned codecs.
+
+Lives here: the stored structs and how they become bytes: one version byte, then MessagePack. An
+unknown version is an error, never a guess. Must not live here: rules, keys, HTTP.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from strongroom.engines.base import Record
+from strongroom.semantics.blob.copies import Copy
+from strongroom.service_properties import ServiceProperties
+from strongroom.values import (
+    AccessPolicy,
+    BlobKind,
+    ContentProperties,
+    Lease,
+    Metadata,
+    PublicAccess,
+)
+
+R = TypeVar("R")
+
+
+class CorruptRecord(Exception):
+    """A record that this version cannot have written: damage, or a newer version's work."""
+
+
+class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A container. Its blobs lie in the keyspace of `generation`. Times and `etag` are stamps."""
+
+    generation: int
+    etag: int
+    modified: int
+    metadata: Metadata = ()
+    public_access: PublicAccess = PublicAccess.NONE
+    policies: tuple[AccessPolicy, ...] = ()
+    lease: Lease | None = None
+
+
+class QueueRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A queue. Its messages lie in the keyspace of `generation`, in the partition of `epoch`:
+    clearing the queue begins a new one. `secret` seals its pop receipts."""
+
+    generation: int
+    epoch: int
+    secret: bytes
+    metadata: Metadata = ()
+    policies: tuple[AccessPolicy, ...] = ()
+
+
+class TableRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A table, under its name as it was created. Its entities lie in the keyspace of
+    `generation`."""
+
+    generation: int
+    name: str
+    policies: tuple[AccessPolicy, ...] = ()
+
+
+class Inline(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Bytes in a hidden key beside the record (keys.inline): the head's, or a snapshot's. `crc64`
+    is theirs."""
+
+    crc64: int
+
+
+class Within(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A few bytes in the record itself: one key to read or write instead of two. A snapshot's
+    record has its own copy. `crc64` is theirs."""
+
+    data: bytes
+    crc64: int
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A body that is one content, which has its CRC64 with it; the head and its snapshots may share
+    it."""
+
+    content: int
+
+
+class Listed(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A body made of `count` blocks. The block list lies in the hidden key of `number`
+    (keys.block_list) or, when it is long, in the content `list_content`; it never changes, and the
+    head and its snapshots may share it."""
+
+    number: int
+    count: int
+    list_content: int | None = None
+
+
+Body = Within | Inline | Stored | Listed | None
+"""Where a blob's bytes are; None = no bytes."""
+
+
+class ListedBlock(msgspec.Struct, frozen=True, array_like=True):
+    """One block of a committed list: raw id, length, and where it lies. A staged block has a
+    content of its own; the blocks of a copy lie one after another in a few."""
+
+    id: bytes
+    size_bytes: int
+    content: int
+    offset_bytes: int = 0
+
+
+class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A blob's head or one of its snapshots. `committed` False: only blocks were staged so far.
+
+    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record).
+    """
+
+    kind: BlobKind
+    committed: bool
+    etag: int
+    modified: int
+    created: int
+    size_bytes: int
+    body: Body
+    properties: ContentProperties
+    metadata: Metadata = ()
+    lease: Lease | None = None
+    copy: Copy | None = None
+    snapshots: int = 0
+    tier: str | None = None
+    tier_changed: int = 0
+    tags: Metadata = ()
+
+
+class Upload(msgspec.Struct, frozen=True, array_like=True):
+    """The blocks being staged on a blob. `number` is the stamp of the upload's first block,
+    `id_bytes` the length of all its ids, `touched` the stamp of the last block."""
+
+    number: int
+    id_bytes: int
+    count: int
+    touched: int
+
+
+class StagedBlock(msgspec.Struct, frozen=True, array_like=True):
+    """One staged block."""
+
+    size_bytes: int
+    content: int
+
+
+class Retired(msgspec.Struct, frozen=True, array_like=True):
+    """Bodies that one commit gave up and that others of the blob may still share."""
+
+    bodies: tuple[Stored | Listed, ...]
+
+
+class JobKind(enum.IntEnum):
+    """Background work."""
+
+    SWEEP_CONTAINER = 1
+    SWEEP_BLOB = 2
+    COPY = 3
+    EXPIRE_UPLOAD = 4
+    SWEEP_TABLE = 5
+    SWEEP_MESSAGES = 6
+    EXPIRE_MESSAGES = 7
+
+
+class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
+    """What a pending copy reads, and what of the request outlives its answer.
+
+    Either the blob `blob` (or its snapshot) in `container` of this server while that has
+    `generation`, or `url` elsewhere, with the signature that was given in it. `etag` is what the
+    source must still have when it is opened again (None: it had none). `metadata` None = the
+    source's. `destination` is the account/container that must still have the job's generation.
+    """
+
+    account: str = ""
+    container: str = ""
+    generation: int = 0
+    blob: str = ""
+    snapshot: int | None = None
+    url: str = ""
+    etag: str | None = None
+    metadata: Metadata | None = None
+    destination: str = ""
+
+
+class Job(msgspec.Struct, frozen=True, array_like=True):
+    """Work to be done after the answer. Blob jobs name their blob; `token` is what the records must
+    still say, else the job is void: a copy's id, an upload's number; for a deleted container it is
+    the name, account/container, that must no longer have this generation. Jobs on messages name
+    their `epoch`."""
+
+    kind: JobKind
+    generation: int
+    blob: str = ""
+    token: str = ""
+    order: CopyOrder | None = None
+    epoch: int = 0
+
+
+class Codec(Generic[R]):
+    """Bytes of one record type.
+
+    Arguments:
+        kind: the struct's type.
+        version: the byte that precedes it; `decode` refuses others.
+    """
+
+    def __init__(self, kind: type[R], version: int = 1) -> None:
+        self._kind = kind
+        self._version = bytes((version,))
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    def encode(self, value: R) -> bytes:
+        """The record's bytes."""
+        return self._version + self._encoder.encode(value)
+
+    def decode(self, data: bytes) -> R:
+        """The value of stored bytes. Raises CorruptRecord."""
+        if data[:1] != self._version:
+            raise CorruptRecord(f"record version {data[:1]!r} is not {self._version!r}")
+        try:
+            return self._decode(data[1:])
+        except msgspec.MsgspecError as error:
+            raise CorruptRecord(f"not a {self._kind}: {error}") from error
+
+    def of(self, record: Record | None) -> R | None:
+        """The value of a record that may be absent. Raises CorruptRecord."""
+        return None if record is None else self.decode(record.value)
+
+
+CONTAINER: Final = Codec(ContainerRecord)
+QUEUE: Final = Codec(QueueRecord)
+TABLE: Final = Codec(TableRecord)
+BLOB: Final = Codec(BlobRecord)
+UPLOAD: Final = Codec(Upload)
+STAGED: Final = Codec(StagedBlock)
+RETIRED: Final = Codec(Retired)
+JOB: Final = Codec(Job)
+PROPERTIES: Final = Codec(ServiceProperties)
+BLOCK_LIST: Final[Codec[tuple[ListedBlock, ...]]] = Codec(tuple[ListedBlock, ...])

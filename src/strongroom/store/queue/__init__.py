@@ -1,0 +1,1 @@
+"""What queues keep: the records of messages, and their check."""

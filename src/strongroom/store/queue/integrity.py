@@ -1,0 +1,131 @@
+"""Do a queue's messages, their texts, the ways from their expiries and the ledger agree?
+
+Lives here: the check of all queues, in memory that grows with the queues and not with their
+messages: what belongs together is summed up on both sides, and the sums compared. Must not live
+here: the walk over the store (integrity.py), rules of Azure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.engines.base import Record, Ref
+from strongroom.semantics.queue.messages import NEVER
+from strongroom.store.core import keys
+from strongroom.store.core.records import Job, JobKind, QueueRecord
+from strongroom.store.queue import message_records
+from strongroom.store.queue.message_records import Ledger
+
+_NUMBER_BYTES: Final = 8
+
+
+@dataclass(slots=True)
+class _Epoch:
+    """What one partition holds: sums are of what messages name, less what is there."""
+
+    ledger: Ledger | None = None
+    messages: int = 0
+    expiring: int = 0
+    expiries_sum: int = 0
+    texts_sum: int = 0
+
+
+class MessagesCheck:
+    """The check of all queues of one snapshot: take everything in, then ask for the problems."""
+
+    def __init__(self) -> None:
+        self.queue_count = 0
+        self.message_count = 0
+        self._alive: dict[int, int] = {}
+        self._epochs: dict[tuple[int, int], _Epoch] = {}
+        self._swept: set[tuple[int, int]] = set()
+        self._expired: set[tuple[int, int]] = set()
+
+    def take_queue(self, queue: QueueRecord) -> None:
+        """A queue's own record."""
+        self.queue_count += 1
+        self._alive[queue.generation] = queue.epoch
+
+    def take_job(self, partition: bytes, job: Job) -> None:
+        """A job, whatever it is for; `partition` names it."""
+        due, stamp = keys.job_times(partition)
+        if job.kind is JobKind.SWEEP_MESSAGES:
+            self._swept |= {(job.generation, job.epoch), (job.generation, stamp)}
+        elif job.kind is JobKind.EXPIRE_MESSAGES:
+            self._expired.add((job.epoch, due))
+
+    def take(self, ref: Ref, record: Record) -> bool:
+        """A record of a queue's messages; False when none has this place. Raises CorruptRecord."""
+        epoch = self._epoch_of(ref)
+        if epoch is None or not ref.key.hidden:
+            return False
+        name = ref.key.name
+        kind, size = name[:1], len(name)
+        if ref.key == keys.LEDGER_KEY:
+            epoch.ledger = message_records.LEDGER.decode(record.value)
+        elif kind == keys.MESSAGE and size == 18:
+            return self._take_message(epoch, name, record.value)
+        elif kind == keys.EXPIRY and size == 17:
+            expiry = message_records.EXPIRY.decode(record.value)
+            epoch.expiries_sum -= _digest(name, expiry.place, expiry.chunks)
+        elif kind == keys.TEXT and size == 10:
+            message_records.TEXT.decode(record.value)
+            epoch.texts_sum -= _digest(name)
+        else:
+            return False
+        return True
+
+    def _epoch_of(self, ref: Ref) -> _Epoch | None:
+        generation, epoch = ref.partition.keyspace[1:], ref.partition.name
+        if len(generation) != _NUMBER_BYTES or len(epoch) != _NUMBER_BYTES:
+            return None
+        number = int.from_bytes(generation, "big"), int.from_bytes(epoch, "big")
+        return self._epochs.setdefault(number, _Epoch())
+
+    def _take_message(self, epoch: _Epoch, name: bytes, value: bytes) -> bool:
+        found = message_records.MESSAGE.decode(value)
+        message = found.message
+        epoch.messages += 1
+        self.message_count += 1
+        for chunk in range(found.chunks):
+            epoch.texts_sum += _digest(keys.text(found.number, chunk).name)
+        if message.expires != NEVER:
+            epoch.expiring += 1
+            expiry = keys.expiry(message.expires, found.number).name
+            epoch.expiries_sum += _digest(expiry, keys.message_place(name), found.chunks)
+        return name[1:9] == keys.number(message.visible)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """(place, what does not hold), once everything was taken in."""
+        for generation, alive in self._alive.items():
+            epoch = self._epochs.get((generation, alive), _Epoch())
+            for problem in self._of_queue(alive, epoch):
+                yield f"queue {generation}", problem
+        for generation, number in self._epochs:
+            ended = self._alive.get(generation) != number
+            if ended and (generation, number) not in self._swept:
+                place = f"messages {generation}/{number}"
+                yield place, "their queue is gone or was cleared, and no job cleans up"
+
+    def _of_queue(self, number: int, epoch: _Epoch) -> Iterator[str]:
+        ledger = epoch.ledger
+        if ledger is None:
+            yield "its ledger is missing"
+            return
+        if ledger.count != epoch.messages:
+            yield f"its ledger counts {ledger.count} messages, and there are {epoch.messages}"
+        if epoch.expiries_sum:
+            yield "what expires is not what its messages say"
+        if epoch.texts_sum:
+            yield "the long texts are not those of its messages"
+        if epoch.expiring and (number, ledger.due) not in self._expired:
+            yield "messages expire, and no job removes them"
+
+
+def _digest(name: bytes, place: bytes = b"", chunks: int = 0) -> int:
+    """A number that differs for whatever differs."""
+    text = b"%d %b %b" % (chunks, name, place)
+    return int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")

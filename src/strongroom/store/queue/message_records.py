@@ -1,0 +1,61 @@
+"""What the records of a queue's messages contain, and their codecs.
+
+Lives here: the message beside its text, the way to it from its expiry, the ledger, and how a text
+becomes what is stored. Must not live here: rules (semantics/queue/messages.py), keys, the queue's
+own record (records.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom import limits
+from strongroom.semantics.queue.messages import Message
+from strongroom.store.core.records import Codec
+
+CHUNK_BYTES: Final = 48 * 1024
+
+
+class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A message: `number` is the stamp of its Put. The text is here when it is short, else in
+    `chunks` records of its own, so that a retrieval does not write it again."""
+
+    message: Message
+    number: int
+    text: str = ""
+    chunks: int = 0
+
+
+class Expiry(msgspec.Struct, frozen=True, array_like=True):
+    """Where the message that expires lies now, and how many chunks its text has."""
+
+    place: bytes
+    chunks: int = 0
+
+
+class Ledger(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of an epoch as a whole: how many messages it holds, hidden ones and those that
+    are expired but not swept included; when the job that sweeps expired ones is due (0 = there is
+    none). It is there from the epoch's first moment to the beginning of its sweep."""
+
+    count: int = 0
+    due: int = 0
+
+
+MESSAGE: Final = Codec(MessageRecord)
+EXPIRY: Final = Codec(Expiry)
+LEDGER: Final = Codec(Ledger)
+TEXT: Final = Codec(bytes)
+
+
+def chunks_of(text: str) -> tuple[bytes, ...]:
+    """The chunks of a text that is too long for the message's record; none for a short one."""
+    most = limits.INLINE_TEXT_BYTES_MAX
+    if len(text) * 4 <= most:
+        return ()
+    data = text.encode()
+    if len(data) <= most:
+        return ()
+    return tuple(data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES))

@@ -1,0 +1,74 @@
+"""How an entity lies in its records: a head that scans return, and the rest of a large one.
+
+Lives here: the split and its reverse. Must not live here: what a fragment is
+(semantics/table/edm.py), where the records are (keys.py).
+
+A record is a version byte, the Timestamp (8 bytes), how many chunks follow it (1 byte), and the
+fragment or its beginning; a chunk is the bytes that follow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from strongroom.semantics.table.entities import Stored
+from strongroom.store.core.records import CorruptRecord
+
+_VERSION: Final = 1
+_PREFIX: Final = struct.Struct(">BQB")
+_PREFIX_BYTES: Final = _PREFIX.size
+_TIMESTAMP: Final = "xQx"  # of a prefix, only that
+HEAD_BYTES_MAX: Final = 48 * 1024
+CHUNK_BYTES_MAX: Final = 60 * 1024
+CHUNKS_MAX: Final = 255
+
+
+class EntityHead(NamedTuple):
+    """A head record, read: `fragment` is whole when `chunks` is 0."""
+
+    timestamp: int
+    chunks: int
+    fragment: bytes
+
+
+def encode(stored: Stored) -> list[bytes]:
+    """The values of the head record and of the chunks."""
+    fragment = stored.fragment
+    if len(fragment) <= HEAD_BYTES_MAX:
+        return [_PREFIX.pack(_VERSION, stored.timestamp, 0) + fragment]
+    rest = fragment[HEAD_BYTES_MAX:]
+    chunks = [rest[i : i + CHUNK_BYTES_MAX] for i in range(0, len(rest), CHUNK_BYTES_MAX)]
+    prefix = _PREFIX.pack(_VERSION, stored.timestamp, len(chunks))
+    return [prefix + fragment[:HEAD_BYTES_MAX], *chunks]
+
+
+def head(value: bytes) -> EntityHead:
+    """Read a head record. Raises CorruptRecord."""
+    if len(value) < _PREFIX_BYTES or value[0] != _VERSION:
+        raise CorruptRecord(f"an entity's record begins with {value[:1]!r}")
+    _, timestamp, chunks = _PREFIX.unpack_from(value)
+    return EntityHead(timestamp, chunks, value[_PREFIX_BYTES:])
+
+
+def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
+    """The Timestamps and the fragments of head records (one at least), in their order, when all of
+    them are whole; None when one of them has chunks. Raises CorruptRecord."""
+    prefixes = b"".join([value[:_PREFIX_BYTES] for value in values])
+    versions, chunks = prefixes[::_PREFIX_BYTES], prefixes[_PREFIX_BYTES - 1 :: _PREFIX_BYTES]
+    if len(prefixes) < _PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:
+        for value in values:
+            head(value)  # one of them is the one that is corrupt
+    if any(chunks):
+        return None
+    timestamps = struct.unpack(f">{_TIMESTAMP * len(values)}", prefixes)
+    return timestamps, [value[_PREFIX_BYTES:] for value in values]
+
+
+def whole(found: EntityHead, chunks: Sequence[bytes]) -> Stored:
+    """The entity of a head and all its chunks in order. Raises CorruptRecord when some are
+    missing."""
+    if len(chunks) != found.chunks:
+        raise CorruptRecord(f"an entity has {len(chunks)} of {found.chunks} chunks")
+    return Stored(found.timestamp, b"".join((found.fragment, *chunks)))

@@ -1,0 +1,126 @@
+"""Are the entities of all tables whole, and in a table?
+
+Lives here: the check of all tables, in memory that grows with the tables and not with their
+entities: an entity's records come one behind the other. Must not live here: the walk over the store
+(integrity.py), rules of Azure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from strongroom.engines.base import Partition, Record, Ref
+from strongroom.semantics.table import edm, entities
+from strongroom.semantics.table.edm import NotOfType, OutOfRange
+from strongroom.store.core import keys
+from strongroom.store.core.records import Job, JobKind, TableRecord
+from strongroom.store.table import entity_records
+from strongroom.store.table.entity_records import EntityHead
+
+_NUMBER_BYTES: Final = 8
+
+
+@dataclass(slots=True)
+class _Entity:
+    """An entity whose records are being taken in."""
+
+    place: Ref
+    head: EntityHead
+    chunks: list[bytes] = field(default_factory=list)
+
+
+class EntitiesCheck:
+    """The check of all tables of one snapshot: take everything in, in the order of the records,
+    then ask for the problems."""
+
+    def __init__(self) -> None:
+        self.table_count = 0
+        self.entity_count = 0
+        self._alive: set[int] = set()
+        self._swept: set[int] = set()
+        self._generations: set[int] = set()
+        self._open: _Entity | None = None
+        self._broken: list[tuple[str, str]] = []
+
+    def take_table(self, ref: Ref, table: TableRecord) -> bool:
+        """A table's own record; False when its place is another one's."""
+        self.table_count += 1
+        self._alive.add(table.generation)
+        return ref.partition.name == table.name.lower().encode()
+
+    def take_job(self, job: Job) -> None:
+        """A job, whatever it is for."""
+        if job.kind is JobKind.SWEEP_TABLE:
+            self._swept.add(job.generation)
+
+    def take(self, ref: Ref, record: Record) -> bool:
+        """A record of an entity; False when none has this place. Raises CorruptRecord, and
+        ValueError for keys that are no text."""
+        generation, key = ref.partition.keyspace[1:], ref.key
+        if len(generation) != _NUMBER_BYTES or key.hidden:
+            return False
+        self._generations.add(int.from_bytes(generation, "big"))
+        if keys.is_entity_chunk(key.name):
+            return self._take_chunk(ref, record.value)
+        self._close()
+        self._open = None
+        head = entity_records.head(record.value)
+        ref.partition.name.decode()
+        key.name.decode()
+        self._open = _Entity(ref, head)
+        self.entity_count += 1
+        return True
+
+    def _take_chunk(self, ref: Ref, value: bytes) -> bool:
+        entity = self._open
+        if entity is None or ref.partition != entity.place.partition:
+            return False
+        if ref.key != keys.entity_chunk(entity.place.key.name, len(entity.chunks)):
+            return False
+        if len(entity.chunks) == entity.head.chunks:
+            return False
+        entity.chunks.append(value)
+        return True
+
+    def _close(self) -> None:
+        """The records of one entity are all there."""
+        entity = self._open
+        if entity is None:
+            return
+        problem = _problem(entity)
+        if problem:
+            self._broken.append((entity_name(entity.place), problem))
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """(place, what does not hold), once everything was taken in."""
+        self._close()
+        self._open = None
+        yield from self._broken
+        for generation in sorted(self._generations - self._alive - self._swept):
+            yield f"entities {generation}", "their table is gone, and no job cleans up"
+
+
+def _problem(entity: _Entity) -> str:
+    """What is wrong with an entity; empty when nothing is."""
+    there, needed = len(entity.chunks), entity.head.chunks
+    if there != needed:
+        return f"it has {there} of its {needed} further records"
+    stored = entity_records.whole(entity.head, entity.chunks)
+    try:
+        properties = entities.properties_of(stored.fragment)
+    except (msgspec.DecodeError, NotOfType, OutOfRange) as error:
+        return f"its properties cannot be read: {error}"
+    if edm.fragment(properties) != stored.fragment:
+        return "its properties are not written as they should be"
+    return ""
+
+
+def entity_name(place: Ref) -> str:
+    """An entity for people who read findings."""
+    partition: Partition = place.partition
+    shown = (text.decode("utf-8", "backslashreplace") for text in (partition.name, place.key.name))
+    return "entity ({!r}, {!r})".format(*shown)

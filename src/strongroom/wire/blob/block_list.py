@@ -1,0 +1,89 @@
+"""Block lists as XML: the body of Put Block List, the answer of Get Block List.
+
+Must not live here: whether the blocks exist (semantics/blob/blocks.py). Sources: "Put Block List",
+"Get Block List".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, cast, get_args
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError
+from strongroom.values import BlockListKind
+from strongroom.wire.core import xml
+
+# In a long document, one long tag or text is an attack: a million attributes of one element, or a
+# text that is put together from a thousand pieces, would take a second.
+_LONG_PIECE: Final = re.compile(rb"<[^<]{4096}")
+_KINDS: Final = frozenset(get_args(BlockListKind))
+
+
+def read_block_list(body: bytes) -> list[tuple[BlockListKind, str]]:
+    """Kind and base64 id of every entry, in order; the ids are not decoded yet.
+
+    Raises: InvalidXmlDocument, BlockListTooLong, RequestBodyTooLarge.
+    """
+    is_long = limits.XML_BODY_BYTES_MAX < len(body) <= limits.BLOCK_LIST_BODY_BYTES_MAX
+    if is_long and _LONG_PIECE.search(body):
+        raise xml.invalid_document("A tag or a text is too long.")
+    entries: list[tuple[BlockListKind, str]] = []
+    reader = _Reader(entries)
+    xml.parse(body, limits.BLOCK_LIST_BODY_BYTES_MAX, reader.start, reader.end, reader.text)
+    return entries
+
+
+class _Reader:
+    """The handlers of one reading: `_depth` counts open elements, `_pieces` is text of an entry."""
+
+    __slots__ = ("_depth", "_entries", "_pieces")
+
+    def __init__(self, entries: list[tuple[BlockListKind, str]]) -> None:
+        self._entries = entries
+        self._depth = 0
+        self._pieces = ""
+
+    def start(self, name: str, _attributes: dict[str, str]) -> None:
+        self._depth += 1
+        known = name in _KINDS if self._depth == 2 else self._depth == 1 and name == "BlockList"
+        if not known:
+            raise xml.Unacceptable(f"The element {name[:64]} is not expected.")
+        self._pieces = ""
+
+    def end(self, name: str) -> None:
+        if self._depth == 2:
+            if len(self._entries) == limits.COMMITTED_BLOCKS_MAX:
+                raise StorageError(errors.BLOCK_LIST_TOO_LONG)
+            self._entries.append((cast(BlockListKind, name), self._pieces.strip()))
+        self._depth -= 1
+
+    def text(self, data: str) -> None:
+        if self._depth == 2:
+            self._pieces += data
+
+
+def write_block_list(
+    committed: Iterable[tuple[str, int]] | None,
+    uncommitted: Iterable[tuple[str, int]] | None,
+) -> bytes:
+    """The answer of Get Block List.
+
+    Arguments:
+        committed, uncommitted: (base64 id, size in bytes) of each block; None = section not asked
+            for.
+    """
+    return (
+        f"{xml.DECLARATION}<BlockList>{_section('CommittedBlocks', committed)}"
+        f"{_section('UncommittedBlocks', uncommitted)}</BlockList>"
+    ).encode()
+
+
+def _section(name: str, blocks: Iterable[tuple[str, int]] | None) -> str:
+    if blocks is None:
+        return ""
+    rows = "".join(
+        f"<Block><Name>{id_}</Name><Size>{size_bytes}</Size></Block>" for id_, size_bytes in blocks
+    )
+    return f"<{name}>{rows}</{name}>" if rows else f"<{name} />"

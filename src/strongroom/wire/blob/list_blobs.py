@@ -1,0 +1,197 @@
+"""The answer of List Blobs.
+
+Must not live here: which blobs are listed (semantics/core/listing.py). Source: "List Blobs"; the
+order of elements is the one that the service sends. Written by one template for each blob, because
+a page may hold 5,000 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc1123
+from strongroom.wire.core import xml
+from strongroom.wire.core.xml import escape
+
+# Of many blobs these are the same. Few, since each text may have limits.PROPERTY_CHARS_MAX.
+_REMEMBERED: Final = 16
+
+
+class CopyItem(msgspec.Struct, frozen=True):
+    """The last copy to a blob: texts of the Copy... elements; `completed` in ticks, 0 = pending."""
+
+    id: str
+    status: str
+    source: str
+    progress: str
+    completed: int = 0
+    description: str | None = None
+
+
+class LeaseItem(NamedTuple):
+    """Texts of the Lease... elements."""
+
+    status: str
+    state: str
+    duration: str | None = None
+
+
+class TierItem(NamedTuple):
+    """The access tier, and whether it is only the account's."""
+
+    name: str
+    is_inferred: bool = False
+
+
+class BlobItem(msgspec.Struct, frozen=True):
+    """One blob or snapshot (`snapshot` its ticks).
+
+    `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
+    Times are ticks. `lease` None leaves the lease out (snapshots). `further` are properties that
+    follow ServerEncrypted, in the service's order. `copy`, `metadata`, `tags` are None unless asked
+    for.
+    """
+
+    name: str
+    snapshot: int | None = None
+    stamp: int = 0
+    created: int = 0
+    modified: int | None = None
+    size_bytes: int = 0
+    properties: ContentProperties = ContentProperties()
+    kind: BlobKind = BlobKind.BLOCK
+    tier: TierItem | None = None
+    lease: LeaseItem | None = None
+    copy: CopyItem | None = None
+    further: tuple[tuple[str, str], ...] = ()
+    metadata: Metadata | None = None
+    tags: tuple[tuple[str, str], ...] | None = None
+
+
+class BlobPrefix(msgspec.Struct, frozen=True):
+    """The common beginning of names that a delimiter folds together."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """What a page repeats of the request; None = it was not given. `endpoint` ends with a slash."""
+
+    endpoint: str
+    container: str
+    prefix: str | None = None
+    marker: str | None = None
+    max_results: int | None = None
+    delimiter: str | None = None
+
+
+def write_blobs(
+    query: ListQuery, items: Iterable[BlobItem | BlobPrefix], next_marker: str
+) -> bytes:
+    """The page as XML; `next_marker` is empty when nothing is left."""
+    rows = [_blob(item) if isinstance(item, BlobItem) else _prefix(item) for item in items]
+    most = None if query.max_results is None else str(query.max_results)
+    head = (
+        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(query.endpoint)}"'
+        f' ContainerName="{escape(query.container)}">'
+        f"{'' if query.prefix is None else _asked('Prefix', query.prefix)}"
+        f"{xml.optional_element('Marker', query.marker)}{xml.optional_element('MaxResults', most)}"
+        f"{'' if query.delimiter is None else _asked('Delimiter', query.delimiter)}<Blobs>"
+    )
+    tail = f"</Blobs>{xml.element('NextMarker', next_marker)}</EnumerationResults>"
+    return "".join((head, *rows, tail)).encode("utf-8", "replace")
+
+
+def _asked(tag: str, text: str) -> str:
+    return xml.name_element(text, tag) if text else f"<{tag} />"
+
+
+def _prefix(item: BlobPrefix) -> str:
+    return f"<BlobPrefix>{xml.name_element(item.name)}</BlobPrefix>"
+
+
+def _blob(item: BlobItem) -> str:
+    snapshot, further, metadata = item.snapshot, item.further, item.metadata
+    return (
+        f"<Blob>{xml.name_element(item.name)}"
+        f"{'' if snapshot is None else f'<Snapshot>{iso7(snapshot)}</Snapshot>'}"
+        f"<Properties>{_content(item)}{_standing(item.kind, item.tier, item.lease)}"
+        f"{'' if item.copy is None else _copy(item.copy)}"
+        f"{_further(further) if further else ''}</Properties>"
+        f"{'' if metadata is None else xml.metadata_element(metadata)}"
+        f"{'' if item.tags is None else _tags(item.tags)}<OrMetadata /></Blob>"
+    )
+
+
+@lru_cache(_REMEMBERED)
+def _standing(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) -> str:
+    """What a blob is and in which state, from BlobType to ServerEncrypted."""
+    tiered, leased = "", ""
+    if tier is not None:
+        inferred = "<AccessTierInferred>true</AccessTierInferred>" if tier.is_inferred else ""
+        tiered = f"<AccessTier>{tier.name}</AccessTier>{inferred}"
+    if lease is not None:
+        leased = (
+            f"<LeaseStatus>{lease.status}</LeaseStatus><LeaseState>{lease.state}</LeaseState>"
+            f"{xml.optional_element('LeaseDuration', lease.duration)}"
+        )
+    return (
+        f"<BlobType>{kind.type_text}</BlobType>{tiered}{leased}"
+        "<ServerEncrypted>true</ServerEncrypted>"
+    )
+
+
+def _further(pairs: tuple[tuple[str, str], ...]) -> str:
+    return "".join(f"<{name}>{escape(value)}</{name}>" for name, value in pairs)
+
+
+def _content(item: BlobItem) -> str:
+    if item.modified is None:
+        return "<Content-Length>0</Content-Length>"
+    given = item.properties
+    return (
+        f"<Creation-Time>{rfc1123(item.created)}</Creation-Time>"
+        f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
+        f"<Etag>0x{item.stamp:X}</Etag><Content-Length>{item.size_bytes}</Content-Length>"
+        f"{_typed(given.content_type, given.encoding, given.language)}"
+        f"{xml.element('Content-MD5', given.content_md5)}"
+        f"{_handled(given.cache_control, given.disposition)}"
+    )
+
+
+@lru_cache(_REMEMBERED)
+def _typed(content_type: str | None, encoding: str | None, language: str | None) -> str:
+    return (
+        f"{xml.element('Content-Type', content_type)}{xml.element('Content-Encoding', encoding)}"
+        f"{xml.element('Content-Language', language)}<Content-CRC64 />"
+    )
+
+
+@lru_cache(_REMEMBERED)
+def _handled(cache_control: str | None, disposition: str | None) -> str:
+    cache = xml.element("Cache-Control", cache_control)
+    return cache + xml.element("Content-Disposition", disposition)
+
+
+def _copy(copy: CopyItem) -> str:
+    completed = rfc1123(copy.completed) if copy.completed else None
+    return (
+        f"<CopyId>{copy.id}</CopyId><CopyStatus>{copy.status}</CopyStatus>"
+        f"<CopySource>{escape(copy.source)}</CopySource>"
+        f"<CopyProgress>{copy.progress}</CopyProgress>"
+        f"{xml.optional_element('CopyCompletionTime', completed)}"
+        f"{xml.optional_element('CopyStatusDescription', copy.description)}"
+    )
+
+
+def _tags(tags: tuple[tuple[str, str], ...]) -> str:
+    rows = "".join(
+        f"<Tag>{xml.element('Key', key)}{xml.element('Value', value)}</Tag>" for key, value in tags
+    )
+    return f"<Tags><TagSet>{rows}</TagSet></Tags>" if rows else "<Tags><TagSet /></Tags>"

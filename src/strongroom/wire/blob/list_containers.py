@@ -1,0 +1,62 @@
+"""The answer of List Containers.
+
+Must not live here: which containers are listed. Source: "List Containers"; the order of elements
+is the one that the service sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from strongroom.values import Metadata, PublicAccess, etag_text, rfc1123
+from strongroom.wire.core import xml
+
+
+class ContainerItem(msgspec.Struct, frozen=True):
+    """One container; `lease_duration` is None unless leased, `metadata` None unless asked for."""
+
+    name: str
+    stamp: int
+    modified: int
+    lease_status: str = "unlocked"
+    lease_state: str = "available"
+    lease_duration: str | None = None
+    public_access: PublicAccess = PublicAccess.NONE
+    metadata: Metadata | None = None
+
+
+def write_containers(
+    endpoint: str,
+    containers: Iterable[ContainerItem],
+    next_marker: str,
+    prefix: str | None = None,
+    marker: str | None = None,
+    max_results: int | None = None,
+) -> bytes:
+    """The page as XML.
+
+    Arguments:
+        endpoint: the service's URL, with a slash at its end.
+        prefix, marker, max_results: as they were asked for; None = they were not.
+        next_marker: empty when nothing is left.
+    """
+    rows = "".join(map(_row, containers))
+    return xml.enumeration(endpoint, "Containers", rows, next_marker, prefix, marker, max_results)
+
+
+def _row(item: ContainerItem) -> str:
+    return (
+        f"<Container><Name>{xml.escape(item.name)}</Name><Properties>"
+        f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
+        f"<Etag>{etag_text(item.stamp)}</Etag>"
+        f"<LeaseStatus>{item.lease_status}</LeaseStatus><LeaseState>{item.lease_state}</LeaseState>"
+        f"{xml.optional_element('LeaseDuration', item.lease_duration)}"
+        f"{xml.optional_element('PublicAccess', item.public_access.value or None)}"
+        "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
+        "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
+        "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
+        "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
+        f"</Properties>{xml.metadata_element(item.metadata)}</Container>"
+    )

@@ -1,0 +1,1 @@
+"""What every service speaks: HTTP messages, queries, headers, XML."""

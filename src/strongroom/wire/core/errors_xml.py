@@ -1,0 +1,26 @@
+"""The body of a refusal.
+
+Must not live here: codes and texts (errors.py). Source: "Status and error codes": `<Error>` with
+Code, Message and, behind them, what the code adds.
+"""
+
+from __future__ import annotations
+
+from strongroom.errors import StorageError
+from strongroom.values import iso7
+from strongroom.wire.core.xml import DECLARATION, escape
+
+
+def error_body(error: StorageError, request_id: str, now: int) -> bytes:
+    """The XML of a refusal.
+
+    Arguments:
+        request_id: x-ms-request-id of the response.
+        now: wall time in ticks.
+    """
+    extras = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in error.extras)
+    return (
+        f"{DECLARATION}<Error><Code>{error.row.code}</Code>"
+        f"<Message>{escape(error.message)}\nRequestId:{escape(request_id)}\nTime:{iso7(now)}"
+        f"</Message>{extras}</Error>"
+    ).encode()

@@ -1,0 +1,1 @@
+"""The documents and addresses of the Table service."""

@@ -1,0 +1,172 @@
+"""The JSON documents that the Table service answers with, at the three levels of metadata.
+
+Lives here: tables and entities -> JSON. At minimal metadata an entity is its stored fragment
+(semantics/table/edm.py) behind its keys, so a page is a join of bytes; the other levels and
+`$select` take the fragment apart. Must not live here: which entities are answered. Source: "Query
+Entities", "Query Tables", "Payload format for Table service operations"; reference section 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from strongroom.values import Entity, iso7
+from strongroom.wire.table.odata import Metadata, etag_text
+from strongroom.wire.table.table_path import quoted
+
+_ANNOTATION: Final = "@odata.type"
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_NULL: Final = b"null"
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.~!*()-]*", re.ASCII).fullmatch
+# Of one entity: as long as it is kept, this is too (engines/page_cache.py weighs it).
+_KEPT_BYTES_MAX: Final = 768
+Names = tuple[str, ...] | None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where entities or tables are: the endpoint's URL with a slash at its end, the account, and
+    the table's name (`Tables` for tables themselves)."""
+
+    endpoint: str
+    account: str
+    name: str
+
+
+def entity(item: Entity, level: Metadata, place: Place, select: Names = None) -> bytes:
+    """One entity."""
+    context = _context(level, f"{place.endpoint}$metadata#{place.name}/@Element")
+    return b"{" + _joined(context, _members(item, level, place, select)) + b"}"
+
+
+def entities(items: Iterable[Entity], level: Metadata, place: Place, select: Names = None) -> bytes:
+    """A page of entities."""
+    context = _context(level, f"{place.endpoint}$metadata#{place.name}")
+    rows = [_members(item, level, place, select) for item in items]
+    # Asked of the list: a row without members is a row too.
+    value = b"{" + b"},{".join(rows) + b"}" if rows else b""
+    return b"{" + _joined(context, b'"value":[' + value + b"]") + b"}"
+
+
+def table(name: str, level: Metadata, place: Place) -> bytes:
+    """One table."""
+    context = _context(level, f"{place.endpoint}$metadata#Tables/@Element")
+    return b"{" + _joined(context, _table(name, level, place)) + b"}"
+
+
+def tables(names: Sequence[str], level: Metadata, place: Place) -> bytes:
+    """A page of tables."""
+    context = _context(level, f"{place.endpoint}$metadata#Tables")
+    rows = b",".join(b"{" + _table(name, level, place) + b"}" for name in names)
+    return b"{" + _joined(context, b'"value":[' + rows + b"]") + b"}"
+
+
+def _context(level: Metadata, url: str) -> bytes:
+    return b"" if level is Metadata.NONE else b'"odata.metadata":' + _encode(url)
+
+
+def _joined(*parts: bytes) -> bytes:
+    return b",".join([part for part in parts if part])
+
+
+def _table(name: str, level: Metadata, place: Place) -> bytes:
+    shown = b'"TableName":' + _encode(name)
+    if level is not Metadata.FULL:
+        return shown
+    link = f"Tables('{name}')"
+    return _joined(_links(f"{place.account}.Tables", place.endpoint, link), shown)
+
+
+def _links(kind: str, endpoint: str, link: str) -> bytes:
+    return b'"odata.type":%b,"odata.id":%b,"odata.editLink":%b' % (
+        _encode(kind),
+        _encode(endpoint + link),
+        _encode(link),
+    )
+
+
+def _minimal(item: Entity) -> bytes:
+    """An entity's members at minimal metadata; kept with it if that is little, since queries are
+    repeated."""
+    moment = _moment(item.timestamp)
+    head = (
+        b'"odata.etag":"W/\\"datetime\'%b\'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"%b"'
+        % (
+            moment.replace(b":", b"%3A"),
+            _encode(item.partition_key),
+            _encode(item.row_key),
+            moment,
+        )
+    )
+    made = head + b"," + item.fragment if item.fragment else head
+    if len(made) <= _KEPT_BYTES_MAX:
+        item.minimal = made
+    return made
+
+
+def _moment(timestamp: int) -> bytes:
+    second, fraction = divmod(timestamp, 10_000_000)
+    return _second_text(second) + b"%07dZ" % fraction
+
+
+@lru_cache(maxsize=4096)
+def _second_text(second: int) -> bytes:
+    return iso7(second * 10_000_000)[:20].encode()
+
+
+def _members(item: Entity, level: Metadata, place: Place, select: Names) -> bytes:
+    if level is Metadata.MINIMAL and select is None:
+        return item.minimal or _minimal(item)
+    parts: list[bytes] = []
+    if level is Metadata.FULL:
+        link = entity_link(place.name, item.partition_key, item.row_key)
+        parts.append(_links(f"{place.account}.{place.name}", place.endpoint, link))
+    if level is not Metadata.NONE:
+        parts.append(b'"odata.etag":' + _encode(etag_text(item.timestamp)))
+    shown = _own(item, level)
+    for name, raw in _decode(b"{" + item.fragment + b"}").items():
+        shown[name] = bytes(raw)
+    return _joined(*parts, *_selected(shown, level, select))
+
+
+def _own(item: Entity, level: Metadata) -> dict[str, bytes]:
+    """Keys and Timestamp as members; Timestamp's type is told at full metadata only."""
+    found = {
+        "PartitionKey": _encode(item.partition_key),
+        "RowKey": _encode(item.row_key),
+    }
+    if level is Metadata.FULL:
+        found[f"Timestamp{_ANNOTATION}"] = b'"Edm.DateTime"'
+    found["Timestamp"] = b'"' + _moment(item.timestamp) + b'"'
+    return found
+
+
+def _selected(shown: dict[str, bytes], level: Metadata, select: Names) -> Iterable[bytes]:
+    """The members that were asked for; a property that the entity does not have is null. What is
+    no property's name is left out: the level decides on OData's own members, and none comes twice.
+    """
+    for name in shown if select is None else select:
+        if "@" in name or name.startswith("odata."):
+            continue
+        kind = shown.get(name + _ANNOTATION)
+        if kind is not None and level is not Metadata.NONE:
+            yield _encode(name + _ANNOTATION) + b":" + kind
+        yield _encode(name) + b":" + shown.get(name, _NULL)
+
+
+def entity_link(table: str, partition_key: str, row_key: str) -> str:
+    """An entity's URL behind the endpoint's."""
+    return f"{table}(PartitionKey={_url_key(partition_key)},RowKey={_url_key(row_key)})"
+
+
+def _url_key(key: str) -> str:
+    # Of most keys nothing is to be quoted; RFC 3986, section 2.3, and what OData leaves as it is.
+    if _PLAIN_KEY(key):
+        return f"'{key}'"
+    return quote(quoted(key), safe="'!~*()")

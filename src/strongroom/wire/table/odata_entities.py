@@ -1,0 +1,179 @@
+"""The JSON documents that clients of the Table service send: an entity, the name of a table.
+
+Lives here: a body -> its properties in order, each with the type that stands beside it. Must not
+live here: what the values mean (semantics/table/edm.py), limits of entities
+(semantics/table/entities.py). Source: "Inserting and updating entities", "Create Table"; OData 3.0
+JSON format, annotations.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from strongroom import errors, table_errors
+from strongroom.errors import StorageError
+from strongroom.values import INT32, Scalar
+
+_ANNOTATION: Final = "@odata.type"
+_OWN: Final = "odata."
+_TIMESTAMP: Final = "Timestamp"
+# Far more than may be stored: null ones count here too, and are not kept.
+_PROPERTIES_READ_MAX: Final = 4096
+# What is longer is looked through before it becomes objects of Python, many times its size.
+_LONG_BYTES: Final = 128 * 1024
+_NESTED_BYTES_MAX: Final = 64 * 1024
+_LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+PLAIN_BYTES_MAX: Final = 16 * 1024
+_Int32 = Annotated[int, msgspec.Meta(ge=INT32[0], le=INT32[1])]
+_PLAIN: Final = msgspec.json.Decoder(dict[str, str | bool | _Int32 | float | None])
+_SPACE: Final = " \t\n\r"  # RFC 8259, section 2
+_SPACED_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
+
+
+class SentEntity(msgspec.Struct, frozen=True):
+    """The properties of an entity as they were sent, in order: their JSON values (None = null), and
+    the texts of the types that some have.
+
+    `is_plain`: none is null or has a type beside it. Each is of a type that JSON tells: a text that
+    is well-formed, and takes no more than the PLAIN_BYTES_MAX of its document, a truth value, a
+    number of 32 bits, or one with a fraction or exponent that is finite.
+    """
+
+    values: dict[str, Scalar | None]
+    types: Mapping[str, str] = {}
+    is_plain: bool = False
+
+
+def read_entity(body: bytes) -> SentEntity:
+    """The properties of an entity. Members of OData itself are left out, and so are Timestamp,
+    which the service alone decides, and the types of properties that are not there.
+
+    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified, TooManyProperties.
+    """
+    plain = _plain_values(body)
+    if plain is not None:
+        plain.pop(_TIMESTAMP, None)
+        return SentEntity(plain, is_plain=None not in plain.values())
+    values, types = _sorted_out(_members(body))
+    if len(values) > _PROPERTIES_READ_MAX:
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
+    return SentEntity(values, {name: types[name] for name in values if name in types})
+
+
+def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
+    """The values of a small document in which nothing is special, as in those of most entities: all
+    are plain, or null, none comes twice or tells of another or of OData. None: it must be looked
+    at."""
+    if len(body) > PLAIN_BYTES_MAX:
+        return None
+    # Names of OData, and escapes, which could hide them.
+    if b"@" in body or b"odata." in body or b"\\u" in body:
+        return None
+    try:
+        values = _PLAIN.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return values if _none_came_twice(len(values), body) else None
+
+
+def _none_came_twice(count: int, body: bytes) -> bool:
+    """Whether there are no more members than `count`, the values that are left, for sure.
+
+    Each member has a colon behind its name. Texts may hold colons too: so where none has space in
+    front, only those right behind a quotation mark are counted, as that of each member is.
+    """
+    if body.count(b":") == count:
+        return True
+    return body.count(b'":') == count and not any(map(body.__contains__, _SPACED_COLONS))
+
+
+def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values, and the types that stand beside some of them.
+
+    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
+    """
+    values: dict[str, Scalar | None] = {}
+    types: dict[str, str] = {}
+    for name, value in members:
+        if name.endswith(_ANNOTATION):
+            if not isinstance(value, str):
+                raise _invalid(f"{name[:300]} must be a string.")
+            typed = name.removesuffix(_ANNOTATION)
+            if typed in types:
+                raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
+            types[typed] = value
+        elif "@" in name or name.startswith(_OWN) or name == _TIMESTAMP:
+            continue
+        elif name in values:
+            raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
+        elif isinstance(value, (tuple, list)):
+            raise _invalid(f"The value of {name[:300]} is an object or array.")
+        else:
+            assert value is None or isinstance(value, (str, bool, int, float))
+            values[name] = value
+    return values, types
+
+
+def read_table_name(body: bytes) -> str:
+    """The name of the table that is to be created.
+
+    Raises: StorageError InvalidInput, PropertiesNeedValue, DuplicatePropertiesSpecified.
+    """
+    values = [value for name, value in _members(body) if name == "TableName"]
+    if len(values) > 1:
+        raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
+    if not values or not isinstance(values[0], str) or not values[0]:
+        raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
+    return values[0]
+
+
+# A JSON object as its members, so that those that come twice are seen; arrays are lists.
+_Object = tuple[tuple[str, Any], ...]
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_constant)
+
+
+def _refuse_bulk(body: bytes) -> None:
+    """A long document that is not made of a few long texts is no entity.
+
+    Raises: StorageError TooManyProperties, InvalidInput.
+    """
+    try:
+        members = _LOOKED_THROUGH.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return  # it is refused, or is read after all, by what reads all of it
+    if len(members) > 2 * _PROPERTIES_READ_MAX:
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
+    for name, raw in members.items():
+        value = bytes(raw)
+        if len(value) > _NESTED_BYTES_MAX and value[:1] in b"[{":
+            raise _invalid(f"The value of {name[:300]} is an object or array.")
+
+
+def _members(body: bytes) -> _Object:
+    if len(body) > _LONG_BYTES:
+        _refuse_bulk(body)
+    try:
+        text = body.removeprefix(codecs.BOM_UTF8).decode().strip(_SPACE)
+        found, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        end = -1
+    if end < 0 or end != len(text):
+        raise _invalid("The body is not a JSON document.")
+    if not isinstance(found, tuple):
+        raise _invalid("The body is not a JSON object.")
+    return found
+
+
+def _invalid(reason: str) -> StorageError:
+    return StorageError(errors.INVALID_INPUT, f"{errors.INVALID_INPUT.message} {reason}")
