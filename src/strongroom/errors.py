@@ -1,10 +1,10 @@
 """THE error table: every error a client can see, with its code, HTTP status and message.
 
-Lives here: the rows that all services share and those of blobs (queue_errors.py and table_errors.py
-hold the others), and the one exception that carries a row. Nothing else in the project invents a
-code, a status or a message text. Must not live here: how an error is rendered
-(wire/core/errors_xml.py). Source: "Status and error codes" and "Blob service error codes" of the
-Azure Storage REST reference; rows marked *ours* name situations that Azure does not have.
+Lives here: the rows that several services share, and the one exception that carries a row.
+blob_errors.py, queue_errors.py and table_errors.py hold the others. Nothing else in the project
+invents a code, a status or a message text. Must not live here: how an error is rendered
+(wire/core/errors_xml.py). Source: "Status and error codes" of the Azure Storage REST reference;
+rows marked *ours* name situations that Azure does not have.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _TABLE: Final[list[ErrorCode]] = []
 
 
 def row(code: str, status: int, message: str) -> ErrorCode:
-    """Add a row: here, in queue_errors.py and table_errors.py only."""
+    """Add a row: here, in blob_errors.py, queue_errors.py and table_errors.py only."""
     made = ErrorCode(code, status, message)
     _TABLE.append(made)
     return made
@@ -297,132 +297,6 @@ UNSUPPORTED_HTTP_VERB = row(
     405,
     "The resource doesn't support the specified HTTP verb.",
 )
-APPEND_POSITION_CONDITION_NOT_MET = row(
-    "AppendPositionConditionNotMet",
-    412,
-    "The append position condition specified was not met.",
-)
-BLOB_ALREADY_EXISTS = row("BlobAlreadyExists", 409, "The specified blob already exists.")
-BLOB_NOT_FOUND = row("BlobNotFound", 404, "The specified blob does not exist.")
-BLOB_OVERWRITTEN = row(
-    "BlobOverwritten",
-    409,
-    "The blob has been recreated since the previous snapshot was taken.",
-)
-BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH = row(
-    "BlobTierInadequateForContentLength",
-    409,
-    "The specified blob tier size limit cannot be less than content length.",
-)
-BLOCK_COUNT_EXCEEDS_LIMIT = row(
-    "BlockCountExceedsLimit",
-    409,
-    "The committed block count cannot exceed the maximum limit of 50,000 blocks.",
-)
-BLOCK_LIST_TOO_LONG = row(
-    "BlockListTooLong",
-    400,
-    "The block list may not contain more than 50,000 blocks.",
-)
-CANNOT_CHANGE_TO_LOWER_TIER = row(
-    "CannotChangeToLowerTier",
-    409,
-    "A higher blob tier has already been explicitly set.",
-)
-CANNOT_VERIFY_COPY_SOURCE = row("CannotVerifyCopySource", 404, "Could not verify the copy source.")
-COPY_SOURCE_FORBIDDEN = row(
-    "CannotVerifyCopySource",
-    403,
-    "This request is not authorized to read the copy source.",
-)
-CONTAINER_ALREADY_EXISTS = row(
-    "ContainerAlreadyExists",
-    409,
-    "The specified container already exists.",
-)
-CONTAINER_BEING_DELETED = row(
-    "ContainerBeingDeleted",
-    409,
-    "The specified container is being deleted.",
-)
-CONTAINER_DISABLED = row(
-    "ContainerDisabled",
-    409,
-    "The specified container has been disabled by the administrator.",
-)
-CONTAINER_NOT_FOUND = row("ContainerNotFound", 404, "The specified container does not exist.")
-CONTENT_LENGTH_LARGER_THAN_TIER_LIMIT = row(
-    "ContentLengthLargerThanTierLimit",
-    409,
-    "The blob's content length cannot exceed its tier limit.",
-)
-COPY_ACROSS_ACCOUNTS_NOT_SUPPORTED = row(
-    "CopyAcrossAccountsNotSupported",
-    400,
-    "The copy source account and destination account must be the same.",
-)
-COPY_ID_MISMATCH = row(
-    "CopyIdMismatch",
-    409,
-    "The specified copy ID did not match the copy ID for the pending copy operation.",
-)
-FEATURE_VERSION_MISMATCH = row(
-    "FeatureVersionMismatch",
-    409,
-    "The operation for AppendBlob requires at least version 2015-02-21.",
-)
-INCREMENTAL_COPY_BLOB_MISMATCH = row(
-    "IncrementalCopyBlobMismatch",
-    409,
-    "The specified source blob is different than the copy source of the existing incremental "
-    "copy blob.",
-)
-INCREMENTAL_COPY_OF_ERALIER_VERSION_SNAPSHOT_NOT_ALLOWED = row(
-    "IncrementalCopyOfEralierVersionSnapshotNotAllowed",
-    409,
-    "The specified snapshot is earlier than the last snapshot copied into the incremental "
-    "copy blob.",
-)
-INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT = row(
-    "IncrementalCopySourceMustBeSnapshot",
-    409,
-    "The source for incremental copy request must be a snapshot.",
-)
-INFINITE_LEASE_DURATION_REQUIRED = row(
-    "InfiniteLeaseDurationRequired",
-    412,
-    "The lease ID matched, but the specified lease must be an infinite-duration lease.",
-)
-INVALID_BLOB_OR_BLOCK = row(
-    "InvalidBlobOrBlock",
-    400,
-    "The specified blob or block content is invalid.",
-)
-INVALID_BLOB_TIER = row("InvalidBlobTier", 400, "The specified blob tier is invalid.")
-INVALID_BLOB_TYPE = row("InvalidBlobType", 409, "The blob type is invalid for this operation.")
-INVALID_BLOCK_ID = row(
-    "InvalidBlockId",
-    400,
-    "The specified block ID is invalid. The block ID must be Base64-encoded.",
-)
-INVALID_BLOCK_LIST = row("InvalidBlockList", 400, "The specified block list is invalid.")
-INVALID_OPERATION = row("InvalidOperation", 400, "Invalid operation against a blob snapshot.")
-INVALID_PAGE_RANGE = row("InvalidPageRange", 416, "The page range specified is invalid.")
-INVALID_SOURCE_BLOB_TYPE = row(
-    "InvalidSourceBlobType",
-    409,
-    "The copy source blob type is invalid for this operation.",
-)
-INVALID_SOURCE_BLOB_URL = row(
-    "InvalidSourceBlobUrl",
-    409,
-    "The source URL for incremental copy request must be valid Azure Storage blob URL.",
-)
-INVALID_VERSION_FOR_PAGE_BLOB_OPERATION = row(
-    "InvalidVersionForPageBlobOperation",
-    400,
-    "All operations on page blobs require at least version 2009-09-19.",
-)
 LEASE_ALREADY_PRESENT = row("LeaseAlreadyPresent", 409, "There is already a lease present.")
 LEASE_ALREADY_BROKEN = row(
     "LeaseAlreadyBroken",
@@ -485,110 +359,6 @@ LEASE_NOT_PRESENT_WITH_LEASE_OPERATION = row(
     "LeaseNotPresentWithLeaseOperation",
     409,
     "There is currently no lease on the blob/container.",
-)
-MAX_BLOB_SIZE_CONDITION_NOT_MET = row(
-    "MaxBlobSizeConditionNotMet",
-    412,
-    "The max blob size condition specified was not met.",
-)
-NO_PENDING_COPY_OPERATION = row(
-    "NoPendingCopyOperation",
-    409,
-    "There is currently no pending copy operation.",
-)
-OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB = row(
-    "OperationNotAllowedOnIncrementalCopyBlob",
-    409,
-    "The specified operation is not allowed on an incremental copy blob.",
-)
-PENDING_COPY_OPERATION = row(
-    "PendingCopyOperation",
-    409,
-    "There is currently a pending copy operation.",
-)
-PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER = row(
-    "PreviousSnapshotCannotBeNewer",
-    400,
-    "The prevsnapshot query parameter value cannot be newer than snapshot query parameter value.",
-)
-PREVIOUS_SNAPSHOT_NOT_FOUND = row(
-    "PreviousSnapshotNotFound",
-    409,
-    "The previous snapshot is not found.",
-)
-PREVIOUS_SNAPSHOT_OPERATION_NOT_SUPPORTED = row(
-    "PreviousSnapshotOperationNotSupported",
-    409,
-    "Differential Get Page Ranges is not supported on the previous snapshot.",
-)
-SEQUENCE_NUMBER_CONDITION_NOT_MET = row(
-    "SequenceNumberConditionNotMet",
-    412,
-    "The sequence number condition specified was not met.",
-)
-SEQUENCE_NUMBER_INCREMENT_TOO_LARGE = row(
-    "SequenceNumberIncrementTooLarge",
-    409,
-    "The sequence number increment cannot be performed because it would result in overflow of"
-    " the sequence number.",
-)
-SNAPSHOT_COUNT_EXCEEDED = row(
-    "SnapshotCountExceeded",
-    409,
-    "The snapshot count against this blob has been exceeded.",
-)
-SNAPHOT_OPERATION_RATE_EXCEEDED = row(
-    "SnaphotOperationRateExceeded",
-    409,
-    "The rate of snapshot operations against this blob has been exceeded.",
-)
-SNAPSHOTS_PRESENT = row(
-    "SnapshotsPresent",
-    409,
-    "This operation is not permitted because the blob has snapshots.",
-)
-SOURCE_CONDITION_NOT_MET = row(
-    "SourceConditionNotMet",
-    412,
-    "The source condition specified using HTTP conditional header(s) is not met.",
-)
-SYSTEM_IN_USE = row("SystemInUse", 409, "This blob is in use by the system.")
-TARGET_CONDITION_NOT_MET = row(
-    "TargetConditionNotMet",
-    412,
-    "The target condition specified using HTTP conditional header(s) is not met.",
-)
-UNAUTHORIZED_BLOB_OVERWRITE = row(
-    "UnauthorizedBlobOverwrite",
-    403,
-    "This request is not authorized to perform blob overwrites.",
-)
-BLOB_BEING_REHYDRATED = row(
-    "BlobBeingRehydrated",
-    409,
-    "This operation is not permitted because the blob is being rehydrated.",
-)
-BLOB_ARCHIVED = row("BlobArchived", 409, "This operation is not permitted on an archived blob.")
-BLOB_NOT_ARCHIVED = row(
-    "BlobNotArchived",
-    409,
-    "This blob is currently not in the archived state.",
-)
-BLOB_IS_SEALED = row(
-    "BlobIsSealed",
-    409,
-    "The specified blob is sealed, and its contents can't be modified unless the blob is re-"
-    "created after a delete. [AZ]",
-)
-BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION = row(
-    "BlobUsesCustomerSpecifiedEncryption",
-    409,
-    "CPK blob read without the key",
-)
-BLOB_OPERATION_NOT_SUPPORTED = row(
-    "BlobOperationNotSupported",
-    409,
-    "PutBlock on a DFS-created blob",
 )
 AUTHORIZATION_FAILURE = row(
     "AuthorizationFailure",
@@ -669,11 +439,6 @@ UNSATISFIABLE_CONDITION = row(
     "UnsatisfiableCondition",
     400,
     "The request includes an unsatisfiable condition for this operation.",
-)
-BLOB_IMMUTABLE_DUE_TO_POLICY = row(
-    "BlobImmutableDueToPolicy",
-    409,
-    "This operation is not permitted as the blob is immutable due to a policy.",
 )
 INCOMPLETE_BODY = row(
     "IncompleteBody",

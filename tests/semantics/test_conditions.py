@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as law
 from strongroom.semantics.core.conditions import ANY, Conditions, ContainerConditions
@@ -167,7 +167,7 @@ def test_writes(conditions: Conditions, creating: str, changing: str, missing: s
 
 
 def test_a_copy_has_its_own_codes() -> None:
-    target = errors.TARGET_CONDITION_NOT_MET
+    target = blob_errors.TARGET_CONDITION_NOT_MET
     seen = outcome(lambda: law.check_write(im(OTHER), True, STAMP, MODIFIED, True, failed=target))
     assert seen == "412 TargetConditionNotMet"
     seen = outcome(lambda: law.check_write(inm(ANY), True, STAMP, MODIFIED, True, failed=target))

@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 import pytest
 
-from strongroom.errors import BLOB_NOT_FOUND, StorageError
+from strongroom.blob_errors import BLOB_NOT_FOUND
+from strongroom.errors import StorageError
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, Handler, get, no_more_than, run, serving

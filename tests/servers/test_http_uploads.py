@@ -7,7 +7,8 @@ import hashlib
 
 import pytest
 
-from strongroom.errors import CONTAINER_NOT_FOUND, StorageError
+from strongroom.blob_errors import CONTAINER_NOT_FOUND
+from strongroom.errors import StorageError
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import Client, echo, get, put, run, serving
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from strongroom import errors, limits
+from strongroom import blob_errors, errors, limits
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import StorageError
 from strongroom.operations.blob import block
@@ -56,7 +56,7 @@ def test_a_list_of_what_was_replaced_meanwhile_is_refused() -> None:
         before_blocks_are_read(on, lambda: do.put(on, "b", b"other"))
         with pytest.raises(StorageError) as caught:
             await do.commit(on, "b", ["1"])
-        assert caught.value.row is errors.INVALID_BLOCK_LIST
+        assert caught.value.row is blob_errors.INVALID_BLOCK_LIST
         assert await do.read(on, "b") == b"other"
 
     run(test)
@@ -106,7 +106,7 @@ def test_the_limit_of_staged_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
             await do.stage(on, "b", str(number), b"x")
         with pytest.raises(StorageError) as caught:
             await do.stage(on, "b", "2", b"x")
-        assert caught.value.row is errors.BLOCK_COUNT_EXCEEDS_LIMIT
+        assert caught.value.row is blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT
         assert len(do.left(on)[1]) == 2, "what was received is given up"
 
     run(test)
@@ -119,7 +119,7 @@ def test_a_refused_block_leaves_nothing() -> None:
         on, sweeper = await fresh()
         await do.stage(on, "b", "1", b"x")
         for block_id, data, row in (
-            ("22", b"x", errors.INVALID_BLOB_OR_BLOCK),
+            ("22", b"x", blob_errors.INVALID_BLOB_OR_BLOCK),
             ("2", b"", errors.INVALID_HEADER_VALUE),
         ):
             with pytest.raises(StorageError) as caught:

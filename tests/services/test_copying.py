@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, block, copy
@@ -99,7 +99,7 @@ def test_an_abort_wins_over_the_copy_that_goes_on() -> None:
         assert not on.store._written  # type: ignore[attr-defined]
         with pytest.raises(StorageError) as caught:
             await do.run(on, copy.ABORT_COPY, "copy", copying.AbortCopy(made.copy_id))
-        assert caught.value.row is errors.NO_PENDING_COPY_OPERATION
+        assert caught.value.row is blob_errors.NO_PENDING_COPY_OPERATION
 
     run(test)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
@@ -152,10 +152,10 @@ def test_a_container_that_is_swept_meanwhile_is_not_found(attempt: Attempt) -> N
         with pytest.raises(StorageError) as caught:
             await attempt(on)
         if attempt is copy_it:
-            assert caught.value.row is errors.CANNOT_VERIFY_COPY_SOURCE
-            assert caught.value.message == errors.CONTAINER_NOT_FOUND.message
+            assert caught.value.row is blob_errors.CANNOT_VERIFY_COPY_SOURCE
+            assert caught.value.message == blob_errors.CONTAINER_NOT_FOUND.message
         else:
-            assert caught.value.row is errors.CONTAINER_NOT_FOUND
+            assert caught.value.row is blob_errors.CONTAINER_NOT_FOUND
         assert not on.held.of(Readers)._active
 
     run(test)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import StorageError
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
@@ -109,7 +109,7 @@ def test_a_base_with_snapshots_is_not_deleted_by_the_way() -> None:
         ticks = await do.snapshot(on, "b")
         with pytest.raises(StorageError) as caught:
             await do.delete(on, "b")
-        assert caught.value.row is errors.SNAPSHOTS_PRESENT
+        assert caught.value.row is blob_errors.SNAPSHOTS_PRESENT
         assert await do.read(on, "b", ticks) == b"x"
         await do.delete(on, "b", ticks=ticks)
         await do.delete(on, "b")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import errors, service_properties
+from strongroom import blob_errors, service_properties
 from strongroom.errors import StorageError
 from strongroom.service_properties import CorsRule, ServiceProperties
 from strongroom.values import UNIX_EPOCH_TICKS, AccessPolicy
@@ -216,7 +216,7 @@ def test_statistics() -> None:
 
 
 def test_an_error() -> None:
-    error = StorageError(errors.BLOB_NOT_FOUND, extras=(("HeaderValue", "a<b\x00"),))
+    error = StorageError(blob_errors.BLOB_NOT_FOUND, extras=(("HeaderValue", "a<b\x00"),))
     assert error_body(error, "id-1", UNIX_EPOCH_TICKS).decode() == (
         f"{HEAD}<Error><Code>BlobNotFound</Code><Message>The specified blob does not exist.\n"
         "RequestId:id-1\nTime:1970-01-01T00:00:00.0000000Z</Message>"

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 from urllib.parse import SplitResult
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import names
@@ -87,7 +87,7 @@ class CopyClient:
         parts = check_url(url)
         if conditions.if_tags is not None:
             # Only blobs of this server have tags that could be looked at.
-            raise StorageError(errors.SOURCE_CONDITION_NOT_MET)
+            raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
         exchange = await self._connect(parts)
         try:
             exchange.ask(parts, conditions)
@@ -95,7 +95,7 @@ class CopyClient:
             return _source(exchange, conditions)
         except SourceBroken as broken:
             exchange.close()
-            raise cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
         except BaseException:
             exchange.close()
             raise
@@ -112,7 +112,7 @@ class CopyClient:
         except (OSError, UnicodeError) as error:
             # TimeoutError and ssl.SSLError are among them.
             text = f"The copy source cannot be reached: {str(error) or 'it takes too long'}."
-            raise cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
+            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
         return Exchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
 
     async def _judged(self, host: str, port: int) -> list[str]:
@@ -124,7 +124,7 @@ class CopyClient:
         if addresses and all(self._hosts.may_ask(host, port, one) for one in addresses):
             return addresses
         text = "This server does not copy from this host."
-        raise cannot_read(errors.COPY_SOURCE_FORBIDDEN, text)
+        raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
 
     async def _connect_any(
         self, addresses: list[str], host: str, port: int, tls: ssl.SSLContext | None
@@ -158,7 +158,7 @@ def _source(exchange: Exchange, conditions: Conditions) -> OpenSource:
     size_bytes = int(length) if length is not None and _is_length(length) else None
     if size_bytes is None and fields.get("transfer-encoding", "").lower() != "chunked":
         text = "The copy source does not say how long it is."
-        raise cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
+        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
     if size_bytes is not None and size_bytes > BYTES_MAX:
         raise errors.body_too_large(BYTES_MAX)
     return OpenSource(
@@ -184,13 +184,13 @@ def _check_status(status: int, reason: str, fields: dict[str, str]) -> None:
     if status == 200:
         return
     if status in (304, 412):
-        raise StorageError(errors.SOURCE_CONDITION_NOT_MET)
-    row = errors.CANNOT_VERIFY_COPY_SOURCE
+        raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+    row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
     text = f"The copy source answered with status {status}."
     if status in (401, 403):
-        row = errors.COPY_SOURCE_FORBIDDEN
+        row = blob_errors.COPY_SOURCE_FORBIDDEN
     elif 300 <= status < 400:
-        row, text = errors.COPY_SOURCE_FORBIDDEN, "Redirects of copy sources are not followed."
+        row, text = blob_errors.COPY_SOURCE_FORBIDDEN, "Redirects of copy sources are not followed."
     code = fields.get("x-ms-error-code", "")
     if _CODE.fullmatch(code) is None:
         raise cannot_read(row, text, status)
@@ -214,7 +214,7 @@ def _check_conditions(conditions: Conditions, fields: dict[str, str]) -> None:
     elif since is not None and modified is not None:
         met = met and modified > since
     if not met:
-        raise StorageError(errors.SOURCE_CONDITION_NOT_MET)
+        raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
 
 
 def _text(fields: dict[str, str], name: str) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import authorize
 from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
@@ -75,7 +75,7 @@ class CopyLocator:
         except StorageError:
             raise errors.invalid_header("x-ms-copy-source", parts.path) from None
         if asked.addressed.resource is not Resource.BLOB:
-            raise source_missing(errors.BLOB_NOT_FOUND)
+            raise source_missing(blob_errors.BLOB_NOT_FOUND)
         return await self._admit(asked, call)
 
     def _is_here(
@@ -108,11 +108,11 @@ class CopyLocator:
                 call.version,
             )
         except StorageError as refusal:
-            row = errors.COPY_SOURCE_FORBIDDEN
+            row = blob_errors.COPY_SOURCE_FORBIDDEN
             raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
         context.endpoint.refuse_unserved(asked.request.headers, asked.query)
         if place is None:
-            raise source_missing(errors.CONTAINER_NOT_FOUND)
+            raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
         return _named(asked, target.container, target.blob, place.generation)
 
     def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
@@ -131,6 +131,6 @@ def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSou
         names.check_blob(blob, container)
         snapshot = None if text is None else snapshots.snapshot_time(text)
     except StorageError as refusal:
-        row = errors.CANNOT_VERIFY_COPY_SOURCE
+        row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
         raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
     return LocalSource(asked.addressed.target.account, container, generation, blob, snapshot)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.operations.blob import documents
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
@@ -45,8 +45,8 @@ PUT_BLOB: Final = Operation(
     fails=(
         errors.MISSING_CONTENT_LENGTH_HEADER,
         errors.REQUEST_BODY_TOO_LARGE,
-        errors.UNAUTHORIZED_BLOB_OVERWRITE,
-        errors.PENDING_COPY_OPERATION,
+        blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
+        blob_errors.PENDING_COPY_OPERATION,
     ),
     run=blobs.put_blob,
 )
@@ -113,7 +113,7 @@ SET_BLOB_PROPERTIES: Final = Operation(
     input=attributes.SetProperties,
     accepts=(fields.NEW_PROPERTIES,),
     returns=(give.ETAG, give.LAST_MODIFIED),
-    fails=(errors.PENDING_COPY_OPERATION,),
+    fails=(blob_errors.PENDING_COPY_OPERATION,),
     run=attributes.set_properties,
 )
 
@@ -128,7 +128,7 @@ SET_BLOB_METADATA: Final = Operation(
     input=attributes.SetMetadata,
     accepts=(fields.METADATA,),
     returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
-    fails=(errors.PENDING_COPY_OPERATION,),
+    fails=(blob_errors.PENDING_COPY_OPERATION,),
     run=attributes.set_metadata,
 )
 
@@ -144,7 +144,7 @@ SNAPSHOT_BLOB: Final = Operation(
     accepts=(fields.METADATA,),
     success=201,
     returns=(give.SNAPSHOT, give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
-    fails=(errors.PENDING_COPY_OPERATION,),
+    fails=(blob_errors.PENDING_COPY_OPERATION,),
     run=snapshots.snapshot_blob,
 )
 
@@ -160,7 +160,7 @@ DELETE_BLOB: Final = Operation(
     accepts=(fields.DELETE_SNAPSHOTS,),
     success=202,
     returns=(give.PERMANENT,),
-    fails=(errors.SNAPSHOTS_PRESENT, errors.PENDING_COPY_OPERATION),
+    fails=(blob_errors.SNAPSHOTS_PRESENT, blob_errors.PENDING_COPY_OPERATION),
     run=snapshots.delete_blob,
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, limits
+from strongroom import blob_errors, errors, limits
 from strongroom.operations.blob import block_fields, documents
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
@@ -33,11 +33,11 @@ PUT_BLOCK: Final = Operation(
     success=201,
     returns=(give.BODY_MD5, give.BLOCK_CRC64, give.ENCRYPTED),
     fails=(
-        errors.INVALID_BLOB_OR_BLOCK,
-        errors.BLOCK_COUNT_EXCEEDS_LIMIT,
+        blob_errors.INVALID_BLOB_OR_BLOCK,
+        blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,
         errors.REQUEST_BODY_TOO_LARGE,
         errors.MISSING_CONTENT_LENGTH_HEADER,
-        errors.PENDING_COPY_OPERATION,
+        blob_errors.PENDING_COPY_OPERATION,
     ),
     run=blocks.put_block,
 )
@@ -62,10 +62,10 @@ PUT_BLOCK_LIST: Final = Operation(
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED, give.BODY_MD5, give.BODY_CRC64, give.ENCRYPTED),
     fails=(
-        errors.INVALID_BLOCK_LIST,
-        errors.BLOCK_LIST_TOO_LONG,
-        errors.PENDING_COPY_OPERATION,
-        errors.UNAUTHORIZED_BLOB_OVERWRITE,
+        blob_errors.INVALID_BLOCK_LIST,
+        blob_errors.BLOCK_LIST_TOO_LONG,
+        blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
     ),
     run=blocks.put_block_list,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, limits
+from strongroom import blob_errors, limits
 from strongroom.operations.blob import container_fields as fields
 from strongroom.operations.blob import container_returned as container
 from strongroom.operations.blob import listings
@@ -37,7 +37,7 @@ CREATE_CONTAINER: Final = Operation(
     accepts=(METADATA, fields.PUBLIC_ACCESS),
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED),
-    fails=(errors.CONTAINER_ALREADY_EXISTS,),
+    fails=(blob_errors.CONTAINER_ALREADY_EXISTS,),
     run=containers.create_container,
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
@@ -18,16 +18,16 @@ from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import Purpose
 
 _SOURCE_ERRORS: Final = (
-    errors.CANNOT_VERIFY_COPY_SOURCE,
-    errors.COPY_SOURCE_FORBIDDEN,
-    errors.SOURCE_CONDITION_NOT_MET,
-    errors.TARGET_CONDITION_NOT_MET,
+    blob_errors.CANNOT_VERIFY_COPY_SOURCE,
+    blob_errors.COPY_SOURCE_FORBIDDEN,
+    blob_errors.SOURCE_CONDITION_NOT_MET,
+    blob_errors.TARGET_CONDITION_NOT_MET,
     errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED,
-    errors.PENDING_COPY_OPERATION,
-    errors.UNAUTHORIZED_BLOB_OVERWRITE,
+    blob_errors.PENDING_COPY_OPERATION,
+    blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
 )
 _RULE: Final = Rule(
-    LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, errors.TARGET_CONDITION_NOT_MET
+    LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, blob_errors.TARGET_CONDITION_NOT_MET
 )
 _ACCEPTS: Final = (
     fields.COPY_SOURCE,
@@ -74,7 +74,7 @@ COPY_BLOB: Final = Operation(
     fails=(
         *_SOURCE_ERRORS,
         errors.REQUEST_BODY_TOO_LARGE,
-        errors.INFINITE_LEASE_DURATION_REQUIRED,
+        blob_errors.INFINITE_LEASE_DURATION_REQUIRED,
     ),
     run=copying.copy_blob,
 )
@@ -91,7 +91,7 @@ ABORT_COPY: Final = Operation(
     input=copying.AbortCopy,
     accepts=(fields.COPY_ID,),
     success=204,
-    fails=(errors.NO_PENDING_COPY_OPERATION, errors.COPY_ID_MISMATCH),
+    fails=(blob_errors.NO_PENDING_COPY_OPERATION, blob_errors.COPY_ID_MISMATCH),
     run=copying.abort_copy,
 )
 

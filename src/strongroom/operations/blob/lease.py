@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.auth.authorize import Permission
 from strongroom.errors import ErrorCode
 from strongroom.operations.blob import container_fields as fields
@@ -112,7 +112,7 @@ _KINDS: Final = (
         permissions.BREAK_LEASE,
         Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY, purpose=Purpose.UPKEEP),
         leasing.lease_blob,
-        (errors.PENDING_COPY_OPERATION,),
+        (blob_errors.PENDING_COPY_OPERATION,),
     ),
 )
 

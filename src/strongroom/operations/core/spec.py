@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, queue_errors, table_errors
+from strongroom import blob_errors, errors, queue_errors, table_errors
 from strongroom.auth.authorize import Permission
 from strongroom.enums import Heading
 from strongroom.errors import ErrorCode
@@ -292,8 +292,8 @@ _WRITE_CONDITIONS: Final = frozenset(
 
 
 _MISSING_PLACE: Final = {
-    Resource.CONTAINER: errors.CONTAINER_NOT_FOUND,
-    Resource.BLOB: errors.CONTAINER_NOT_FOUND,
+    Resource.CONTAINER: blob_errors.CONTAINER_NOT_FOUND,
+    Resource.BLOB: blob_errors.CONTAINER_NOT_FOUND,
     Resource.QUEUE: queue_errors.QUEUE_NOT_FOUND,
     Resource.MESSAGES: queue_errors.QUEUE_NOT_FOUND,
     Resource.MESSAGE: queue_errors.QUEUE_NOT_FOUND,
@@ -311,7 +311,7 @@ def _common(operation: Operation) -> frozenset[ErrorCode]:
     if missing_place is not None:
         found.add(missing_place)
     if operation.resource is Resource.BLOB and rule.existence is not Existence.CREATES:
-        found.add(errors.BLOB_NOT_FOUND)
+        found.add(blob_errors.BLOB_NOT_FOUND)
     missing = {LeaseUse.WRITE: LeaseUse.READ, LeaseUse.DELETE_CONTAINER: LeaseUse.READ_CONTAINER}
     if rule.lease in missing:
         found |= _LEASES[missing[rule.lease]] | {errors.LEASE_ID_MISSING}
@@ -320,7 +320,7 @@ def _common(operation: Operation) -> frozenset[ErrorCode]:
     if rule.conditions is not ConditionUse.IGNORED:
         found |= _CONDITIONS.get(rule.conditions, _WRITE_CONDITIONS)
     if rule.conditions is ConditionUse.WRITE and rule.existence is Existence.CREATES:
-        found.add(errors.BLOB_ALREADY_EXISTS)
+        found.add(blob_errors.BLOB_ALREADY_EXISTS)
     if operation.waits:
         found.add(errors.NOT_MODIFIED)
     if operation.body is not None:

@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import blob_errors, limits
 from strongroom.errors import StorageError, invalid_query
 from strongroom.values import BlockListKind
 
@@ -51,13 +51,13 @@ def check_id_length(decoded: bytes, length_bytes: int | None) -> None:
     Raises: InvalidBlobOrBlock.
     """
     if length_bytes is not None and len(decoded) != length_bytes:
-        raise StorageError(errors.INVALID_BLOB_OR_BLOCK)
+        raise StorageError(blob_errors.INVALID_BLOB_OR_BLOCK)
 
 
 def require_list_length(count: int) -> None:
     """Raises BlockListTooLong above 50,000 entries."""
     if count > limits.COMMITTED_BLOCKS_MAX:
-        raise StorageError(errors.BLOCK_LIST_TOO_LONG)
+        raise StorageError(blob_errors.BLOCK_LIST_TOO_LONG)
 
 
 def check_staged_count(count: int) -> None:
@@ -67,7 +67,7 @@ def check_staged_count(count: int) -> None:
     """
     if count > limits.UNCOMMITTED_BLOCKS_MAX:
         raise StorageError(
-            errors.BLOCK_COUNT_EXCEEDS_LIMIT,
+            blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,
             "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.",
         )
 
@@ -100,7 +100,7 @@ def commit_list(
         decoded = _decoded(text)
         named = None if decoded is None else sources[kind].get(decoded)
         if named is None:
-            raise StorageError(errors.INVALID_BLOCK_LIST)
+            raise StorageError(blob_errors.INVALID_BLOCK_LIST)
         found.append(named)
     return tuple(found)
 

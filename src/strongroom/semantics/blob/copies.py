@@ -10,7 +10,7 @@ import enum
 
 import msgspec
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core.lease import INFINITE, LeaseState, state
 from strongroom.values import Lease
@@ -72,10 +72,10 @@ def aborted(copy: Copy | None, copy_id: str, now: int) -> Copy:
     Raises: NoPendingCopyOperation, CopyIdMismatch (409).
     """
     if not is_pending(copy):
-        raise StorageError(errors.NO_PENDING_COPY_OPERATION)
+        raise StorageError(blob_errors.NO_PENDING_COPY_OPERATION)
     assert copy is not None
     if copy.id != copy_id.lower():
-        raise StorageError(errors.COPY_ID_MISMATCH)
+        raise StorageError(blob_errors.COPY_ID_MISMATCH)
     return msgspec.structs.replace(copy, status=CopyStatus.ABORTED, completed=now)
 
 
@@ -90,7 +90,7 @@ def require_none_pending(copy: Copy | None) -> None:
     Raises: PendingCopyOperation (409).
     """
     if is_pending(copy):
-        raise StorageError(errors.PENDING_COPY_OPERATION)
+        raise StorageError(blob_errors.PENDING_COPY_OPERATION)
 
 
 def require_infinite_lease(lease: Lease | None, now: int) -> None:
@@ -101,7 +101,7 @@ def require_infinite_lease(lease: Lease | None, now: int) -> None:
     """
     held = state(lease, now) in (LeaseState.LEASED, LeaseState.BREAKING)
     if lease is not None and held and lease.duration_s != INFINITE:
-        raise StorageError(errors.INFINITE_LEASE_DURATION_REQUIRED)
+        raise StorageError(blob_errors.INFINITE_LEASE_DURATION_REQUIRED)
 
 
 def progress_text(copy: Copy) -> str:

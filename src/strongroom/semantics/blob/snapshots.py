@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header, invalid_query
 from strongroom.values import ticks_of
 
@@ -74,7 +74,7 @@ def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:
     Raises: SnapshotsPresent (409) when there are some and nothing was said about them.
     """
     if option is None and has_snapshots:
-        raise StorageError(errors.SNAPSHOTS_PRESENT)
+        raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
     return Deletion(
         base=option is not DeleteSnapshots.ONLY, snapshots=option is not None and has_snapshots
     )

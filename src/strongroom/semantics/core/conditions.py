@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.semantics.core import tag_expressions
 from strongroom.values import TICKS_PER_S, etag_text, rfc1123
@@ -137,7 +137,7 @@ def check_write(
     Raises: MultipleConditionHeadersNotSupported, BlobNotFound, BlobAlreadyExists, `failed`.
     """
     if not exists and not creates:
-        raise StorageError(errors.BLOB_NOT_FOUND)
+        raise StorageError(blob_errors.BLOB_NOT_FOUND)
     if conditions is NONE:
         return
     require_write_combination(conditions)
@@ -147,7 +147,7 @@ def check_write(
         # Anything but a creation has nothing to protect from: the service ignores the asterisk
         # there.
         if creates:
-            raise StorageError(errors.BLOB_ALREADY_EXISTS)
+            raise StorageError(blob_errors.BLOB_ALREADY_EXISTS)
         met = True
     else:
         met = _decided_by_first(conditions, stamp, modified)
@@ -169,7 +169,7 @@ def check_source(
         return
     require_write_combination(conditions)
     if not (_decided_by_first(conditions, stamp, modified) and _tagged(conditions, tags)):
-        raise StorageError(errors.SOURCE_CONDITION_NOT_MET)
+        raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
 
 
 def require_container_conditions(conditions: Conditions, accepted: ContainerConditions) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.engines.base import Commit, Key, Record, Ref, Step, Write, ref_of
 from strongroom.errors import StorageError
@@ -30,7 +30,7 @@ T = TypeVar("T")
 R = TypeVar("R", BlobRecord, ContainerRecord)
 
 # What may turn out otherwise a moment later, when the client said that it wants to wait for that.
-_WAITABLE = (errors.NOT_MODIFIED, errors.BLOB_NOT_FOUND)
+_WAITABLE = (errors.NOT_MODIFIED, blob_errors.BLOB_NOT_FOUND)
 
 
 class BlobView(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ async def _view_blob_now(
     try:
         guard_blob(call, blob, now)
     except StorageError as error:
-        gone = seen is not None and seen[0] and error.row is errors.BLOB_NOT_FOUND
+        gone = seen is not None and seen[0] and error.row is blob_errors.BLOB_NOT_FOUND
         if seen is None or gone or error.row not in _WAITABLE:
             raise
         seen[0] = blob is not None

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.services.blob import access
@@ -75,7 +75,7 @@ async def create_container(services: Services, call: Call[CreateContainer]) -> C
 
     def decide(found: Sequence[Record | None], stamp: int) -> Commit[ContainerWritten]:
         if found[0] is not None:
-            raise StorageError(errors.CONTAINER_ALREADY_EXISTS)
+            raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
         created = ContainerRecord(stamp, stamp, stamp, given.metadata, given.public_access)
         write = Write(ref.key, records.CONTAINER.encode(created))
         return Commit(ContainerWritten(stamp, stamp), (Step(ref.partition, (write,)),))

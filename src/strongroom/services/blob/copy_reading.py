@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
@@ -96,10 +96,10 @@ async def _look(
     )
     container = records.CONTAINER.of(place)
     if container is None or container.generation != source.generation:
-        raise source_missing(errors.CONTAINER_NOT_FOUND)
+        raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
     blob = records.BLOB.of(named)
     if blob is None or not blob.committed:
-        raise source_missing(errors.BLOB_NOT_FOUND)
+        raise source_missing(blob_errors.BLOB_NOT_FOUND)
     return blob, inline
 
 

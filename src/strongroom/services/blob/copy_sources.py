@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from strongroom import errors, limits
+from strongroom import blob_errors, limits
 from strongroom.errors import ErrorCode, StorageError, invalid_header
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
@@ -117,7 +117,7 @@ class CopySources:
         """Open a source elsewhere. Raises: as RemoteReader.open."""
         if self.remote is None:
             text = "This server does not copy from other servers."
-            raise cannot_read(errors.COPY_SOURCE_FORBIDDEN, text)
+            raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
         return await self.remote.open(url, conditions)
 
     def is_held(self, container: str, blob: str) -> bool:
@@ -161,7 +161,7 @@ def cannot_read(
 
 def source_missing(code: ErrorCode) -> StorageError:
     """The source, or its container, is not there."""
-    return cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, code.message, code.status, code.code)
+    return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, code.message, code.status, code.code)
 
 
 def check_url(text: str) -> SplitResult:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from strongroom import errors, limits
+from strongroom import blob_errors, errors, limits
 from strongroom.clock import guid
 from strongroom.engines.base import Ref
 from strongroom.errors import StorageError
@@ -112,7 +112,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
         moved = await transfer(services.store, source, md5=wants_md5, bytes_max=bytes_max)
         return await _complete(services, call, source, moved, require_infinite_lease=False)
     except SourceBroken as broken:
-        raise cannot_read(errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
     finally:
         await source.close()
 
@@ -238,7 +238,7 @@ async def _awaited(
         if found is None or head is None or copy is None or copy.id != begun.copy_id:
             return begun
         if copies.is_pending(copy):
-            raise NotYet(StorageError(errors.PENDING_COPY_OPERATION), [(ref, found.version)])
+            raise NotYet(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
         return CopyMade(head.etag, head.modified, copy.id, copy.status.value)
 
     left_s = answer_at - asyncio.get_running_loop().time()

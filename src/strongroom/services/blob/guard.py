@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import lease as leases
@@ -60,7 +60,7 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
 def _guard_missing(call: Call[object], blob: BlobRecord | None) -> None:
     existence = call.rule.existence
     if existence is Existence.COMMITTED or (existence is Existence.ANY and blob is None):
-        raise StorageError(errors.BLOB_NOT_FOUND)
+        raise StorageError(blob_errors.BLOB_NOT_FOUND)
 
 
 def guard_container(call: Call[object], container: ContainerRecord, now: int) -> None:

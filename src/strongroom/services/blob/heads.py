@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from strongroom import errors
+from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import copies
 from strongroom.semantics.core import lease as leases
@@ -30,7 +30,7 @@ def refuse_pending_copy(head: BlobRecord | None) -> None:
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
     """403 UnauthorizedBlobOverwrite when the caller may create blobs but not replace this one."""
     if head is not None and head.committed and not call.may_overwrite:
-        raise StorageError(errors.UNAUTHORIZED_BLOB_OVERWRITE)
+        raise StorageError(blob_errors.UNAUTHORIZED_BLOB_OVERWRITE)
 
 
 def kept_lease(head: BlobRecord | None, now: int) -> Lease | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from strongroom import errors, queue_errors, table_errors
+from strongroom import blob_errors, queue_errors, table_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Record, Ref
 from strongroom.errors import ErrorCode, StorageError
@@ -61,7 +61,7 @@ def _table(record: Record) -> Place:
 
 PLACES: Final = {
     Service.BLOB: PlaceKind(
-        keys.container, _container, errors.CONTAINER_NOT_FOUND, names.is_container_name
+        keys.container, _container, blob_errors.CONTAINER_NOT_FOUND, names.is_container_name
     ),
     Service.QUEUE: PlaceKind(keys.queue, _queue, queue_errors.QUEUE_NOT_FOUND, names.is_queue_name),
     Service.TABLE: PlaceKind(keys.table, _table, table_errors.TABLE_NOT_FOUND, names.is_table_name),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, cast, get_args
 
-from strongroom import errors, limits
+from strongroom import blob_errors, limits
 from strongroom.errors import StorageError
 from strongroom.values import BlockListKind
 from strongroom.wire.core import xml
@@ -55,7 +55,7 @@ class _Reader:
     def end(self, name: str) -> None:
         if self._depth == 2:
             if len(self._entries) == limits.COMMITTED_BLOCKS_MAX:
-                raise StorageError(errors.BLOCK_LIST_TOO_LONG)
+                raise StorageError(blob_errors.BLOCK_LIST_TOO_LONG)
             self._entries.append((cast(BlockListKind, name), self._pieces.strip()))
         self._depth -= 1
 
