@@ -44,11 +44,11 @@ def test_nobody_is_there(store: str) -> None:
 def test_a_member_is_seen_while_its_command_runs(store: str, tmp_path: Path) -> None:
     end, ready = tmp_path / "end", tmp_path / "ready"
     script = f"touch {ready}; while [ ! -e {end} ]; do sleep 0.05; done; exit 7"
-    member = joined(store, "--ttl", "2", "--data", '{"zone": "b"}', "--", "sh", "-c", script)
+    member = joined(store, "--ttl", "5", "--data", '{"zone": "b"}', "--", "sh", "-c", script)
     await_file(ready)
     for flags in ([], ["--sure"]):
         (found,) = json.loads(run(store, "list", "--json", *flags).out)
-        assert (found["data"], found["ttl_s"]) == ({"zone": "b"}, 2.0)
+        assert (found["data"], found["ttl_s"]) == ({"zone": "b"}, 5.0)
     assert '{"zone": "b"}' in run(store, "list").out
     end.touch()
     member.communicate(timeout=TIMEOUT_S)
@@ -104,7 +104,7 @@ def test_when_the_others_must_take_it_for_dead_the_command_is_dead(
     store: str, tmp_path: Path
 ) -> None:
     command, file = beating(tmp_path)
-    member = joined(store, "--ttl", "3", "--", *command)
+    member = joined(store, "--ttl", "5", "--", *command)
     await_beats(file)
     member.send_signal(signal.SIGSTOP)
     with connect(store) as client:

@@ -113,7 +113,7 @@ def test_when_the_holder_is_gone_the_command_is_dead_in_time(
     held: list[str], how: signal.Signals, store: str, tmp_path: Path
 ) -> None:
     command, file = beating(tmp_path)
-    process = started(store, *held, "--ttl", "2", "--", *command)
+    process = started(store, *held, "--ttl", "5", "--", *command)
     await_beats(file)
     process.send_signal(how)
     with connect(store) as client:
@@ -130,13 +130,13 @@ def test_when_the_store_is_gone_the_command_is_dead_in_time(tmp_path: Path) -> N
     command, file = beating(tmp_path)
     with Server.start(data=tmp_path / "data", test_clock=False) as server:
         store = f"azure://devstoreaccount1/locks?endpoint={server.url}/devstoreaccount1"
-        process = started(store, "sem", "a", "--permits", "3", "--ttl", "2", "--", *command)
+        process = started(store, "sem", "a", "--permits", "3", "--ttl", "5", "--", *command)
         await_beats(file)
         gone_s = boot_s()
         server.kill()
         process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == Exit.LOST
-        assert last_beat_s(file) < gone_s + 2
+        assert last_beat_s(file) < gone_s + 5
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
