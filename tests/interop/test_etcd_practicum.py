@@ -35,7 +35,7 @@ OURS = r"""strongroom
     fence (\d+)
   \$ strongroom locks show my-lock .*
     my-lock: held by .*
-(?:.*\n)*    strongroom: 'my-lock' was not to be had .*; held by .*
+(?:.*\n)*    strongroom: 'my-lock' is not free; held by .*
   \$ strongroom lock my-lock .*
     fence (\d+)
 """
