@@ -15,7 +15,7 @@ from strongroom.operations.core.spec import Operation
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services.blob import attributes, blobs, blocks, copying, snapshots
 from strongroom.services.blob.copy_sources import CopySources, LocalSource, OpenSource
-from strongroom.services.core.calls import Asker
+from strongroom.services.core.calls import Client
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import bodies
 from strongroom.values import ContentProperties
@@ -24,25 +24,11 @@ from tests.services.container_calls import ACCOUNT, placed
 KINDS = ("Committed", "Uncommitted", "Latest")
 
 
-class Bytes:
-    """A request's body."""
-
-    def __init__(self, data: bytes) -> None:
-        self.size_bytes: int | None = len(data)
-        self.is_held_back = False
-        self._data = data
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self._data), 100_000):
-            yield self._data[start : start + 100_000]
-
-
 async def run(
     on: Services, operation: Operation, name: str, given: Any, body: bytes = b"", **more: Any
 ) -> Any:
     """One operation on the blob `name` of the container `photos`."""
-    call = await placed(on, given, blob=name, rule=operation.rule, **more)
-    call.body = Bytes(body)
+    call = await placed(on, given, blob=name, rule=operation.rule, body=body, **more)
     assert operation.run is not None
     return await operation.run(on, call)
 
@@ -77,13 +63,13 @@ async def metadata(on: Services, name: str, value: str) -> None:
 
 
 async def start_copy(
-    on: Services, source: str, name: str, wait_s: float = 0.0, asker: Asker | None = None
+    on: Services, source: str, name: str, wait_s: float = 0.0, client: Client | None = None
 ) -> copying.CopyMade:
     """Copy Blob from another blob of the same container.
 
     Arguments:
         wait_s: how long the answer waits for the end of a pending copy.
-        asker: the client.
+        client: whose request it is.
     """
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
@@ -93,8 +79,7 @@ async def start_copy(
 
     on.held.of(CopySources).locate = locate
     given = copying.CopyBlob("http://127.0.0.1/account/photos/source", wait_s=wait_s)
-    call = await placed(on, given, blob=name, rule=copy.COPY_BLOB.rule)
-    call.asker = asker
+    call = await placed(on, given, blob=name, rule=copy.COPY_BLOB.rule, client=client)
     return await copying.copy_blob(on, call)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from strongroom.auth.authorize import Grant, KeyRange
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Ref, Step, Write
@@ -14,7 +15,16 @@ from strongroom.errors import StorageError
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.services.blob import containers
 from strongroom.services.blob.containers import ContainerWritten, CreateContainer
-from strongroom.services.core.calls import Call, Place, Rule
+from strongroom.services.core.calls import (
+    BodySource,
+    Call,
+    Caller,
+    CallTarget,
+    Client,
+    Place,
+    Rule,
+    Terms,
+)
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import BlobRecord
@@ -26,16 +36,30 @@ ACCOUNT = "account"
 VERSION = "2021-12-02"
 
 
-class NoBody:
-    """The body of a request that has none."""
+class Bytes:
+    """A body of bytes at hand, in pieces."""
 
-    size_bytes: int | None = 0
-    is_held_back = False
+    def __init__(self, data: bytes) -> None:
+        self.size_bytes: int | None = len(data)
+        self.is_held_back = False
+        self._data = data
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        nothing: tuple[bytes, ...] = ()
-        for chunk in nothing:
-            yield chunk
+        for start in range(0, len(self._data), 100_000):
+            yield self._data[start : start + 100_000]
+
+
+class Sender:
+    """A client on this machine that sends a body, and stays."""
+
+    def __init__(self, body: BodySource) -> None:
+        self.body = body
+        self.peer = "127.0.0.1"
+        self.host = ""
+        self.gone = False
+
+    def when_gone(self, callback: Callable[[], None]) -> None:
+        """It never goes."""
 
 
 def services(store: Any = None) -> Services:
@@ -55,30 +79,30 @@ def allow(place: Place | None) -> None:
 def call(
     given: Any = None,
     *,
+    service: Service = Service.BLOB,
+    account: str = ACCOUNT,
     container: str = "photos",
     blob: str = "",
+    entity: tuple[str, str] | None = None,
+    snapshot: int | None = None,
+    secondary: bool = False,
     place: Place | None = None,
     rule: Rule = Rule(),  # noqa: B008 - frozen
-    snapshot: int | None = None,
     lease_id: str | None = None,
     conditions: Conditions = NONE,
     wait_s: int = 0,
     authorize: Callable[[Place | None], None] = allow,
+    key_range: KeyRange | None = None,
+    body: bytes = b"",
+    client: Client | None = None,
 ) -> Call[Any]:
     return Call(
         rule=rule,
-        account=ACCOUNT,
-        container=container,
-        blob=blob,
-        snapshot=snapshot,
+        target=CallTarget(service, account, container, blob, snapshot, entity, secondary),
         place=place,
-        authorize=authorize,
-        may_overwrite=True,
-        lease_id=lease_id,
-        conditions=conditions,
-        wait_s=wait_s,
-        version=VERSION,
-        body=NoBody(),
+        caller=Caller(authorize, Grant("", may_overwrite=True, key_range=key_range), VERSION),
+        terms=Terms(conditions, lease_id, wait_s),
+        client=client or Sender(Bytes(body)),
         input=given,
     )
 

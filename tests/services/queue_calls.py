@@ -27,9 +27,7 @@ def services(store: Any = None) -> Services:
 
 
 def call(wanted: Any = None, *, queue: str = QUEUE, message: str = "", **more: Any) -> Call[Any]:
-    made = given.call(wanted, container=queue, blob=message, **more)
-    made.service = Service.QUEUE
-    return made
+    return given.call(wanted, service=Service.QUEUE, container=queue, blob=message, **more)
 
 
 async def placed(on: Services, wanted: Any = None, **more: Any) -> Call[Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from strongroom import service_properties
 from strongroom.auth.request import Service
@@ -85,7 +84,7 @@ def test_accounts_have_their_own_properties() -> None:
     async def scenario() -> None:
         on = given.services()
         await put(on, cors=(RULE,))
-        other = replace(given.call(), account="other")
+        other = given.call(account="other")
         assert await account.get_properties(on, other) == service_properties.DEFAULTS["blob"]
 
     given.run(scenario)

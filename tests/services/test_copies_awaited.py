@@ -15,7 +15,7 @@ from strongroom.services.blob.copy_sources import CopySources
 from strongroom.services.blob.copying import CopyMade
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
-from tests.services.container_calls import run
+from tests.services.container_calls import Bytes, Sender, run
 from tests.services.sweeps import drop_container, fresh, swept
 
 LARGE = b"x" * (COPY_AT_ONCE_BYTES_MAX + 1)
@@ -39,12 +39,11 @@ class Hold:
         self._released.set()
 
 
-class Client:
-    """The client whose request waits."""
-
-    gone = False
+class Leaver(Sender):
+    """The client whose request waits, and who may go."""
 
     def __init__(self) -> None:
+        super().__init__(Bytes(b""))
         self._callbacks: list[Callable[[], None]] = []
 
     def when_gone(self, callback: Callable[[], None]) -> None:
@@ -56,7 +55,7 @@ class Client:
             callback()
 
 
-async def waiting_for(on: Services, client: Client | None = None) -> asyncio.Task[CopyMade]:
+async def waiting_for(on: Services, client: Leaver | None = None) -> asyncio.Task[CopyMade]:
     """A copy that has begun, and whose answer waits."""
     await do.put(on, "source", LARGE)
     answer = asyncio.create_task(do.start_copy(on, "source", "copy", LONG_S, client))
@@ -132,7 +131,7 @@ def test_a_server_that_stops_answers_as_it_is() -> None:
 def test_a_client_that_has_gone_is_not_waited_for() -> None:
     async def test() -> None:
         on, _ = await fresh()
-        client = Client()
+        client = Leaver()
         answer = await waiting_for(on, client)
         client.leave()
         assert (await answered(answer)).copy_status == "pending"

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
@@ -30,14 +29,13 @@ def texts(names: list[str], chars: int = 30_000) -> dict[str, Any]:
 
 
 async def table(on: Services, name: str = "people") -> None:
-    asked = replace(given.call(CreateTable(name), container=name), service=Service.TABLE)
+    asked = given.call(CreateTable(name), container=name, service=Service.TABLE)
     await tables.create_table(on, asked)
 
 
 async def placed(on: Services, input_: Any = None, **more: Any) -> Call[Any]:
     place = await on.place(Service.TABLE, given.ACCOUNT, "people")
-    asked = given.call(input_, container="people", place=place)
-    return replace(asked, service=Service.TABLE, **more)
+    return given.call(input_, container="people", place=place, service=Service.TABLE, **more)
 
 
 async def write(

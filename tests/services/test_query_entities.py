@@ -36,7 +36,7 @@ LARGE = "x" * 60_000
 
 
 def table_call(given: Any, **more: Any) -> Call[Any]:
-    return replace(call(given, container="Tasks"), service=Service.TABLE, **more)
+    return call(given, container="Tasks", service=Service.TABLE, **more)
 
 
 async def create(on: Services) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Page
@@ -21,7 +20,7 @@ EVERY = [f"{letter}{number:03}" for letter in "aBc" for number in range(300)]
 async def filled() -> Services:
     on = given.services()
     for name in EVERY:
-        asked = replace(given.call(CreateTable(name), container=name), service=Service.TABLE)
+        asked = given.call(CreateTable(name), container=name, service=Service.TABLE)
         await tables.create_table(on, asked)
     return on
 
@@ -32,7 +31,7 @@ async def pages(on: Services, text: str, top: int) -> list[list[str]]:
     first: str | None = ""
     while first is not None:
         asked: Any = QueryTables(table_filter.parse(text) if text else None, top, first)
-        page = await tables.query_tables(on, replace(given.call(asked), service=Service.TABLE))
+        page = await tables.query_tables(on, given.call(asked, service=Service.TABLE))
         found.append(page.names)
         first = page.resume
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import COMMIT_WRITES_MAX, Commit, Step, Write
@@ -22,7 +21,7 @@ from tests.services.container_calls import ACCOUNT, call, run, services
 
 
 async def create(on: Services, name: str) -> None:
-    asked = replace(call(CreateTable(name), container=name), service=Service.TABLE)
+    asked = call(CreateTable(name), container=name, service=Service.TABLE)
     await tables.create_table(on, asked)
 
 
@@ -31,8 +30,8 @@ async def part(
 ) -> Call[Any]:
     place = await on.place(Service.TABLE, ACCOUNT, table)
     document = EntityDocument(partition_key, row_key)
-    asked = call(WriteEntity(change, document), container=table, place=place)
-    return replace(asked, service=Service.TABLE)
+    written = WriteEntity(change, document)
+    return call(written, container=table, place=place, service=Service.TABLE)
 
 
 async def attempt(
@@ -41,13 +40,13 @@ async def attempt(
     """(number, code) of the part that is refused."""
     calls = [await part(on, change, *one) for one in asked]
     with pytest.raises(PartFailed) as failed:
-        await transactions.transact(on, replace(call(), input=calls))
+        await transactions.transact(on, call(calls))
     return failed.value.index, failed.value.error.row.code
 
 
 async def names(on: Services, table: str) -> list[str]:
     place = await on.place(Service.TABLE, ACCOUNT, table)
-    asked = replace(call(QueryEntities(), container=table, place=place), service=Service.TABLE)
+    asked = call(QueryEntities(), container=table, place=place, service=Service.TABLE)
     return [row.row_key for row in (await query_entities(on, asked)).rows]
 
 
@@ -100,7 +99,7 @@ def test_more_records_than_one_commit_takes_are_refused() -> None:
         refused = await attempt(on, *asked, change=Change.INSERT_OR_REPLACE)
         assert refused == (len(rows) - 1, "InvalidInput")
         few = [await part(on, Change.INSERT_OR_REPLACE, *one) for one in asked[:-1]]
-        assert len(await transactions.transact(on, replace(call(), input=few))) == len(few)
+        assert len(await transactions.transact(on, call(few))) == len(few)
 
     run(test)
 

@@ -173,7 +173,7 @@ def _request(whole: Whole, part: PartRequest) -> Request:
     headers = [pair for pair in part.headers if pair[0].lower() != "host"]
     headers.append(("Host", outer.headers.get("host") or ""))
     if all(name.lower() != "x-ms-version" for name, _ in headers):
-        headers.append(("x-ms-version", whole.call.version))
+        headers.append(("x-ms-version", whole.call.caller.version))
     body = _Body(part.body)
     target = _target(whole, part.url)
     return Request(part.method, target, Headers(headers), body, outer.peer, outer.tls)

@@ -82,7 +82,7 @@ class CopyLocator:
         self, scheme: str, netloc: str, hostname: str, port: int | None, call: Call[Any]
     ) -> bool:
         # The name under which the caller reached this server is this server, mapped ports included.
-        if netloc.lower() == call.host.lower():
+        if netloc.lower() == call.client.host.lower():
             return True
         if (port or _DEFAULT_PORTS[scheme]) not in self._ports:
             return False
@@ -103,9 +103,9 @@ class CopyLocator:
                 permissions.NOBODY if place is None else place.public_access,
                 () if place is None else place.policies,
                 context.clock.wall_ticks(),
-                call.peer,
+                call.client.peer,
                 asked.request.tls,
-                call.version,
+                call.caller.version,
             )
         except StorageError as refusal:
             row = blob_errors.COPY_SOURCE_FORBIDDEN
@@ -119,8 +119,12 @@ class CopyLocator:
         context = self._context
         wall_ticks = context.clock.wall_ticks()
         claim = authenticate(asked.request, asked.signed, context.accounts, wall_ticks)
-        if isinstance(claim, Anonymous) and call.owner and claim.account == call.account:
-            return SharedKeyClaim(call.account)
+        if (
+            isinstance(claim, Anonymous)
+            and call.caller.owner
+            and claim.account == call.target.account
+        ):
+            return SharedKeyClaim(call.target.account)
         return claim
 
 

@@ -44,7 +44,7 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
     asked, include = origin.query, call.input.include
     query = ListQuery(
         origin.endpoint,
-        call.container,
+        call.target.container,
         asked.get("prefix"),
         asked.get("marker"),
         _asked_results(asked, call.input.max_results),

@@ -24,27 +24,23 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.services.blob import intake
 from strongroom.services.blob.guard import CONTAINER_CONDITIONS
-from strongroom.services.core.calls import Call, ConditionUse, Place
+from strongroom.services.core.calls import (
+    NO_TERMS,
+    Call,
+    Caller,
+    CallTarget,
+    ConditionUse,
+    Place,
+    Terms,
+)
 from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
 
-# What any request may say: all that `_said` reads.
+# What any request may send, whatever its operation.
 _HEADERS: Final = frozenset((*fields.CONDITION_HEADERS, fields.LEASE_ID_HEADER, fields.WAIT_HEADER))
 _SNAPSHOT: Final = "snapshot"
 _TIMEOUT: Final = "timeout"
 _PARAMETERS: Final = frozenset((_SNAPSHOT, _TIMEOUT))
-
-
-class Said(msgspec.Struct, frozen=True):
-    """What a request says that the operations have in common."""
-
-    snapshot: int | None = None
-    conditions: Conditions = NONE
-    wait_s: int = 0
-    lease_id: str | None = None
-
-
-_NOTHING: Final = Said()
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -69,11 +65,12 @@ async def decode(
     target = admitted.addressed.target
     if operation.body is STREAM:
         _check_length(request)
+    terms, snapshot = NO_TERMS, None
     # Of nearly all requests these two questions answer all others.
-    if request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS):
-        said = _NOTHING
-    else:
-        said = _said(operation, request, query, admitted.version)
+    if not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
+        terms = _terms(operation, request, admitted.version)
+        snapshot = _snapshot(operation, query)
+        _check_timeout(query)
     unsaid = operation.unsaid
     if unsaid is not None and not (
         request.headers.has_none_of(unsaid.headers) and query.has_none_of(unsaid.query)
@@ -82,35 +79,17 @@ async def decode(
     given = None if unsaid is None else unsaid.input
     if given is None:
         given = await _input(operation, request, query, unsaid)
-    grant = admitted.grant
-    # By position, in the order of the fields: beyond fifteen names Python makes a dictionary of
-    # them, for eight times the price.
-    return Call(
-        operation.rule,
+    named = CallTarget(
+        admitted.service,
         target.account,
         target.container or "",
         target.blob or "",
-        said.snapshot,
-        admitted.place,
-        admitted.authorize,
-        grant.may_overwrite,
-        said.lease_id,
-        said.conditions,
-        said.wait_s,
-        admitted.version,
-        request.body,
-        given,
-        admitted.service,
+        snapshot,
         admitted.addressed.entity,
-        grant.key_range,
-        grant.overrides,
         target.secondary,
-        admitted.owner,
-        grant.anonymous,
-        request.headers.get("host") or "",
-        request.peer,
-        request,
     )
+    caller = Caller(admitted.authorize, admitted.grant, admitted.version, admitted.owner)
+    return Call(operation.rule, named, admitted.place, caller, terms, request, given)
 
 
 async def _input(
@@ -136,27 +115,32 @@ def _check_length(request: Request) -> None:
         raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
 
 
-def _said(operation: Operation, request: Request, query: Query, version: str) -> Said:
-    """What it says. Only what was sent is read: most requests that say something say one thing."""
+def _terms(operation: Operation, request: Request, version: str) -> Terms:
+    """Conditions, lease and patience. Only what was sent is read: most requests that send any of
+    these headers send one."""
     sent = request.headers.get
     wait_s = 0
     if sent(fields.WAIT_HEADER) is not None:
         wait_s = fields.wait_s(request, operation.waits)
-    text = query.get(_SNAPSHOT)
-    snapshot = None if text is None else _snapshot(operation, text)
     conditions = NONE
     if not request.headers.has_none_of(fields.CONDITION_HEADERS):
         conditions = _conditions(operation, request, version, wait_s)
-    text = query.get(_TIMEOUT)
-    if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
-        raise invalid_query(_TIMEOUT, text, "It must be a positive whole number of seconds.")
     lease_id = None
     if sent(fields.LEASE_ID_HEADER) is not None:
         lease_id = fields.lease_id(request)
-    return Said(snapshot, conditions, wait_s, lease_id)
+    return Terms(conditions, lease_id, wait_s)
 
 
-def _snapshot(operation: Operation, text: str) -> int:
+def _check_timeout(query: Query) -> None:
+    text = query.get(_TIMEOUT)
+    if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
+        raise invalid_query(_TIMEOUT, text, "It must be a positive whole number of seconds.")
+
+
+def _snapshot(operation: Operation, query: Query) -> int | None:
+    text = query.get(_SNAPSHOT)
+    if text is None:
+        return None
     if not operation.snapshots:
         raise invalid_query(_SNAPSHOT, text, "The operation does not act on snapshots.")
     return snapshots.snapshot_time(text)

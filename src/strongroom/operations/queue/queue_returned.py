@@ -57,7 +57,7 @@ def queues(page: QueuePage, call: Call[ListQueues], origin: Origin) -> Content:
 
 def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Content:
     """The answer of Put Message: everything but the text."""
-    if call.version < _PUT_ANSWERED_SINCE:
+    if call.caller.version < _PUT_ANSWERED_SINCE:
         return Content(b"", 0)
     message = view.message
     item = MessageItem(message.id, message.inserted, message.expires, view.receipt, message.visible)

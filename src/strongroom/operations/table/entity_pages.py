@@ -49,7 +49,7 @@ def document(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
     body = odata_documents.entities(
         page.rows,
         give.metadata_of(origin),
-        Place(origin.endpoint, call.account, call.container),
+        Place(origin.endpoint, call.target.account, call.target.container),
         selected(origin.query),
     )
     return Content(body, len(body))

@@ -68,7 +68,7 @@ def _created(location: str, result: EntityWritten | TableNamed, origin: Origin) 
 
 def inserted_headers(result: EntityWritten, call: Call[Any], origin: Origin) -> Headers:
     """Where the new entity is, and whether the client's preference was followed."""
-    link = odata_documents.entity_link(call.container, result.partition_key, result.row_key)
+    link = odata_documents.entity_link(call.target.container, result.partition_key, result.row_key)
     return _created(f"{origin.endpoint}{link}", result, origin)
 
 
@@ -88,7 +88,7 @@ def next_table(page: TablePage) -> Headers:
 def entity(row: Entity, call: Call[Any], origin: Origin) -> Content:
     """The document of one entity."""
     select = selected(origin.query)
-    place = _place(origin, call, call.container)
+    place = _place(origin, call, call.target.container)
     return _document(odata_documents.entity(row, metadata_of(origin), place, select))
 
 
@@ -119,7 +119,7 @@ def table_list(page: TablePage, call: Call[Any], origin: Origin) -> Content:
 
 
 def _place(origin: Origin, call: Call[Any], name: str) -> Place:
-    return Place(origin.endpoint, call.account, name)
+    return Place(origin.endpoint, call.target.account, name)
 
 
 def _document(body: bytes) -> Content:

@@ -74,11 +74,11 @@ def view_blob(
 
     Raises: StorageError as guard_blob does.
     """
-    if not (wait and call.wait_s):
+    if not (wait and call.terms.wait_s):
         return _view_blob_now(services, call, extra, None)
     seen = [False]
     return services.waiting.until_answered(
-        call.wait_s, lambda: _view_blob_now(services, call, extra, seen), call.asker
+        call.terms.wait_s, lambda: _view_blob_now(services, call, extra, seen), call.client
     )
 
 
@@ -108,8 +108,8 @@ async def _view_blob_now(
         until = None if blob is None else leases.next_change(blob.lease, now)
         raise NotYet(error, watched, now, until) from None
     assert blob is not None
-    snapshot = call.snapshot is not None
-    return BlobView(blob, now, tuple(rest), snapshot, call.overrides)
+    snapshot = call.target.snapshot is not None
+    return BlobView(blob, now, tuple(rest), snapshot, call.caller.grant.overrides)
 
 
 async def check_blob(services: Services, call: Call[Any]) -> None:
@@ -142,8 +142,8 @@ async def _look(
 
 def _named_ref(call: Call[Any]) -> Ref:
     """The blob, or the snapshot, that the request names."""
-    partition = keys.blob(generation_of(call), call.blob)
-    key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
+    partition = keys.blob(generation_of(call), call.target.blob)
+    key = keys.HEAD_KEY if call.target.snapshot is None else keys.snapshot(call.target.snapshot)
     return ref_of((partition, key))
 
 
@@ -162,17 +162,17 @@ async def change_blob(
     partition = named_ref.partition
     refs = [place_ref(call), ref_of((partition, keys.HEAD_KEY))]
     refs += [ref_of((partition, key)) for key in (keys.UPLOAD_KEY, *extra)]
-    if call.snapshot is not None:
+    if call.target.snapshot is not None:
         refs.append(named_ref)
 
     def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
         check_place(call, found[0])
         head = records.BLOB.of(found[1])
-        named = head if call.snapshot is None else records.BLOB.of(found[-1])
+        named = head if call.target.snapshot is None else records.BLOB.of(found[-1])
         guard_blob(call, named, stamp)
         upload = records.UPLOAD.of(found[2])
         generation = generation_of(call)
-        change = BlobChange(partition, generation, call.blob, stamp, head, upload)
+        change = BlobChange(partition, generation, call.target.blob, stamp, head, upload)
         rest = tuple(found[3 : 3 + len(extra)])
         version = None if found[1] is None else found[1].version
         result = decide(BlobState(head, named, upload, rest, stamp, version), change)
@@ -191,22 +191,22 @@ async def view_container(services: Services, call: Call[Any]) -> tuple[Container
 
     Raises: StorageError ContainerNotFound, lease and condition errors.
     """
-    if not call.wait_s:
+    if not call.terms.wait_s:
         return await _view_container_now(services, call)
     return await services.waiting.until_answered(
-        call.wait_s, lambda: _view_container_now(services, call), call.asker
+        call.terms.wait_s, lambda: _view_container_now(services, call), call.client
     )
 
 
 async def _view_container_now(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
-    ref = keys.container(call.account, call.container)
+    ref = keys.container(call.target.account, call.target.container)
     (found,), container, now = await _look(services, records.CONTAINER, [ref])
     check_place(call, found)
     assert container is not None and found is not None
     try:
         guard_container(call, container, now)
     except StorageError as error:
-        if error.row is not errors.NOT_MODIFIED or not call.wait_s:
+        if error.row is not errors.NOT_MODIFIED or not call.terms.wait_s:
             raise
         until = leases.next_change(container.lease, now)
         raise NotYet(error, [(ref, found.version)], now, until) from None
@@ -218,7 +218,7 @@ async def change_container(services: Services, call: Call[Any], decide: Containe
 
     Raises: StorageError ContainerNotFound, lease and condition errors, the decision's own.
     """
-    ref = keys.container(call.account, call.container)
+    ref = keys.container(call.target.account, call.target.container)
 
     def committed(container: ContainerRecord, stamp: int) -> Commit[T]:
         result, changed = decide(container, stamp)
@@ -234,7 +234,7 @@ async def commit_container(
     services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
 ) -> T:
     """Like `change_container`, for a decision that names the commit's steps itservices."""
-    ref = keys.container(call.account, call.container)
+    ref = keys.container(call.target.account, call.target.container)
 
     def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
         check_place(call, found[0])

@@ -70,7 +70,7 @@ async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
     Raises: StorageError Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge, PendingCopyOperation,
         UnauthorizedBlobOverwrite, and what guard_blob raises.
     """
-    max_bytes = intake.put_blob_bytes_max(call.version)
+    max_bytes = intake.put_blob_bytes_max(call.caller.version)
     received = await intake.receive(services, call, max_bytes, md5=True)
     try:
         return await access.change_blob(
@@ -140,7 +140,7 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     _check_digest_request(call.input)
     looks: Rereading | None = None
     while True:
-        view = await access.view_blob(services, call, (keys.inline(call.snapshot or 0),))
+        view = await access.view_blob(services, call, (keys.inline(call.target.snapshot or 0),))
         offset, length = _wanted(call.input, view.blob)
         try:
             download = await _open(services, call, view, offset, length)
@@ -157,7 +157,7 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
 
 def rereading(services: Services, call: Call[Any]) -> Rereading:
     """The looks that a request takes at the blob that it names."""
-    what = f"{call.account}/{call.container}/{call.blob}"
+    what = f"{call.target.account}/{call.target.container}/{call.target.blob}"
     return Rereading(what, lambda: services.check_place(call))
 
 
@@ -226,12 +226,12 @@ def small_body(body: Within | Inline | None, inline: Record | None) -> bytes:
 async def _open_listed(
     services: Services, call: Call[GetBlob], view: BlobView, body: Listed, offset: int, length: int
 ) -> Download:
-    partition = keys.blob(generation_of(call), call.blob)
+    partition = keys.blob(generation_of(call), call.target.blob)
     reading = services.held.of(Readers).begin(partition)
     try:
         # Registered first, looked at again second: what this head names is not swept any more.
-        key = keys.HEAD_KEY if call.snapshot is None else keys.snapshot(call.snapshot)
-        place = keys.container(call.account, call.container)
+        key = keys.HEAD_KEY if call.target.snapshot is None else keys.snapshot(call.target.snapshot)
+        place = keys.container(call.target.account, call.target.container)
         again, container = await services.store.read([Ref(partition, key), place])
         current = records.BLOB.of(again)
         there = records.CONTAINER.of(container)

@@ -73,13 +73,13 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         BlockCountExceedsLimit, Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge,
         PendingCopyOperation, and what guard_blob raises.
     """
-    max_bytes = intake.block_bytes_max(call.version)
+    max_bytes = intake.block_bytes_max(call.caller.version)
     with_md5 = call.input.digests.md5 is not None
     received = await intake.receive(services, call, max_bytes, md5=with_md5, inline=False)
     try:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
-        partition = keys.blob(generation_of(call), call.blob)
+        partition = keys.blob(generation_of(call), call.target.blob)
         # Or a list that is being committed might find for ever that something was staged since.
         await services.disposable.of(Precedence).give_way(partition)
         earlier = await _earlier(services, partition, call.input.block_id)
@@ -188,7 +188,7 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     if given.received is not None:
         intake.verify(given.digests, given.received)
     looks = rereading(services, call)
-    with services.disposable.of(Precedence).take(keys.blob(generation_of(call), call.blob)):
+    with services.disposable.of(Precedence).take(keys.blob(generation_of(call), call.target.blob)):
         while True:
             try:
                 return await _commit(services, call, await _basis(services, call, looks))
@@ -197,7 +197,7 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
 
 
 async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basis:
-    partition = keys.blob(generation_of(call), call.blob)
+    partition = keys.blob(generation_of(call), call.target.blob)
     reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
     found = await services.store.read(reads)
     head, upload = records.BLOB.of(found[0]), records.UPLOAD.of(found[1])
@@ -340,7 +340,7 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
 
     Raises: StorageError InternalError (the list is damaged), and what guard_blob raises.
     """
-    partition = keys.blob(generation_of(call), call.blob)
+    partition = keys.blob(generation_of(call), call.target.blob)
     looks = rereading(services, call)
     with ExitStack() as precedence:
         takes = False
@@ -369,7 +369,7 @@ async def _lists(
             BlockItem(rules.block_id_text(block.id), block.size_bytes) for block in listed
         )
     # Public access shows what is committed, whatever is asked for.
-    if call.input.uncommitted and not call.anonymous:
+    if call.input.uncommitted and not call.caller.grant.anonymous:
         uncommitted = await _uncommitted_items(services, call, partition, view)
     return BlockList(view, committed, uncommitted)
 
@@ -377,7 +377,7 @@ async def _lists(
 async def _uncommitted_items(
     services: Services, call: Call[Any], partition: Partition, view: BlobView
 ) -> tuple[BlockItem, ...]:
-    if call.snapshot is not None or copies.is_pending(view.blob.copy):
+    if call.target.snapshot is not None or copies.is_pending(view.blob.copy):
         return ()
     upload = records.UPLOAD.of(view.extra[0])
     staged = await _staged(services, partition, upload)

@@ -70,7 +70,7 @@ async def create_container(services: Services, call: Call[CreateContainer]) -> C
 
     Raises: StorageError ContainerAlreadyExists.
     """
-    ref = keys.container(call.account, call.container)
+    ref = keys.container(call.target.account, call.target.container)
     given = call.input
 
     def decide(found: Sequence[Record | None], stamp: int) -> Commit[ContainerWritten]:
@@ -125,11 +125,11 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet.
     """
-    ref = keys.container(call.account, call.container)
+    ref = keys.container(call.target.account, call.target.container)
 
     def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
         job = keys.job(stamp, stamp, JobKind.SWEEP_CONTAINER)
-        name = f"{call.account}/{call.container}"
+        name = f"{call.target.account}/{call.target.container}"
         sweep = Job(JobKind.SWEEP_CONTAINER, container.generation, token=name)
         # The job first: cut off in between, it finds the container alive and does nothing.
         return Commit(

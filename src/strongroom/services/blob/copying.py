@@ -87,7 +87,7 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
         return await _begin(services, call, source, order)
     size_bytes = source.size_bytes
     at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
-    if not at_once or services.held.of(CopySources).is_held(order.destination, call.blob):
+    if not at_once or services.held.of(CopySources).is_held(order.destination, call.target.blob):
         begun = await _begin(services, call, source, order)
         return await _awaited(services, call, begun, answer_at)
     try:
@@ -125,7 +125,7 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
     conditional.require_write_combination(wanted)
     await access.check_blob(services, call)
     metadata = given.metadata or None
-    destination = f"{call.account}/{call.container}"
+    destination = f"{call.target.account}/{call.target.container}"
     locate = services.held.of(CopySources).locate
     local = None if locate is None else await locate(url, call)
     if local is None:
@@ -193,7 +193,7 @@ async def _begin(
 ) -> CopyMade:
     """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
     copy_id = guid(services.clock)
-    job = Job(JobKind.COPY, generation_of(call), call.blob, copy_id, order)
+    job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
 
     def decide(state: BlobState, change: BlobChange) -> CopyMade:
         copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
@@ -229,7 +229,7 @@ async def _awaited(
     The wait ends early when the server stops or the client disconnects. If the destination was
     overwritten meanwhile, the answer is the copy's state at its start.
     """
-    ref = Ref(keys.blob(generation_of(call), call.blob), keys.HEAD_KEY)
+    ref = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
 
     async def attempt() -> CopyMade:
         (found,) = await services.store.read([ref])
@@ -243,7 +243,7 @@ async def _awaited(
 
     left_s = answer_at - asyncio.get_running_loop().time()
     try:
-        return await services.waiting.until_answered(left_s, attempt, call.asker)
+        return await services.waiting.until_answered(left_s, attempt, call.client)
     except StorageError:
         return begun
 

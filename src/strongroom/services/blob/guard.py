@@ -41,19 +41,19 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
     if blob is None or not committed:
         _guard_missing(call, blob)
     lease = None if blob is None else blob.lease
-    leases.guard(lease, call.lease_id, rule.lease, now)
-    if rule.conditions is ConditionUse.NONE or call.conditions is conditional.NONE:
+    leases.guard(lease, call.terms.lease_id, rule.lease, now)
+    if rule.conditions is ConditionUse.NONE or call.terms.conditions is conditional.NONE:
         return
     etag, modified, tags = 0, 0, dict[str, str]()
     if committed and blob is not None:
         etag, modified, tags = blob.etag, blob.modified, dict(blob.tags)
     if rule.conditions in (ConditionUse.READ, ConditionUse.TAGS):
-        conditional.check_read(call.conditions, etag, modified, call.version, tags)
+        conditional.check_read(call.terms.conditions, etag, modified, call.caller.version, tags)
     else:
         # A blob of staged blocks only that is leased has no ETag: as where a blob is created.
         creates = rule.existence is Existence.CREATES or not committed
         conditional.check_write(
-            call.conditions, committed, etag, modified, creates, tags, rule.unmet
+            call.terms.conditions, committed, etag, modified, creates, tags, rule.unmet
         )
 
 
@@ -68,14 +68,14 @@ def guard_container(call: Call[object], container: ContainerRecord, now: int) ->
 
     Raises: StorageError, the lease errors (412), ConditionNotMet, ConditionHeadersNotSupported.
     """
-    leases.guard(container.lease, call.lease_id, call.rule.lease, now)
-    use, conditions = call.rule.conditions, call.conditions
+    leases.guard(container.lease, call.terms.lease_id, call.rule.lease, now)
+    use, conditions = call.rule.conditions, call.terms.conditions
     if use is ConditionUse.NONE or conditions is conditional.NONE:
         return
     seen_only = conditions == Conditions(if_none_match=conditions.if_none_match)
-    if use is ConditionUse.REFUSED and call.wait_s and seen_only:
+    if use is ConditionUse.REFUSED and call.terms.wait_s and seen_only:
         # A read that waits for a change says which state it has seen.
-        conditional.check_read(conditions, container.etag, container.modified, call.version)
+        conditional.check_read(conditions, container.etag, container.modified, call.caller.version)
         return
     accepted = CONTAINER_CONDITIONS[use]
     conditional.check_container(conditions, container.modified, accepted)

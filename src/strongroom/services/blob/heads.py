@@ -29,7 +29,7 @@ def refuse_pending_copy(head: BlobRecord | None) -> None:
 
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
     """403 UnauthorizedBlobOverwrite when the caller may create blobs but not replace this one."""
-    if head is not None and head.committed and not call.may_overwrite:
+    if head is not None and head.committed and not call.caller.grant.may_overwrite:
         raise StorageError(blob_errors.UNAUTHORIZED_BLOB_OVERWRITE)
 
 

@@ -85,12 +85,12 @@ async def receive(
 
     Raises: StorageError RequestBodyTooLarge; what guard_blob raises; what the body raises.
     """
-    check_size(call.body, max_bytes)
-    size_bytes = call.body.size_bytes
+    check_size(call.client.body, max_bytes)
+    size_bytes = call.client.body.size_bytes
     is_large = size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX
-    if is_large or call.body.is_held_back:
+    if is_large or call.client.body.is_held_back:
         await access.check_blob(services, call)
-    body = call.body if size_bytes is not None else Bounded(call.body, max_bytes)
+    body = call.client.body if size_bytes is not None else Bounded(call.client.body, max_bytes)
     return await bodies.receive(services.store, body, md5, inline)
 
 

@@ -113,9 +113,9 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
     Raises: StorageError of the lease table (409), PendingCopyOperation; InvalidQueryParameterValue
         for a snapshot; what guard_blob raises.
     """
-    if call.snapshot is not None:
+    if call.target.snapshot is not None:
         reason = "Snapshots cannot be leased."
-        raise errors.invalid_query("snapshot", iso7(call.snapshot), reason)
+        raise errors.invalid_query("snapshot", iso7(call.target.snapshot), reason)
     fresh_id = _fresh_id(services, call.input)
 
     def attempt() -> Awaitable[Leased]:
@@ -125,8 +125,8 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
 
     if not _may_wait(call):
         return await attempt()
-    head = Ref(keys.blob(generation_of(call), call.blob), keys.HEAD_KEY)
-    refs = [head, keys.container(call.account, call.container)]
+    head = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
+    refs = [head, keys.container(call.target.account, call.target.container)]
     return await _when_free(services, call, refs, attempt, _blob_lease)
 
 
@@ -162,7 +162,7 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> Leased
 
     if not _may_wait(call):
         return await attempt()
-    refs = [keys.container(call.account, call.container)]
+    refs = [keys.container(call.target.account, call.target.container)]
     return await _when_free(services, call, refs, attempt, _container_lease)
 
 
@@ -178,9 +178,9 @@ def _judge(
 ) -> tuple[Lease | None, int | None]:
     """As `after`; raises NotYet for a call that waits until it can have the lease."""
     try:
-        return after(call.input, call.lease_id, lease, fresh_id, now, kind)
+        return after(call.input, call.terms.lease_id, lease, fresh_id, now, kind)
     except StorageError as error:
-        if not call.wait_s or error.row not in _HELD:
+        if not call.terms.wait_s or error.row not in _HELD:
             raise
         raise NotYet(error, (), now, leases.next_change(lease, now)) from None
 
@@ -203,7 +203,7 @@ def _container_lease(found: Record | None) -> Lease | None:
 
 
 def _may_wait(call: Call[LeaseAction]) -> bool:
-    return bool(call.wait_s) and isinstance(call.input, AcquireLease)
+    return bool(call.terms.wait_s) and isinstance(call.input, AcquireLease)
 
 
 async def _when_free(
@@ -269,7 +269,7 @@ async def _in_turn(
 
     late = StorageError(errors.LEASE_ALREADY_PRESENT)
     try:
-        return await services.waiting.in_turn(refs[0], call.wait_s, late, look, call.asker)
+        return await services.waiting.in_turn(refs[0], call.terms.wait_s, late, look, call.client)
     except StorageError as error:
         if error is late:
             # Whoever has waited is authorized again when it is answered.

@@ -61,7 +61,7 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     page = Page[ContainerRow](given.prefix, "", given.max_results, given.start)
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
-    await pages.fill(services.store, keys.containers(call.account), page, _rows)
+    await pages.fill(services.store, keys.containers(call.target.account), page, _rows)
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     leased = any(item.record.lease for item in items)

@@ -96,8 +96,8 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> None:
         PendingCopyOperation, and what guard_blob raises.
     """
     option = call.input.snapshots
-    check_delete_target(option, call.snapshot is not None)
-    if call.snapshot is not None:
+    check_delete_target(option, call.target.snapshot is not None)
+    if call.target.snapshot is not None:
         await access.change_blob(
             services, call, lambda state, change: _delete_one(call, state, change)
         )
@@ -110,7 +110,7 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> None:
 
 
 def _delete_one(call: Call[DeleteBlob], state: BlobState, change: BlobChange) -> None:
-    ticks, head, named = call.snapshot, state.head, state.named
+    ticks, head, named = call.target.snapshot, state.head, state.named
     assert ticks is not None and head is not None and named is not None
     _drop_snapshot(ticks, named, change)
     change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots - 1))
@@ -153,7 +153,7 @@ async def _listed(
 ) -> tuple[int | None, list[tuple[int, BlobRecord]], bool]:
     """The head's version, the oldest snapshots, and whether these are all. Snapshots that come or
     go later give the head another version."""
-    partition = keys.blob(generation_of(call), call.blob)
+    partition = keys.blob(generation_of(call), call.target.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
     first, until = keys.snapshot_range()
     page = await services.store.read_range(partition, False, first, until, SNAPSHOTS_PER_COMMIT + 1)

@@ -59,7 +59,7 @@ async def properties(services: Services, service: Service, account: str) -> Serv
 
 async def get_properties(services: Services, call: Call[Any]) -> ServiceProperties:
     """Get Blob (Queue, Table) Service Properties."""
-    return await properties(services, call.service, call.account)
+    return await properties(services, call.target.service, call.target.account)
 
 
 async def set_properties(services: Services, call: Call[SetServiceProperties]) -> None:
@@ -70,10 +70,10 @@ async def set_properties(services: Services, call: Call[SetServiceProperties]) -
     """
     request = call.input.properties
     _check(request)
-    ref = keys.service_properties(call.account, call.service.value)
+    ref = keys.service_properties(call.target.account, call.target.service.value)
 
     def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        before = records.PROPERTIES.of(found[0]) or DEFAULTS[call.service.value]
+        before = records.PROPERTIES.of(found[0]) or DEFAULTS[call.target.service.value]
         encoded = records.PROPERTIES.encode(before.updated(request))
         if len(encoded) > RECORD_BYTES_MAX:
             extras = (("MaxLimit", str(RECORD_BYTES_MAX)),)
@@ -103,7 +103,7 @@ async def get_stats(services: Services, call: Call[Any]) -> int:
 
     Raises: StorageError InvalidQueryParameterValue on the primary endpoint.
     """
-    if not call.secondary:
+    if not call.target.secondary:
         reason = "Statistics are read at the secondary endpoint: ACCOUNT-secondary."
         raise errors.invalid_query("comp", "stats", reason)
     return await services.store.now()
@@ -120,7 +120,7 @@ async def preflight(services: Services, call: Call[Preflight]) -> Extras:
     Raises: StorageError InvalidHeaderValue for a missing header, CorsPreflightFailure.
     """
     given = call.input
-    rules = (await properties(services, call.service, call.account)).cors or ()
+    rules = (await properties(services, call.target.service, call.target.account)).cors or ()
     return cors.preflight(rules, given.origin, given.method, given.headers)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from strongroom.auth.authorize import NO_OVERRIDES, KeyRange, Overrides
+from strongroom.auth.authorize import Grant
 from strongroom.auth.request import Service
 from strongroom.errors import CONDITION_NOT_MET, ErrorCode
-from strongroom.semantics.core.conditions import Conditions
+from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.values import AccessPolicy, FileSlice, PublicAccess, Purpose
 
@@ -75,10 +75,18 @@ class BodySource(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
-class Asker(Protocol):
-    """The client whose request waits."""
+class Client(Protocol):
+    """The client of a request: its address, the host that it named, what it sends, and whether it
+    has gone."""
 
+    peer: str
     gone: bool
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def body(self) -> BodySource: ...
 
     def when_gone(self, callback: Callable[[], None]) -> None: ...
 
@@ -95,41 +103,60 @@ class Place(msgspec.Struct, frozen=True):
     record: object = None
 
 
-class Call(msgspec.Struct, Generic[I_co]):
-    """One request, decoded and authorized. `codec.decode` makes it by position.
+class CallTarget(msgspec.Struct, frozen=True):
+    """What a request names.
 
     `container` is the container, queue or table; `blob` what lies in it by name: a blob, or a
-    message by its id; `entity` a table's entity by its two keys. `place` is None for operations on
-    the account, and for one that creates a place. `authorize` judges the caller again and raises;
-    it is called when the place changed since, and each time that a request looks which waits.
-    `key_range` bounds the entities that a SAS lets its caller see. `wait_s` is
-    `x-strongroom-wait` (0 = do not wait). `version` is x-ms-version. `snapshot` is in ticks.
+    message by its id; `entity` a table's entity by its two keys. `snapshot` is in ticks.
+    `secondary`: the request went to the secondary endpoint.
     """
 
-    rule: Rule
+    service: Service
     account: str
     container: str
-    blob: str
-    snapshot: int | None
-    place: Place | None
-    authorize: Callable[[Place | None], object]
-    may_overwrite: bool
-    lease_id: str | None
-    conditions: Conditions
-    wait_s: int
-    version: str
-    body: BodySource
-    input: I_co
-    service: Service = Service.BLOB
+    blob: str = ""
+    snapshot: int | None = None
     entity: tuple[str, str] | None = None
-    key_range: KeyRange | None = None
-    overrides: Overrides = NO_OVERRIDES
     secondary: bool = False
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks, and what was granted.
+
+    `authorize` judges the caller again and raises. It is called when the place has changed since
+    the request was authorized, and each time that a waiting request looks again. `version` is the
+    request's x-ms-version. `owner`: the request is signed with the account's key.
+    """
+
+    authorize: Callable[[Place | None], object]
+    grant: Grant
+    version: str
     owner: bool = False
-    anonymous: bool = False
-    host: str = ""
-    peer: str = ""
-    asker: Asker | None = None
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What a request demands before it is carried out. `wait_s` is `x-strongroom-wait` (0 = do not
+    wait)."""
+
+    conditions: Conditions = NONE
+    lease_id: str | None = None
+    wait_s: int = 0
+
+
+NO_TERMS: Final = Terms()
+
+
+class Call(msgspec.Struct, Generic[I_co], frozen=True):
+    """One request, decoded and authorized. `place` is None for operations on the account, and for
+    one that creates a place. `input` is what only this operation is given."""
+
+    rule: Rule
+    target: CallTarget
+    place: Place | None
+    caller: Caller
+    terms: Terms
+    client: Client
+    input: I_co
 
 
 Piece = bytes | FileSlice

@@ -70,7 +70,7 @@ PLACES: Final = {
 
 def place_ref(call: Call[Any]) -> Ref:
     """The record of the container, queue or table that the request names."""
-    return PLACES[call.service].ref(call.account, call.container)
+    return PLACES[call.target.service].ref(call.target.account, call.target.container)
 
 
 def generation_of(call: Call[Any]) -> int:
@@ -79,7 +79,7 @@ def generation_of(call: Call[Any]) -> int:
     Raises: StorageError ContainerNotFound, QueueNotFound or TableNotFound when there was none.
     """
     if call.place is None:
-        raise StorageError(PLACES[call.service].missing)
+        raise StorageError(PLACES[call.target.service].missing)
     return call.place.generation
 
 
@@ -95,12 +95,12 @@ def check_place(call: Call[Any], found: Record | None) -> None:
     """
     place = call.place
     unchanged = place is not None and found is not None and found.version == place.version
-    if unchanged and not call.wait_s:
+    if unchanged and not call.terms.wait_s:
         return
-    kind = PLACES[call.service]
+    kind = PLACES[call.target.service]
     if place is None or found is None:
         raise StorageError(kind.missing)
     there = kind.read(found)
     if there.generation != place.generation:
         raise StorageError(kind.missing)
-    call.authorize(there)
+    call.caller.authorize(there)

@@ -14,7 +14,7 @@ from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.engines.base import Store
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import Asker, Call, Place
+from strongroom.services.core.calls import Call, Client, Place
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import NotYet, Waiting
@@ -51,7 +51,7 @@ class Services:
         return None if record is None else kind.read(record)
 
     async def await_place(
-        self, service: Service, account: str, name: str, wait_s: int, asker: Asker | None = None
+        self, service: Service, account: str, name: str, wait_s: int, client: Client | None = None
     ) -> Place | None:
         """Like `place`, but waits up to `wait_s` for one that does not exist."""
         kind = PLACES[service]
@@ -66,7 +66,7 @@ class Services:
             return place
 
         try:
-            return await self.waiting.until_answered(wait_s, attempt, asker)
+            return await self.waiting.until_answered(wait_s, attempt, client)
         except StorageError:
             return None
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from strongroom.engines.base import Engine, Ref
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import Asker
+from strongroom.services.core.calls import Client
 from strongroom.values import TICKS_PER_S
 
 T = TypeVar("T")
@@ -58,11 +58,11 @@ class Waiting:
         self._stopping = True
 
     async def until_answered(
-        self, wait_s: float, attempt: Callable[[], Awaitable[T]], asker: Asker | None = None
+        self, wait_s: float, attempt: Callable[[], Awaitable[T]], client: Client | None = None
     ) -> T:
         """Run `attempt` until it stops raising NotYet, or `wait_s` is over or the client has gone;
         then its error is raised."""
-        return await self._until_answered(wait_s, attempt, _departure(asker))
+        return await self._until_answered(wait_s, attempt, _departure(client))
 
     async def _until_answered(
         self, wait_s: float, attempt: Callable[[], Awaitable[T]], left: asyncio.Future[None]
@@ -92,7 +92,7 @@ class Waiting:
         wait_s: float,
         late: StorageError,
         attempt: Callable[[], Awaitable[T]],
-        asker: Asker | None = None,
+        client: Client | None = None,
     ) -> T:
         """Like `until_answered`, but those who wait for the same record are served in order of
         arrival.
@@ -103,7 +103,7 @@ class Waiting:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         turn: asyncio.Future[None] = loop.create_future()
-        left = _departure(asker)
+        left = _departure(client)
         queue = self._queues.setdefault(ref, deque())
         queue.append(turn)
         try:
@@ -150,9 +150,9 @@ class Waiting:
             await asyncio.gather(*sleepers, return_exceptions=True)
 
 
-def _departure(asker: Asker | None) -> asyncio.Future[None]:
+def _departure(client: Client | None) -> asyncio.Future[None]:
     """Done once the client has gone."""
     left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    if asker is not None:
-        asker.when_gone(lambda: None if left.done() else left.set_result(None))
+    if client is not None:
+        client.when_gone(lambda: None if left.done() else left.set_result(None))
     return left

@@ -75,7 +75,7 @@ async def put_message(services: Services, call: Call[PutMessage]) -> MessageView
         InvalidQueryParameterValue.
     """
     given = call.input
-    messages.require_lifetime(given.visibility_s, given.ttl_s, call.version)
+    messages.require_lifetime(given.visibility_s, given.ttl_s, call.caller.version)
     messages.require_text(given.text)
     message_id = guid(services.clock)
     for tries in range(_TRIES):
@@ -174,7 +174,7 @@ async def _change(
             # Cleared meanwhile: whatever the receipt was for is gone.
             raise messages.stale()
         # Ids are given in lower case; a GUID is the same in any.
-        messages.held(None if record is None else record.message, call.blob.lower(), stamp)
+        messages.held(None if record is None else record.message, call.target.blob.lower(), stamp)
         assert record is not None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
         result = decide(_Held(key, record, change, stamp, queue.secret))

@@ -200,4 +200,4 @@ def _written(ref: Ref, queue: QueueRecord) -> Step:
 
 
 def _name(call: Call[Any]) -> str:
-    return f"{call.account}/{call.container}"
+    return f"{call.target.account}/{call.target.container}"

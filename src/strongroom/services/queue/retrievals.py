@@ -95,10 +95,10 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
     Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint: to
         get a message is to change it.
     """
-    if call.secondary:
+    if call.target.secondary:
         message = "Messages are not taken from the secondary endpoint."
         raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)
-    if not call.wait_s:
+    if not call.terms.wait_s:
         return await _get(services, call)
     nothing = StorageError(queue_errors.MESSAGE_NOT_FOUND)
 
@@ -107,7 +107,7 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
 
     try:
         return await services.waiting.in_turn(
-            place_ref(call), call.wait_s, nothing, attempt, call.asker
+            place_ref(call), call.terms.wait_s, nothing, attempt, call.client
         )
     except StorageError as error:
         if error is not nothing:

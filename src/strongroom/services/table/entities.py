@@ -93,10 +93,10 @@ def keys_of(call: Call[WriteEntity]) -> tuple[str, str]:
         the errors of check_key; AuthorizationFailure for one that the SAS does not reach.
     """
     document = call.input.document
-    if call.entity is None:
+    if call.target.entity is None:
         partition_key, row_key = entities.require_keys(document.partition_key, document.row_key)
     else:
-        partition_key, row_key = call.entity
+        partition_key, row_key = call.target.entity
         for given, meant in ((document.partition_key, partition_key), (document.row_key, row_key)):
             if given is not None and given != meant:
                 raise entities.invalid("The keys in the body are not those of the URL.")
@@ -111,7 +111,9 @@ def check_reach(call: Call[Any], partition_key: str, row_key: str) -> None:
     """
     entities.check_key("PartitionKey", partition_key)
     entities.check_key("RowKey", row_key)
-    if call.key_range is not None and not call.key_range.holds(partition_key, row_key):
+    if call.caller.grant.key_range is not None and not call.caller.grant.key_range.holds(
+        partition_key, row_key
+    ):
         message = (
             f"{errors.AUTHORIZATION_FAILURE.message} The entity is outside of the key range of the "
             "shared access signature."
@@ -265,13 +267,13 @@ async def get_entity(services: Services, call: Call[Any]) -> Entity:
 
     Raises: StorageError TableNotFound, ResourceNotFound, and what check_reach raises.
     """
-    assert call.entity is not None
-    check_reach(call, *call.entity)
-    ref = keys.entity(generation_of(call), *call.entity)
+    assert call.target.entity is not None
+    check_reach(call, *call.target.entity)
+    ref = keys.entity(generation_of(call), *call.target.entity)
     stored = await read_entity(services, ref)
     if stored is None:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
-    return Entity(*call.entity, stored.timestamp, stored.fragment)
+    return Entity(*call.target.entity, stored.timestamp, stored.fragment)
 
 
 async def read_entity(services: Services, ref: Ref) -> Stored | None:

@@ -79,7 +79,7 @@ def _reach(call: Call[QueryEntities]) -> tuple[Interval, ...]:
     pages. Empty for `$top=0`: with a continuation, a client would never reach the end."""
     if not call.input.top:
         return ()
-    first, until, bounds = call.input.start, None, call.key_range
+    first, until, bounds = call.input.start, None, call.caller.grant.key_range
     if bounds is not None and bounds.first is not None:
         first = max(first, table_intervals.from_key(*bounds.first))
     if bounds is not None and bounds.last is not None:

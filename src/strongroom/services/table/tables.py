@@ -77,7 +77,7 @@ async def create_table(services: Services, call: Call[CreateTable]) -> TableName
     """
     given = call.input
     names.check_table(given.name)
-    ref = keys.table(call.account, given.name)
+    ref = keys.table(call.target.account, given.name)
 
     def decide(found: Sequence[Record | None], stamp: int) -> Commit[TableNamed]:
         if found[0] is not None:
@@ -101,7 +101,7 @@ async def delete_table(services: Services, call: Call[Any]) -> None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         check_place(call, found[0])
         job = keys.job(stamp, stamp, JobKind.SWEEP_TABLE)
-        name = f"{call.account}/{call.container}"
+        name = f"{call.target.account}/{call.target.container}"
         sweep = Job(JobKind.SWEEP_TABLE, table.generation, token=name)
         # The job first: cut off in between, it finds the table alive and does nothing.
         return Commit(
@@ -169,7 +169,7 @@ async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage
             break
         missing = given.top - len(found)
         want = missing if predicate is None else max(missing, _FILTERED_RECORDS)
-        page = await services.store.scan(keys.tables(call.account), position, None, want)
+        page = await services.store.scan(keys.tables(call.target.account), position, None, want)
         position = page.resume
         scanned += len(page.values)
         matching = _matching(page.values, predicate)

@@ -40,7 +40,7 @@ def _check(writes: Writes) -> None:
             partition_key, row_key = entities.keys_of(write)
         except StorageError as error:
             raise PartFailed(index, error) from None
-        own = (write.container.lower(), partition_key)
+        own = (write.target.container.lower(), partition_key)
         if group is not None and own != group:
             raise PartFailed(index, StorageError(table_errors.COMMANDS_ON_DIFFERENT_PARTITIONS))
         if row_key in seen:

@@ -111,6 +111,11 @@ class Request(msgspec.Struct):
         self.path = path if path.startswith(("/", "*")) else _path_of_absolute(path)
         self.query = query if mark else None
 
+    @property
+    def host(self) -> str:
+        """The host that the client named, "" without one."""
+        return self.headers.get("host") or ""
+
     def when_gone(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the client leaves before its answer (at once when it has left).
 
