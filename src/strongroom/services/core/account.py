@@ -18,6 +18,7 @@ from strongroom.errors import Extras, StorageError
 from strongroom.semantics.core import cors
 from strongroom.service_properties import DEFAULTS, ServiceProperties
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 
@@ -70,17 +71,25 @@ async def set_properties(services: Services, call: Call[SetServiceProperties]) -
     """
     request = call.input.properties
     _check(request)
-    ref = keys.service_properties(call.target.account, call.target.service.value)
+    service = call.target.service.value
+    ref = keys.service_properties(call.target.account, service)
+    await services.commit(_Set(ref.partition, [ref], call.rule.purpose, service, request))
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        before = records.PROPERTIES.of(found[0]) or DEFAULTS[call.target.service.value]
-        encoded = records.PROPERTIES.encode(before.updated(request))
+
+class _Set(Decision[None], frozen=True):
+    """Merge `given` into the properties of `service`."""
+
+    service: str
+    given: ServiceProperties
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError RequestBodyTooLarge."""
+        before = records.PROPERTIES.of(found[0]) or DEFAULTS[self.service]
+        encoded = records.PROPERTIES.encode(before.updated(self.given))
         if len(encoded) > RECORD_BYTES_MAX:
             extras = (("MaxLimit", str(RECORD_BYTES_MAX)),)
             raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, extras)
-        return Commit(None, (Step(ref.partition, (Write(ref.key, encoded),)),))
-
-    await services.store.update(ref.partition, [ref], decide)
+        return Commit(None, (Step(self.partition, (Write(self.reads[0].key, encoded),)),))
 
 
 def _check(request: ServiceProperties) -> None:

@@ -6,14 +6,13 @@ Lives here: `Removal`. Must not live here: what is to be removed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from strongroom.engines.base import Commit, Key, Partition, Step, Write
+from strongroom.engines.base import Commit, Key, Partition, Record, Step, Write
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.values import Purpose
-
-T = TypeVar("T")
 
 REMOVALS_PER_COMMIT: Final = 256
 
@@ -29,7 +28,7 @@ class Removal:
     """
 
     def __init__(self, services: Services, pause_s: float) -> None:
-        self._store = services.store
+        self._services = services
         self._pause_s = pause_s
         self._steps: list[tuple[Partition, list[Write], list[int]]] = []
         self._weight = 0
@@ -66,7 +65,15 @@ class Removal:
             for partition, writes, drops in self._steps
         )
         self._steps, self._weight = [], 0
-        await self._store.update(
-            steps[0].partition, (), lambda found, stamp: Commit(None, steps), Purpose.FREEING
-        )
+        await self._services.commit(_Remove(steps[0].partition, (), Purpose.FREEING, steps))
         await asyncio.sleep(self._pause_s)
+
+
+class _Remove(Decision[None], frozen=True):
+    """Remove what a `Removal` has collected, whatever else is there."""
+
+    steps: tuple[Step, ...]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide."""
+        return Commit(None, self.steps)

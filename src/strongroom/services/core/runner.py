@@ -7,7 +7,8 @@ not live here: how blobs, queues and tables are looked at and changed, HTTP, SQL
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from strongroom import limits
 from strongroom.auth.request import Service
@@ -15,9 +16,12 @@ from strongroom.clock import Clock
 from strongroom.engines.base import Store
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call, Client, Place
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import NotYet, Waiting
+
+T = TypeVar("T")
 
 
 class Services:
@@ -40,6 +44,17 @@ class Services:
         self.work = asyncio.Event()
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
         self.waiting = Waiting(store)
+
+    def commit(self, decision: Decision[T]) -> Awaitable[T]:
+        """Let the engine run a decision and commit durably what it wants. It may begin, and may
+        raise, at the call: it is to be awaited there.
+
+        Returns: the result of the commit.
+        Raises: as Engine.update.
+        """
+        return self.store.update(
+            decision.partition, decision.reads, decision.decide, decision.purpose
+        )
 
     async def place(self, service: Service, account: str, name: str) -> Place | None:
         """The container, queue or table as it is now, or None; nothing has a name that it may not

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.semantics.queue.messages import Message
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.message_changes import MessagesChange
@@ -90,21 +91,30 @@ async def _put(
     services: Services, call: Call[PutMessage], queue: QueueRecord, message_id: str
 ) -> MessageView | None:
     """Put into the queue's epoch; None when that has ended."""
-    given = call.input
     partition = keys.message_partition(queue.generation, queue.epoch)
+    reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
+    decision = _Put(partition, reads, call.rule.purpose, call, queue, message_id)
+    return await services.commit(decision)
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[MessageView | None]:
+
+class _Put(Decision[MessageView | None], frozen=True):
+    """Put Message into the epoch of `queue`."""
+
+    call: Call[PutMessage]
+    queue: QueueRecord
+    message_id: str
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[MessageView | None]:
+        """See Decision.decide. The result is None when the epoch has ended."""
+        queue, given = self.queue, self.call.input
         ledger = message_records.LEDGER.of(found[1])
-        if queue_in(call, found[0]).epoch != queue.epoch or ledger is None:
+        if queue_in(self.call, found[0]).epoch != queue.epoch or ledger is None:
             return Commit(None)
-        message = messages.put(message_id, given.visibility_s, given.ttl_s, stamp)
+        message = messages.put(self.message_id, given.visibility_s, given.ttl_s, stamp)
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
         place = change.put(message, given.text)
         view = MessageView(message, pop_receipts.seal(queue.secret, place))
         return Commit(view, change.steps())
-
-    reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
-    return await services.store.update(partition, reads, decide)
 
 
 async def update_message(services: Services, call: Call[UpdateMessage]) -> MessageView:
@@ -153,11 +163,11 @@ class _Held:
 
 
 async def _change(
-    services: Services, call: Call[Any], receipt: str, decide: Callable[[_Held], T]
+    services: Services, call: Call[Any], receipt: str, change: Callable[[_Held], T]
 ) -> T:
     """Decide on the message that the request names and its receipt leads to.
 
-    Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue; what `decide`
+    Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue; what `change`
         raises.
     """
     queue, _ = await queue_of(services, call)
@@ -166,19 +176,28 @@ async def _change(
         raise messages.stale()
     key = keys.message_at(place)
     partition = keys.message_partition(queue.generation, queue.epoch)
+    reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
+    return await services.commit(_Change(partition, reads, call.rule.purpose, call, queue, change))
 
-    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
+
+class _Change(Decision[T], Generic[T], frozen=True):
+    """Change the message under the key of the second read, by `change`."""
+
+    call: Call[Any]
+    queue: QueueRecord
+    change: Callable[[_Held], T]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.decide. Raises: as `_change`."""
+        queue, named = self.queue, self.call.target.blob
         record = message_records.MESSAGE.of(found[1])
         ledger = message_records.LEDGER.of(found[2])
-        if queue_in(call, found[0]).epoch != queue.epoch or ledger is None:
+        if queue_in(self.call, found[0]).epoch != queue.epoch or ledger is None:
             # Cleared meanwhile: whatever the receipt was for is gone.
             raise messages.stale()
         # Ids are given in lower case; a GUID is the same in any.
-        messages.held(None if record is None else record.message, call.target.blob.lower(), stamp)
+        messages.held(None if record is None else record.message, named.lower(), stamp)
         assert record is not None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
-        result = decide(_Held(key, record, change, stamp, queue.secret))
+        result = self.change(_Held(self.reads[1].key, record, change, stamp, queue.secret))
         return Commit(result, change.steps())
-
-    reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
-    return await services.store.update(partition, reads, at_serial_point, call.rule.purpose)

@@ -17,6 +17,7 @@ from strongroom import queue_errors
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.message_changes import new_epoch, sweep_step
@@ -27,6 +28,7 @@ from strongroom.store.queue.message_records import Ledger
 from strongroom.values import AccessPolicy, Metadata
 
 _SECRET_BYTES: Final = 32
+_StepsOf = Callable[[QueueRecord, Ref, int], tuple[Step, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +67,27 @@ async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
     Returns: whether it is new; False when there is one with the same metadata.
     Raises: StorageError QueueAlreadyExists when there is one with other metadata.
     """
-    ref = place_ref(call)
-    given, secret = call.input.metadata, services.clock.random_bytes(_SECRET_BYTES)
+    ref, secret = place_ref(call), services.clock.random_bytes(_SECRET_BYTES)
+    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, call, secret))
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+
+class _Create(Decision[bool], frozen=True):
+    """Create Queue, whose messages get `secret` into their receipts."""
+
+    call: Call[CreateQueue]
+    secret: bytes
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+        """See Decision.decide. Raises: StorageError QueueAlreadyExists."""
+        given = self.call.input.metadata
         there = records.QUEUE.of(found[0])
         if there is not None:
             if _told_apart(there.metadata) != _told_apart(given):
                 raise StorageError(queue_errors.QUEUE_ALREADY_EXISTS)
             return Commit(False)
-        created = QueueRecord(stamp, stamp, secret, given)
-        begun = new_epoch(_name(call), stamp, 0, stamp)
-        return Commit(True, (*begun, _written(ref, created)))
-
-    return await services.store.update(ref.partition, [ref], decide)
+        created = QueueRecord(stamp, stamp, self.secret, given)
+        begun = new_epoch(_name(self.call), stamp, 0, stamp)
+        return Commit(True, (*begun, _written(self.reads[0], created)))
 
 
 def _told_apart(metadata: Metadata) -> dict[str, str]:
@@ -144,9 +153,7 @@ async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
 
 
 async def _modify(services: Services, call: Call[Any], **changes: Any) -> None:
-    ref = place_ref(call)
-
-    def decide(queue: QueueRecord, stamp: int) -> tuple[Step, ...]:
+    def decide(queue: QueueRecord, ref: Ref, stamp: int) -> tuple[Step, ...]:
         return (_written(ref, msgspec.structs.replace(queue, **changes)),)
 
     await _commit(services, call, decide)
@@ -157,9 +164,8 @@ async def clear_messages(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError QueueNotFound.
     """
-    ref = place_ref(call)
 
-    def decide(queue: QueueRecord, stamp: int) -> tuple[Step, ...]:
+    def decide(queue: QueueRecord, ref: Ref, stamp: int) -> tuple[Step, ...]:
         begun = new_epoch(_name(call), queue.generation, queue.epoch, stamp)
         return (*begun, _written(ref, msgspec.structs.replace(queue, epoch=stamp)))
 
@@ -172,9 +178,8 @@ async def delete_queue(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError QueueNotFound.
     """
-    ref = place_ref(call)
 
-    def decide(queue: QueueRecord, stamp: int) -> tuple[Step, ...]:
+    def decide(queue: QueueRecord, ref: Ref, stamp: int) -> tuple[Step, ...]:
         # The job first: cut off in between, it finds the queue alive and does nothing.
         sweep = sweep_step(_name(call), queue.generation, queue.epoch, stamp)
         return sweep, Step(ref.partition, (Write(ref.key, None),))
@@ -183,16 +188,21 @@ async def delete_queue(services: Services, call: Call[Any]) -> None:
     services.work.set()
 
 
-async def _commit(
-    services: Services, call: Call[Any], decide: Callable[[QueueRecord, int], tuple[Step, ...]]
-) -> None:
-    """Decide on the queue's own record at the serial point and commit durably."""
+async def _commit(services: Services, call: Call[Any], change: _StepsOf) -> None:
     ref = place_ref(call)
+    await services.commit(_Change(ref.partition, [ref], call.rule.purpose, call, change))
 
-    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        return Commit(None, decide(queue_in(call, found[0]), stamp))
 
-    await services.store.update(ref.partition, [ref], at_serial_point, call.rule.purpose)
+class _Change(Decision[None], frozen=True):
+    """Change the queue's own record, with what belongs to that, by the steps of `change`."""
+
+    call: Call[Any]
+    change: _StepsOf
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError QueueNotFound."""
+        queue = queue_in(self.call, found[0])
+        return Commit(None, self.change(queue, self.reads[0], stamp))
 
 
 def _written(ref: Ref, queue: QueueRecord) -> Step:

@@ -25,6 +25,7 @@ from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
@@ -156,17 +157,31 @@ async def _take(
     """Take those that are still where they were seen, and remove the expired ones among them."""
     partition = keys.message_partition(queue.generation, queue.epoch)
     seen = (*look.found, *look.expired)
+    reads = [place_ref(call)]
+    # What is only moved is counted as before: then the ledger is not looked at.
+    reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
+    reads += [Ref(partition, one.key) for one in seen]
+    return await services.commit(_Take(partition, reads, call.rule.purpose, call, queue, seen))
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[Messages]:
-        records = iter(found)
-        if queue_in(call, next(records)).epoch != queue.epoch:
+
+class _Take(Decision[Messages], frozen=True):
+    """Get those of `seen` that are still there, and remove those that have expired."""
+
+    call: Call[GetMessages]
+    queue: QueueRecord
+    seen: tuple[_Seen, ...]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Messages]:
+        """See Decision.decide. The result is empty when nothing of it was left."""
+        queue, records = self.queue, iter(found)
+        if queue_in(self.call, next(records)).epoch != queue.epoch:
             return Commit(())
-        # What is only moved is counted as before: then the ledger is not looked at.
-        ledger = message_records.LEDGER.of(next(records)) if look.expired else None
+        counts = self.reads[1].key == keys.LEDGER_KEY
+        ledger = message_records.LEDGER.of(next(records)) if counts else None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
-        there = [one for one, record in zip(seen, records, strict=True) if record is not None]
+        there = [one for one, record in zip(self.seen, records, strict=True) if record is not None]
         taken = [
-            _taken(change, one, queue.secret, call.input.visibility_s, stamp)
+            _taken(change, one, queue.secret, self.call.input.visibility_s, stamp)
             for one in there
             if not messages.is_expired(one.record.message, stamp)
         ]
@@ -175,11 +190,6 @@ async def _take(
                 if messages.is_expired(one.record.message, stamp):
                     change.remove(one.key, one.record)
         return Commit(tuple(taken), change.steps())
-
-    reads = [place_ref(call)]
-    reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
-    reads += [Ref(partition, one.key) for one in seen]
-    return await services.store.update(partition, reads, decide, call.rule.purpose)
 
 
 def _taken(

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from strongroom import limits
 from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
 from strongroom.services.core.background import Removal
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.message_changes import SWEEP_PAUSE_TICKS, MessagesChange, expiry_job
 from strongroom.store.core import keys, records
@@ -132,10 +133,25 @@ async def _remove(
     may_look_again: bool,
 ) -> _Outcome:
     """Remove what a look has found, and order the next job when that was all."""
+    reads = [Ref(partition, keys.LEDGER_KEY)]
+    reads += [Ref(partition, Key(True, item.name)) for item in look.items]
+    expire = _Expire(partition, reads, Purpose.FREEING, job, look, due, may_look_again)
+    return await services.commit(expire)
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[_Outcome]:
+
+class _Expire(Decision[_Outcome], frozen=True):
+    """Remove the messages of a look that have expired; see `_remove`."""
+
+    job: Job
+    look: _Expired
+    due: int
+    may_look_again: bool
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[_Outcome]:
+        """See Decision.decide."""
+        job, look = self.job, self.look
         ledger = message_records.LEDGER.of(found[0])
-        if ledger is None or found[0] is None or ledger.due != due:
+        if ledger is None or found[0] is None or ledger.due != self.due:
             return Commit(_Outcome.DONE)
         change = MessagesChange(job.generation, job.epoch, stamp, ledger)
         for item, record in zip(look.items, found[1:], strict=True):
@@ -147,14 +163,10 @@ async def _remove(
         # What was put since the look may expire before what the look has seen.
         overtaken = found[0].version != look.ledger_version
         soon = stamp + SWEEP_PAUSE_TICKS
-        if not look.more and overtaken and may_look_again:
+        if not look.more and overtaken and self.may_look_again:
             outcome = _Outcome.OVERTAKEN
         elif not look.more and overtaken:
             change.sweep_at(soon)
         elif not look.more:
             change.sweep_at(look.next_due and max(look.next_due, soon))
         return Commit(outcome, change.steps())
-
-    reads = [Ref(partition, keys.LEDGER_KEY)]
-    reads += [Ref(partition, Key(True, item.name)) for item in look.items]
-    return await services.store.update(partition, reads, decide, Purpose.FREEING)

@@ -28,6 +28,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics.table import entities
 from strongroom.semantics.table.entities import Change, Properties, Stored, Wanted
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
@@ -141,60 +142,60 @@ async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> li
 
     Raises: PartFailed for the first that is refused.
     """
-    transaction = _Transaction(calls)
-    partition = transaction.heads[0].partition
+    transaction = _transaction(calls)
     while True:
         try:
-            reads = transaction.reads()
-            return await services.store.update(
-                partition, reads, transaction.decide, transaction.purpose
-            )
+            return await services.commit(transaction)
         except _Larger as larger:
-            transaction.chunks = larger.chunks
+            transaction = transaction.with_chunks(larger.chunks)
 
 
-class _Transaction:
-    """The writes of one commit.
+def _transaction(calls: Sequence[Call[WriteEntity]]) -> _Transaction:
+    """The decision on all writes. Raises: PartFailed for keys that there cannot be."""
+    pairs: list[tuple[str, str]] = []
+    for index, call in enumerate(calls):
+        try:
+            pairs.append(keys_of(call))
+            generation_of(call)
+        except StorageError as error:
+            raise PartFailed(index, error) from None
+    generation = generation_of(calls[0])
+    heads = [keys.entity(generation, *pair) for pair in pairs]
+    purpose = min(call.rule.purpose for call in calls)
+    reads = [place_ref(calls[0]), *heads]
+    return _Transaction(heads[0].partition, reads, purpose, calls, pairs, heads, {})
+
+
+class _Transaction(Decision[list[EntityWritten]], frozen=True):
+    """The writes of one commit. It reads the table, the heads in order, then chunks.
 
     Arguments:
         calls: see transact.
-
-    Attributes:
+        pairs: the keys of the entities, in order.
         heads: where the entities begin, in order.
         chunks: how many chunks the entity of an index has, for those to be merged: as it was seen.
-        purpose: the lowest purpose of its writes.
     """
 
-    def __init__(self, calls: Sequence[Call[WriteEntity]]) -> None:
-        self._calls = calls
-        self._keys: list[tuple[str, str]] = []
-        for index, call in enumerate(calls):
-            try:
-                self._keys.append(keys_of(call))
-                generation_of(call)
-            except StorageError as error:
-                raise PartFailed(index, error) from None
-        generation = generation_of(calls[0])
-        self.purpose = min(call.rule.purpose for call in calls)
-        self.heads = [keys.entity(generation, *pair) for pair in self._keys]
+    calls: Sequence[Call[WriteEntity]]
+    pairs: Sequence[tuple[str, str]]
+    heads: Sequence[Ref]
+    chunks: dict[int, int]
 
-        self.chunks: dict[int, int] = {}
-
-    def reads(self) -> list[Ref]:
-        """The table, the heads in order, then the chunks."""
-        found = [place_ref(self._calls[0]), *self.heads]
-        for index, count in self.chunks.items():
-            found.extend(_chunk_refs(self.heads[index], count))
-        return found
+    def with_chunks(self, chunks: dict[int, int]) -> _Transaction:
+        """The same, reading so many chunks of the entities."""
+        reads = list(self.reads[: 1 + len(self.heads)])
+        for index, count in chunks.items():
+            reads.extend(_chunk_refs(self.heads[index], count))
+        return msgspec.structs.replace(self, reads=reads, chunks=chunks)
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[list[EntityWritten]]:
-        """All writes at the serial point."""
+        """See Decision.decide. Raises: PartFailed; _Larger to be made `with_chunks`."""
         heads = found[1 : 1 + len(self.heads)]
         stored = self._stored(heads, iter(found[1 + len(self.heads) :]))
         results: list[EntityWritten] = []
         writes: list[Write] = []
         size_bytes = 0
-        for index, call in enumerate(self._calls):
+        for index, call in enumerate(self.calls):
             try:
                 check_place(call, found[0])
                 after = self._after(index, stored[index], stamp)
@@ -207,7 +208,7 @@ class _Transaction:
             writes.extend(_writes(self.heads[index], values, heads[index]))
             if len(writes) > COMMIT_WRITES_MAX:
                 raise PartFailed(index, entities.invalid(_TOO_MANY_WRITES))
-            results.append(EntityWritten(*self._keys[index], after, call.input.echo))
+            results.append(EntityWritten(*self.pairs[index], after, call.input.echo))
         return Commit(results, (Step(self.heads[0].partition, tuple(writes)),))
 
     def _stored(
@@ -238,12 +239,12 @@ class _Transaction:
         return found
 
     def _merges(self, index: int) -> bool:
-        return self._calls[index].input.change in entities.MERGES
+        return self.calls[index].input.change in entities.MERGES
 
     def _after(self, index: int, stored: Stored | None, stamp: int) -> Stored | None:
-        given = self._calls[index].input
+        given = self.calls[index].input
         wanted = Wanted(given.change, given.document.properties, given.match)
-        fragment = entities.decide(stored, wanted, *self._keys[index])
+        fragment = entities.decide(stored, wanted, *self.pairs[index])
         return None if fragment is None else Stored(stamp, fragment)
 
 

@@ -15,12 +15,13 @@ import msgspec
 
 from strongroom import errors, limits, table_errors
 from strongroom.auth.request import Service
-from strongroom.engines.base import Commit, Position, Record, Step, Write
+from strongroom.engines.base import Commit, Position, Record, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import names
 from strongroom.semantics.table.table_filter import Expression
 from strongroom.semantics.table.table_predicate import Candidates, Predicate
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
@@ -78,14 +79,21 @@ async def create_table(services: Services, call: Call[CreateTable]) -> TableName
     given = call.input
     names.check_table(given.name)
     ref = keys.table(call.target.account, given.name)
+    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, given))
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[TableNamed]:
+
+class _Create(Decision[TableNamed], frozen=True):
+    """Create Table."""
+
+    given: CreateTable
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[TableNamed]:
+        """See Decision.decide. Raises: StorageError TableAlreadyExists."""
+        given = self.given
         if found[0] is not None:
             raise StorageError(table_errors.TABLE_ALREADY_EXISTS)
-        write = Write(ref.key, records.TABLE.encode(TableRecord(stamp, given.name)))
-        return Commit(TableNamed(given.name, given.echo), (Step(ref.partition, (write,)),))
-
-    return await services.store.update(ref.partition, [ref], decide)
+        created = _written(self.reads[0], TableRecord(stamp, given.name))
+        return Commit(TableNamed(given.name, given.echo), (created,))
 
 
 async def delete_table(services: Services, call: Call[Any]) -> None:
@@ -94,8 +102,18 @@ async def delete_table(services: Services, call: Call[Any]) -> None:
     Raises: StorageError ResourceNotFound.
     """
     ref = place_ref(call)
+    await services.commit(_Delete(ref.partition, [ref], call.rule.purpose, call))
+    services.work.set()
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+
+class _Delete(Decision[None], frozen=True):
+    """Delete Table."""
+
+    call: Call[Any]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError ResourceNotFound."""
+        call, (ref,) = self.call, self.reads
         table = records.TABLE.of(found[0])
         if table is None or call.place is None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
@@ -111,9 +129,6 @@ async def delete_table(services: Services, call: Call[Any]) -> None:
                 Step(ref.partition, (Write(ref.key, None),)),
             ),
         )
-
-    await services.store.update(ref.partition, [ref], decide, call.rule.purpose)
-    services.work.set()
 
 
 async def get_table(services: Services, call: Call[Any]) -> TableNamed:
@@ -137,16 +152,25 @@ async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ..
 async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
     """Set Table ACL. In effect with its answer. Raises: StorageError TableNotFound."""
     ref = place_ref(call)
+    await services.commit(_SetAcl(ref.partition, [ref], call.rule.purpose, call))
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        check_place(call, found[0])
+
+class _SetAcl(Decision[None], frozen=True):
+    """Set Table ACL."""
+
+    call: Call[SetTableAcl]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError TableNotFound."""
+        check_place(self.call, found[0])
         table = records.TABLE.of(found[0])
         assert table is not None
-        changed = msgspec.structs.replace(table, policies=call.input.policies)
-        write = Write(ref.key, records.TABLE.encode(changed))
-        return Commit(None, (Step(ref.partition, (write,)),))
+        changed = msgspec.structs.replace(table, policies=self.call.input.policies)
+        return Commit(None, (_written(self.reads[0], changed),))
 
-    await services.store.update(ref.partition, [ref], decide)
+
+def _written(ref: Ref, table: TableRecord) -> Step:
+    return Step(ref.partition, (Write(ref.key, records.TABLE.encode(table)),))
 
 
 async def is_alive(services: Services, job: Job) -> bool:

@@ -1,0 +1,44 @@
+"""The form of a decision: which records it reads, and what it commits because of them.
+
+Lives here: `Decision`, the base of all of them. Must not live here: any one decision, the engine's
+loop that runs them (engines/). Source: rule 4 of engines/base.py.
+
+A decision is a frozen value. It takes everything that it depends on as a field: the request, wall
+time, what the accounts say, fresh ids. So it can run again and decides the same. Its results travel
+in the commit and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from strongroom.engines.base import Commit, Partition, Record, Ref
+from strongroom.values import Purpose
+
+T = TypeVar("T")
+
+
+class Decision(msgspec.Struct, Generic[T], frozen=True):
+    """One decision at the serial point. `Services.commit` runs it.
+
+    Arguments:
+        partition: the partition that it changes, and whose records guard the commit.
+        reads: the records that it is given, in this order; those of other partitions are inputs.
+        purpose: what it may use on a full disk.
+    """
+
+    partition: Partition
+    reads: Sequence[Ref]
+    purpose: Purpose
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """What to commit. Raising refuses, and changes nothing.
+
+        Arguments:
+            found: the records of `reads`.
+            stamp: of the commit; store time.
+        """
+        raise NotImplementedError
