@@ -32,6 +32,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
+from strongroom.engines.gateways import Gateways
 from strongroom.values import FileSlice, Health, Purpose
 
 T = TypeVar("T")
@@ -380,5 +381,10 @@ class Contents(Protocol):
 
 
 class Store(Engine, Contents, Protocol):
-    """Both contracts, as one engine keeps them: adopt and drop happen in the records' own
+    """All contracts, as one engine keeps them: adopt and drop happen in the records' own
     commit."""
+
+    @property
+    def gateways(self) -> Gateways:
+        """The processes that serve this store."""
+        ...

@@ -44,6 +44,7 @@ from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import DataDirectory
 from strongroom.engines.files import Files, OsFiles
+from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.group_commit import Committer
 from strongroom.engines.log_gate import clear_log_tail, refuse_damaged_log
 from strongroom.engines.log_space import LogSpace
@@ -99,6 +100,7 @@ class EmbeddedStore:
         reserve: Reserve,
     ) -> None:
         self.watchers = Watchers()
+        self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._quiet)
         self._directory = directory
         self._writer = writer
         self._time = time
@@ -255,6 +257,10 @@ class EmbeddedStore:
         self._time.advance(seconds)
         self.watchers.wake_all()
 
+    async def _quiet(self, stamp: int) -> None:
+        self._time.check_past(stamp)
+        await self._committer.decided()
+
     async def health(self, timeout_s: float) -> Health:
         """See Engine.health. It asks the serial point, which a disk that hangs holds up."""
         if self._closed or self._committer.broken is not None:
@@ -401,11 +407,12 @@ class EmbeddedStore:
         for callback in self._fatal:
             callback(error)
 
+    def _why_stopped(self) -> EngineError | None:
+        return Unavailable("the store is closed") if self._closed else self._committer.broken
+
     def _check_serving(self) -> None:
-        if self._closed:
-            raise Unavailable("the store is closed")
-        if self._committer.broken is not None:
-            raise self._committer.broken
+        if self._closed or self._committer.broken is not None:
+            raise self._why_stopped() or AssertionError
 
 
 async def open_store(

@@ -141,6 +141,12 @@ class Committer:
         self._schedule()
         return future
 
+    async def decided(self) -> None:
+        """Return when the decisions made so far are committed or refused. What is queued gets its
+        stamp later. Raises Unavailable."""
+        if self._committing:
+            await self.between_groups(_nothing)
+
     def hold_reader(self) -> None:
         """Have the reader keep its snapshot until something is under way, if nothing is: until then
         nothing changes."""
@@ -456,6 +462,10 @@ def _touched(group: Group) -> str:
     """What a group changes, for the log: its first few records."""
     names = [record_name(ref) for ref in itertools.islice(group.changed, 3)]
     return f"what is needed to write the {', '.join(names) or 'place of a content'}"
+
+
+def _nothing() -> None:
+    """Work for `between_groups` of those who only wait for its turn."""
 
 
 def _refuse(future: asyncio.Future[Any], error: Exception) -> None:

@@ -43,6 +43,7 @@ from strongroom.engines.bounds import (
     values_after,
 )
 from strongroom.engines.checksum import crc64
+from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.watchers import Watchers
 from strongroom.values import FileSlice, Health, Purpose
 
@@ -86,13 +87,13 @@ class MemoryStore:
         self.size_bytes = 0
         self._last_stamp = 0
         self._last_content = 0
-        self._running = 0
-        self._idle = asyncio.Event()
+        self._running: set[_Running] = set()
         # The newest stamp of each partition committed while some decision was running.
         self._newest: dict[Partition, int] = {}
         self._cut_after: int | None = None
         self._closed = False
         self._broken = False
+        self.gateways = OnlyGateway(self._time.now(), self._why_stopped, self._quiet)
 
     async def update(
         self,
@@ -105,11 +106,12 @@ class MemoryStore:
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
-        self._running += 1
+        running = _Running()
+        self._running.add(running)
         try:
             for attempt in itertools.count():
                 seen = [self._get(ref) for ref in reads]
-                stamp = self._stamp()
+                stamp = running.stamp = self._stamp()
                 commit = decide(seen, stamp)
                 check_steps(commit.steps)
                 if attempt < _OPTIMISTIC_ATTEMPTS:
@@ -121,10 +123,10 @@ class MemoryStore:
                     return commit.result
             raise AssertionError("a decision that nobody interrupts is current")
         finally:
-            self._running -= 1
+            self._running.discard(running)
+            running.done.set()
             if not self._running:
                 self._newest.clear()
-                self._idle.set()
 
     def _is_current(
         self,
@@ -290,9 +292,14 @@ class MemoryStore:
         """See Engine.close."""
         self._closed = True
         self.watchers.wake_all()
-        if self._running:
-            self._idle.clear()
-            await self._idle.wait()
+        while self._running:
+            await next(iter(self._running)).done.wait()
+
+    async def _quiet(self, stamp: int) -> None:
+        if stamp > max(self._last_stamp + 1, self._time.now()):
+            raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
+        while (one := next((one for one in self._running if one.stamp < stamp), None)) is not None:
+            await one.done.wait()
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
@@ -368,10 +375,14 @@ class MemoryStore:
         after._last_stamp, after._last_content = self._last_stamp, self._last_content
         return after
 
-    def _check_serving(self) -> None:
+    def _why_stopped(self) -> Unavailable | None:
         if self._closed:
-            raise Unavailable("the store is closed")
-        self._check_not_broken()
+            return Unavailable("the store is closed")
+        return Unavailable("the store has stopped") if self._broken else None
+
+    def _check_serving(self) -> None:
+        if self._closed or self._broken:
+            raise self._why_stopped() or AssertionError
 
     def _check_not_broken(self) -> None:
         if self._broken:
@@ -384,6 +395,14 @@ class MemoryStore:
     def _stamp(self) -> int:
         self._last_stamp = max(self._time.now(), self._last_stamp + 1)
         return self._last_stamp
+
+
+class _Running:
+    """An update under way, and the stamp of its last decision (0: it has made none)."""
+
+    def __init__(self) -> None:
+        self.stamp = 0
+        self.done = asyncio.Event()
 
 
 def _reorder(orders: dict[K, list[N]], place: K, name: N, present: bool) -> None:

@@ -43,6 +43,11 @@ class DurableTime:
         self._last_stamp = max(now, self._last_stamp + 1)
         return self._last_stamp
 
+    def check_past(self, stamp: int) -> None:
+        """Raise ValueError unless every later stamp is at least `stamp`."""
+        if stamp > max(self._last_stamp + 1, self.now()):
+            raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
+
     def rise(self, needed: int) -> int | None:
         """The ceiling to write in this transaction so that `needed` may be answered, or None."""
         if needed <= self._written:

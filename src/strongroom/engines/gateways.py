@@ -1,0 +1,238 @@
+"""The third contract of a store: several processes, called gateways, serve the same data.
+
+Lives here: the protocol `Gateways`, and its answers for a store that one process has to itself.
+Must not live here: records (base.py), or when a gateway counts as dead (membership.py).
+
+A service needs this contract for four purposes.
+
+Background work that only one gateway shall do. `owns` says who should begin. `hold` makes sure:
+
+    if gateways.owns(lane):
+        hold = await gateways.hold(lane)
+        if hold is not None:
+            try:
+                ...  # work in small commits; stop when hold.lost
+            finally:
+                hold.release()
+
+A gateway that has lost a hold can commit nothing any more once another gateway has it. So the work
+needs no check of its own in its commits.
+
+Dropping contents that readers of other gateways may still read. A reader of several contents
+publishes itself before it looks at the record that names them:
+
+    mark = gateways.begin_reading()
+    try:
+        ...  # read the head, then open and send one content after the other
+        mark.narrow(contents_that_are_left)  # once it has read for READING_S_MAX
+    finally:
+        mark.end()
+
+Whoever drops contents that a commit with the stamp `retired` gave up asks first. Readers of its own
+gateway it knows itself:
+
+    horizon = await gateways.horizon()
+    droppable = [one for one in contents if horizon.frees(one, retired)]
+
+A last look, after which nothing may be added. `await gateways.quiet(stamp)` waits for commits
+whose decisions were made before: a sweep of a deleted container waits with the stamp of the
+deletion, and then walks through it once more. The same call settles whether an older commit
+happened at all: what is not there when it returns will never be.
+
+Numbers that several gateways give without asking each other: see `number`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol
+
+import msgspec
+
+GATEWAYS_MAX: Final = 64
+READING_S_MAX: Final = 60
+"""After so many seconds a reader names the contents that it still reads (see
+`ReaderMark.narrow`)."""
+STAMP_MAX: Final = 2**63 - 1
+
+
+class Horizon(msgspec.Struct, frozen=True):
+    """What readers of other gateways may still read, as seen at one moment.
+
+    Attributes:
+        stamp: every reader of another live gateway sees all commits with smaller stamps, except
+            readers that have named their contents.
+        named: the contents that such readers still read.
+    """
+
+    stamp: int
+    named: frozenset[int] = frozenset()
+
+    def frees(self, content_id: int, retired: int) -> bool:
+        """Whether no reader of another gateway can read a content.
+
+        Arguments:
+            retired: the stamp of the commit after which no record named the content.
+        """
+        return retired < self.stamp and content_id not in self.named
+
+
+class Hold(Protocol):
+    """An exclusive right, until `release` or until the gateway stops."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the work must stop, because the gateway's heartbeat is late or the gateway was
+        declared dead. Once lost, a hold stays lost."""
+        ...
+
+    def release(self) -> None:
+        """Give the right back. Another gateway may get it only a heartbeat later. Idempotent."""
+        ...
+
+
+class ReaderMark(Protocol):
+    """A published reader. `horizon` of other gateways stays below it until it ends or narrows."""
+
+    def narrow(self, content_ids: Iterable[int]) -> None:
+        """Name the contents that are still to be read, and hold back only those from now on. A
+        reader calls it after READING_S_MAX, and may call it again with fewer of them."""
+        ...
+
+    def end(self) -> None:
+        """Nothing is read any more. Idempotent."""
+        ...
+
+
+class Gateways(Protocol):
+    """The processes that serve a store, seen from one of them.
+
+    Every gateway sends heartbeats. Without one for 5 s its own reads and updates raise Unavailable.
+    Without one for 10 s any other gateway may declare it dead: its holds and its readers then count
+    no longer, and every commit that it still tries is refused with Unavailable.
+    """
+
+    @property
+    def number(self) -> int:
+        """0 .. GATEWAYS_MAX - 1; no two live gateways have the same number."""
+        ...
+
+    @property
+    def incarnation(self) -> int:
+        """Tells this gateway from all earlier ones with its number."""
+        ...
+
+    def owns(self, name: bytes) -> bool:
+        """Whether this gateway should do the work called `name`. As a rule, exactly one live
+        gateway says so. It is a hint; exclusion needs `hold`."""
+        ...
+
+    async def hold(self, name: bytes) -> Hold | None:
+        """Take the exclusive right called `name`; None if it is taken, be it by this gateway.
+        Raises Unavailable."""
+        ...
+
+    def begin_reading(self) -> ReaderMark:
+        """Publish a reader, before it looks at the first record. Raises Unavailable."""
+        ...
+
+    async def horizon(self) -> Horizon:
+        """What the readers of the other gateways may still read. Raises Unavailable."""
+        ...
+
+    async def quiet(self, stamp: int) -> None:
+        """Return when no commit with a smaller stamp than `stamp` can happen any more, by any
+        gateway. Those that did happen are then seen by reads and scans.
+
+        Arguments:
+            stamp: a stamp that the store has given, or a time that `Engine.now` has answered.
+
+        Raises: Unavailable; ValueError for a stamp in the future.
+        """
+        ...
+
+
+class OnlyGateway:
+    """The contract for a store that one process has to itself: there is nobody else to wait for.
+
+    Arguments:
+        incarnation: differs from that of all earlier runs.
+        stopped: the reason why the store no longer serves, None while it does.
+        quiet: see Gateways.quiet.
+    """
+
+    number: Final = 0
+
+    def __init__(
+        self,
+        incarnation: int,
+        stopped: Callable[[], Exception | None],
+        quiet: Callable[[int], Awaitable[None]],
+    ) -> None:
+        self.incarnation: Final = incarnation
+        self._stopped = stopped
+        self._quiet = quiet
+        self._held: set[bytes] = set()
+
+    def owns(self, name: bytes) -> bool:
+        """See Gateways.owns."""
+        return True
+
+    async def hold(self, name: bytes) -> Hold | None:
+        """See Gateways.hold."""
+        self._check_serving()
+        if name in self._held:
+            return None
+        self._held.add(name)
+        return _OnlyHold(name, self._held, self._stopped)
+
+    def begin_reading(self) -> ReaderMark:
+        """See Gateways.begin_reading."""
+        self._check_serving()
+        return _UNSEEN
+
+    async def horizon(self) -> Horizon:
+        """See Gateways.horizon."""
+        self._check_serving()
+        return _NO_OTHERS
+
+    async def quiet(self, stamp: int) -> None:
+        """See Gateways.quiet."""
+        self._check_serving()
+        await self._quiet(stamp)
+
+    def _check_serving(self) -> None:
+        if (error := self._stopped()) is not None:
+            raise error
+
+
+class _OnlyHold:
+    def __init__(
+        self, name: bytes, held: set[bytes], stopped: Callable[[], Exception | None]
+    ) -> None:
+        self._name: bytes | None = name
+        self._held = held
+        self._stopped = stopped
+
+    @property
+    def lost(self) -> bool:
+        return self._name is None or self._stopped() is not None
+
+    def release(self) -> None:
+        if self._name is not None:
+            self._held.discard(self._name)
+            self._name = None
+
+
+class _Unseen:
+    """A reader that no other gateway has to know of."""
+
+    def narrow(self, content_ids: Iterable[int]) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+_UNSEEN: Final = _Unseen()
+_NO_OTHERS: Final = Horizon(STAMP_MAX)
