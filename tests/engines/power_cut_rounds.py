@@ -74,7 +74,7 @@ async def _replace(store: Store, worker: int, shown: Shown, chance: random.Rando
     """Write a body, and make it the worker's content in place of the one before."""
     body = chance.randbytes(chance.choice((0, 700, 20_000, 70_000)))
     known = len(body) if chance.random() < 0.7 else None
-    written = await store.write(pieces(body, 16_000), known)
+    written = await store.contents.write(pieces(body, 16_000), known)
     head = b"%d" % written.id
     shown.bodies[head] = body
 

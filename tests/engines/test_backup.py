@@ -34,7 +34,7 @@ _BODY = bytes(range(256)) * 100
 
 
 async def _write(store: Store, number: int) -> int:
-    written = await store.write(pieces(_BODY), len(_BODY))
+    written = await store.contents.write(pieces(_BODY), len(_BODY))
     head = face(b"", b"%d" % number)
     step = Step(place(b"%d" % number), adopt=(written.id,))
     await commit(store, *writes((head, b"%d" % written.id)), step)
@@ -214,7 +214,7 @@ def test_a_missing_segment_harms_only_its_own_contents(tmp_path: Path) -> None:
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)
         first, last = [int(await value(store, face(b"", b"%d" % one)) or b"") for one in (0, 7)]
         with pytest.raises(EngineError, match="missing"):
-            await store.open(first)
+            await store.contents.open(first)
         assert await content(store, last) == _BODY
         await store.close()
 

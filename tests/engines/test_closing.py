@@ -40,7 +40,7 @@ def test_a_segment_that_is_full_when_its_last_sync_ends_is_sealed_before_the_end
         async with store_on(disk) as store:
             store.on_fatal(failed.append)
             body = bytes(SEGMENT_BYTES)
-            writing = asyncio.create_task(store.write(pieces(body), len(body)))
+            writing = asyncio.create_task(store.contents.write(pieces(body), len(body)))
             await asyncio.to_thread(slow.reached.wait, 30)
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
@@ -66,9 +66,9 @@ def test_a_body_that_waits_for_its_sync_when_the_store_is_closed_is_refused(
         disk = Disk(tmp_path)
         disk.fault = slow
         async with store_on(disk) as store:
-            first = asyncio.create_task(store.write(pieces(bytes(1000)), 1000))
+            first = asyncio.create_task(store.contents.write(pieces(bytes(1000)), 1000))
             await asyncio.to_thread(slow.reached.wait, 30)
-            second = asyncio.create_task(store.write(pieces(bytes(1000)), 1000))
+            second = asyncio.create_task(store.contents.write(pieces(bytes(1000)), 1000))
             await asyncio.sleep(0.05)
             closing = asyncio.create_task(store.close())
             await asyncio.sleep(0.05)

@@ -40,7 +40,7 @@ def _body(number: int) -> bytes:
 async def _store_bodies(store: Store, numbers: range) -> dict[int, int]:
     ids = {}
     for number in numbers:
-        written = await store.write(pieces(_body(number)), _BODY_BYTES)
+        written = await store.contents.write(pieces(_body(number)), _BODY_BYTES)
         await commit(store, Step(place(b"%d" % number), adopt=(written.id,)))
         ids[number] = written.id
     return ids
@@ -110,7 +110,7 @@ def test_readers_keep_what_compaction_moves_or_removes(tmp_path: Path) -> None:
     async def prove() -> None:
         async with store_on(Disk(tmp_path)) as store:
             ids = await _store_bodies(store, range(20))
-            pins = {number: await store.open(ids[number]) for number in range(20)}
+            pins = {number: await store.contents.open(ids[number]) for number in range(20)}
             await _drop(store, ids, [number for number in range(20) if number % 4])
             before = _segments_bytes(tmp_path)
             assert await _compact_all(store) > 0
@@ -186,7 +186,7 @@ def test_the_last_reader_of_a_dead_segment_has_it_removed_after_a_backup(tmp_pat
         async with store_on(Disk(tmp_path), compact=True) as store:
             ids = await _store_bodies(store, range(20))
             names = set((tmp_path / "data" / "segments").iterdir())
-            pins = [await store.open(content_id) for content_id in ids.values()]
+            pins = [await store.contents.open(content_id) for content_id in ids.values()]
             await _drop(store, ids, list(range(20)))
             while await store.compact_once():
                 pass

@@ -61,7 +61,7 @@ async def _fill(path: Path, count: int) -> None:
         await put(store, (_face(number), _marker(number) * 30))
     await put(store, (hidden(b"large"), bytes(range(256)) * 24))
     for number in range(3):
-        written = await store.write(pieces(b"%d" % number * 100), 100)
+        written = await store.contents.write(pieces(b"%d" % number * 100), 100)
         await commit(store, Step(_face(0).partition, adopt=(written.id,)))
     await store.close()
 
@@ -220,7 +220,7 @@ def test_a_write_that_needs_a_damaged_page_is_refused_and_the_others_happen(
 
 
 async def _others_still(store: EmbeddedStore) -> None:
-    written = await store.write(pieces(b"body"), 4)
+    written = await store.contents.write(pieces(b"body"), 4)
     steps = (
         *writes((_face(190), b"%d" % written.id)),
         Step(_face(190).partition, (), (written.id,)),
@@ -268,7 +268,7 @@ def test_compaction_goes_on_beside_what_it_cannot_read(name: bytes, tmp_path: Pa
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)
         ids = []
         for number in range(12):
-            written = await store.write(pieces(b"%x" % number * 30_000), 30_000)
+            written = await store.contents.write(pieces(b"%x" % number * 30_000), 30_000)
             await commit(store, Step(_face(0).partition, adopt=(written.id,)))
             ids.append(written.id)
         await commit(store, Step(_face(0).partition, drop=tuple(ids[1::2] + ids[2:8])))

@@ -90,15 +90,15 @@ def test_a_body_that_does_not_fit_leaves_only_dead_space(tmp_path: Path) -> None
     async def prove() -> None:
         disk = Disk(tmp_path)
         async with store_on(disk, compact=True) as store:
-            kept = await store.write(pieces(b"kept"), 4)
+            kept = await store.contents.write(pieces(b"kept"), 4)
             await commit(store, Step(place(), adopt=(kept.id,)))
             disk.capacity_bytes = disk.used_bytes() + 100_000
             for known in (None, 500_000):
                 with pytest.raises(Full):
-                    await store.write(pieces(bytes(500_000)), known)
+                    await store.contents.write(pieces(bytes(500_000)), known)
             assert await content(store, kept.id) == b"kept"
             disk.capacity_bytes = None
-            again = await store.write(pieces(bytes(500_000)), 500_000)
+            again = await store.contents.write(pieces(bytes(500_000)), 500_000)
             await commit(store, Step(place(), adopt=(again.id,), drop=(kept.id,)))
             assert await content(store, again.id) == bytes(500_000)
         assert list(check(tmp_path / "data")) == []

@@ -262,7 +262,7 @@ def test_a_failed_sync_of_a_segment_stops_the_store(tmp_path: Path) -> None:
             store.on_fatal(told.append)
             disk.fault = fail
             answers = await asyncio.gather(
-                *(store.write(pieces(bytes(50_000)), 50_000) for _ in range(4)),
+                *(store.contents.write(pieces(bytes(50_000)), 50_000) for _ in range(4)),
                 return_exceptions=True,
             )
             assert all(isinstance(one, Unavailable) for one in answers)
@@ -301,7 +301,7 @@ def test_a_commit_is_answered_though_the_disk_does_not_say_how_full_it_is(
 
     async def prove() -> None:
         async with store_on(Disk(tmp_path)) as store:
-            ids = [(await store.write(pieces(bytes(1000)), 1000)).id for _ in range(3)]
+            ids = [(await store.contents.write(pieces(bytes(1000)), 1000)).id for _ in range(3)]
             await commit(store, Step(place(), adopt=tuple(ids)))
             monkeypatch.setattr(segments, "_SEAL_EARLY_BYTES", 1)
             monkeypatch.setattr(DiskFiles, "free_bytes", fails)

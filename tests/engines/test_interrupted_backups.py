@@ -63,7 +63,7 @@ def _fill(path: Path) -> None:
     async def fill() -> None:
         store = await open_store(path, ManualClock(), options=_OPTIONS)
         for number in range(_COUNT):
-            written = await store.write(pieces(_body(number)), len(_body(number)))
+            written = await store.contents.write(pieces(_body(number)), len(_body(number)))
             head = face(b"", b"%d" % number)
             step = Step(place(b"%d" % number), adopt=(written.id,))
             await commit(store, *writes((head, b"%d" % written.id)), step)

@@ -54,7 +54,7 @@ def _body(size_bytes: int, seed: int) -> bytes:
 
 async def _put(store: Store, number: int, body: bytes, known: bool, piece_bytes: int) -> int:
     said = len(body) if known else None
-    written = await store.write(pieces(body, piece_bytes), said, md5=True)
+    written = await store.contents.write(pieces(body, piece_bytes), said, md5=True)
     assert (written.size_bytes, written.crc64) == (len(body), crc64(body))
     assert written.md5 == hashlib.md5(body).digest()
     await commit(store, Step(place(b"%d" % number), adopt=(written.id,)))
@@ -89,7 +89,7 @@ def test_a_body_of_another_length_leaves_nothing(
     async def prove() -> None:
         store = await _open(tmp_path)
         with pytest.raises(ValueError, match="than was said"):
-            await store.write(pieces(bytes(size_bytes + off_by), 300_000), size_bytes)
+            await store.contents.write(pieces(bytes(size_bytes + off_by), 300_000), size_bytes)
         body = _body(size_bytes, 1)
         assert await content(store, await _put(store, 1, body, True, 300_000)) == body
         await store.close()
@@ -150,7 +150,7 @@ def test_other_refusals_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         store = await _open(tmp_path)
         monkeypatch.setattr(os, "pwritev", failing)
         with pytest.raises(Unavailable):
-            await store.write(pieces(bytes(LARGE_BODY_BYTES)), LARGE_BODY_BYTES)
+            await store.contents.write(pieces(bytes(LARGE_BODY_BYTES)), LARGE_BODY_BYTES)
         await store.close()
 
     asyncio.run(prove())
@@ -314,7 +314,7 @@ def test_a_client_that_sends_no_more_holds_one_buffer(tmp_path: Path) -> None:
             yield b"x"
             await stalls.wait()
 
-        writing = asyncio.create_task(store.write(body(), 4 * LARGE_BODY_BYTES))
+        writing = asyncio.create_task(store.contents.write(body(), 4 * LARGE_BODY_BYTES))
         pool = store._bodies._buffers
         while pool.lent != 1:  # noqa: ASYNC110 - bounded below
             await asyncio.sleep(0.01)

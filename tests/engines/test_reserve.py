@@ -134,7 +134,7 @@ def test_it_is_kept_back_again_by_itself_first_half_of_it(tmp_path: Path) -> Non
             disk.capacity_bytes = None
             await _until_whole(disk)
             await put(store, (hidden(b"g"), b"more"))
-            written = await store.write(pieces(bytes(1000)), 1000)
+            written = await store.contents.write(pieces(bytes(1000)), 1000)
             await commit(store, Step(place(), adopt=(written.id,)))
 
     asyncio.run(prove())
@@ -203,7 +203,7 @@ def test_records_are_taken_again_where_others_were_deleted(tmp_path: Path) -> No
             assert await value(store, face(b"new")) == bytes(60_000)
             assert _held_bytes(disk) < BALLAST_BYTES
             with pytest.raises(Full):
-                await store.write(pieces(bytes(1000)), 1000)
+                await store.contents.write(pieces(bytes(1000)), 1000)
 
     asyncio.run(prove())
 
@@ -236,7 +236,9 @@ def test_compaction_uses_it_where_that_frees_a_segment(tmp_path: Path) -> None:
     async def prove() -> None:
         disk = Disk(tmp_path)
         async with store_on(disk) as store:
-            written = [await store.write(pieces(bytes([n]) * 20_000), 20_000) for n in range(7)]
+            written = [
+                await store.contents.write(pieces(bytes([n]) * 20_000), 20_000) for n in range(7)
+            ]
             kept, *others = written
             await commit(store, Step(place(), adopt=tuple(one.id for one in written)))
             _fill(disk)
@@ -305,7 +307,7 @@ async def _try(growing: Awaitable[object]) -> bool:
 
 
 async def _adopt(store: EmbeddedStore) -> None:
-    written = await store.write(pieces(bytes(2_000)), 2_000)
+    written = await store.contents.write(pieces(bytes(2_000)), 2_000)
     await commit(store, Step(place(), adopt=(written.id,)))
 
 

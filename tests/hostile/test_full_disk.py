@@ -32,7 +32,7 @@ async def _opened(disk: Disk, vfs: DiskVfs) -> EmbeddedStore:
 
 async def _keep(store: EmbeddedStore) -> int:
     """Write a body and adopt it."""
-    written = await store.write(pieces(bytes(_BODY_BYTES), 128 * 1024), _BODY_BYTES)
+    written = await store.contents.write(pieces(bytes(_BODY_BYTES), 128 * 1024), _BODY_BYTES)
     await commit(store, Step(place(), adopt=(written.id,)))
     return written.id
 

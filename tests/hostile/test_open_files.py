@@ -157,9 +157,9 @@ def test_a_store_without_descriptors_refuses_and_goes_on(tmp_path: Path) -> None
         store = await open_store(tmp_path / "data", ManualClock(), test_clock=True, options=options)
         files.none_left = True
         with pytest.raises(Busy):
-            await store.write(pieces(b"body"), None)
+            await store.contents.write(pieces(b"body"), None)
         files.none_left = False
-        written = await store.write(pieces(b"body"), None)
+        written = await store.contents.write(pieces(b"body"), None)
         assert written.size_bytes == 4
         await store.close()
 

@@ -128,7 +128,7 @@ def test_a_refused_block_leaves_nothing() -> None:
         await drop_container(on)
         await swept(on, sweeper)
         assert do.left(on) == ([], [])
-        assert not on.store._written  # type: ignore[attr-defined]
+        assert not on.store.contents.written  # type: ignore[attr-defined]
 
     run(test)
 

@@ -83,7 +83,7 @@ def test_an_abort_wins_over_the_copy_that_goes_on() -> None:
         on, sweeper = await fresh()
         await do.put(on, "source", bytes(LARGE))
         made = await do.start_copy(on, "source", "copy")
-        real = on.store.write
+        real = on.store.contents.write
 
         async def aborted(*given: object, **more: object) -> object:
             written = await real(*given, **more)  # type: ignore[arg-type]
@@ -91,12 +91,12 @@ def test_an_abort_wins_over_the_copy_that_goes_on() -> None:
             await do.run(on, copy.ABORT_COPY, "copy", given_id)
             return written
 
-        on.store.write = aborted  # type: ignore[assignment,method-assign]
+        on.store.contents.write = aborted  # type: ignore[assignment,method-assign]
         await swept(on, sweeper)
         view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
         assert (view.blob.copy.status.value, view.blob.size_bytes) == ("aborted", 0)
         assert view.blob.etag > made.etag
-        assert not on.store._written  # type: ignore[attr-defined]
+        assert not on.store.contents.written  # type: ignore[attr-defined]
         with pytest.raises(StorageError) as caught:
             await do.run(on, copy.ABORT_COPY, "copy", copying.AbortCopy(made.copy_id))
         assert caught.value.row is blob_errors.NO_PENDING_COPY_OPERATION

@@ -64,7 +64,7 @@ async def remove(on: Services, ref: Ref) -> None:
 
 async def lose_contents(on: Services) -> None:
     assert isinstance(on.store, MemoryStore)
-    on.store._adopted.clear()
+    on.store.data.contents.clear()
 
 
 async def drop(on: Services, kind: bytes) -> None:

@@ -22,7 +22,7 @@ from strongroom.engines.base import (
     Write,
     Written,
 )
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory_contents import MemoryContents
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services import sweeper as sweeper_module
@@ -214,8 +214,8 @@ def test_a_container_with_many_retired_bodies_leaves_nothing() -> None:
     run(test)
 
 
-class Broken(MemoryStore):
-    """A store that can write no more bodies."""
+class Broken(MemoryContents):
+    """Contents to which no more bodies can be written."""
 
     tries = 0
 
@@ -229,14 +229,14 @@ def test_a_job_that_fails_is_tried_again_but_not_at_once() -> None:
         on, _ = await fresh()
         await do.put(on, "source", bytes(COPY_AT_ONCE_BYTES_MAX + 1))
         await do.start_copy(on, "source", "copy")
-        store = on.store
-        store.__class__ = Broken
-        assert isinstance(store, Broken)
-        store.advance(1)
+        contents = on.store.contents
+        contents.__class__ = Broken
+        assert isinstance(contents, Broken)
+        on.store.advance(1)
         sweeper = Sweeper(on)
         for _ in range(5):
             assert await sweeper.run_once() == 0
-        assert store.tries == 1
+        assert contents.tries == 1
 
     run(test)
 

@@ -46,12 +46,12 @@ def test_what_is_stored_again_is_verified_first(parts: list[tuple[int, int]]) ->
     async def prove() -> None:
         store = MemoryStore(ManualClock())
         body = bytes(index % 251 for index in range(_LONG_BYTES))
-        written = await store.write(pieces(body), len(body))
+        written = await store.contents.write(pieces(body), len(body))
         await commit(store, Step(Partition(b"k", b"p"), adopt=(written.id,)))
         wanted = [Span(written.id, offset, length) for offset, length in parts]
 
         async def gathered() -> bytes:
-            return b"".join([data async for data in bodies.read_verified(store, wanted)])
+            return b"".join([data async for data in bodies.read_verified(store.contents, wanted)])
 
         assert await gathered() == b"".join(body[at : at + length] for at, length in parts)
         store.damage(written.id)

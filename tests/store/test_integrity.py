@@ -148,7 +148,7 @@ async def forget_block(store: EmbeddedStore, generation: int) -> None:
 
 
 async def forget_content(store: EmbeddedStore, generation: int) -> None:
-    written = await store.write(_bytes(b"n" * 10_000), 10_000)
+    written = await store.contents.write(_bytes(b"n" * 10_000), 10_000)
     await _put(store, keys.blob(generation, "stored"), adopt=(written.id,))
 
 

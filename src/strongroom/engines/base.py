@@ -380,9 +380,14 @@ class Contents(Protocol):
         ...
 
 
-class Store(Engine, Contents, Protocol):
+class Store(Engine, Protocol):
     """All contracts, as one engine keeps them: adopt and drop happen in the records' own
-    commit."""
+    commit. Where the bodies lie is another question."""
+
+    @property
+    def contents(self) -> Contents:
+        """The bodies of this store."""
+        ...
 
     @property
     def gateways(self) -> Gateways:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -22,7 +22,6 @@ from strongroom.engines.ballast import BALLAST_BYTES, Ballast
 from strongroom.engines.base import (
     COMMIT_BYTES_MAX,
     SCAN_BYTES_MAX,
-    ContentMissing,
     Decide,
     EngineError,
     Full,
@@ -34,7 +33,6 @@ from strongroom.engines.base import (
     Record,
     Ref,
     Unavailable,
-    Written,
 )
 from strongroom.engines.bodies import BodyWriter
 from strongroom.engines.bounds import check_partition, check_reads
@@ -43,6 +41,7 @@ from strongroom.engines.checksummed_pages import log_frames, unreadable
 from strongroom.engines.commit_thread import CommitThread
 from strongroom.engines.compaction import Compactor
 from strongroom.engines.directory import DataDirectory
+from strongroom.engines.embedded_contents import EmbeddedContents
 from strongroom.engines.files import Files, OsFiles
 from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.group_commit import Committer
@@ -53,7 +52,6 @@ from strongroom.engines.record_cache import RecordCache
 from strongroom.engines.records_sqlite import Reader, Slices, Writer
 from strongroom.engines.reserve import Reserve
 from strongroom.engines.scans import Scans, at_once
-from strongroom.engines.segment_content import SegmentContent
 from strongroom.engines.segments import (
     LARGE_BODY_BYTES,
     SEGMENT_BYTES,
@@ -142,6 +140,9 @@ class EmbeddedStore:
             reserve,
             on_committed=lambda: self._checkpointer.look(self._committer),
             on_broken=self._stopped,
+        )
+        self.contents = EmbeddedContents(
+            self._segments, self._bodies, self._committer, self._reader, self._why_stopped
         )
         self._compactor = Compactor(
             self._segments, self._reader, writer, self._committer, self._io_threads
@@ -283,36 +284,6 @@ class EmbeddedStore:
     def release_memory(self) -> None:
         """Free memory that is only kept for speed."""
         self._bodies.release_memory()
-
-    async def write(
-        self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
-    ) -> Written:
-        """See Contents.write."""
-        self._check_serving()
-        if self._committer.is_low:
-            raise Full
-        try:
-            return await self._bodies.write(chunks, size_bytes, md5)
-        except RuntimeError as error:
-            if self._closed:  # the threads are gone
-                raise Unavailable("the store is closed") from error
-            raise
-
-    async def open(self, content_id: int) -> SegmentContent:
-        """See Contents.open."""
-        self._check_serving()
-        try:
-            location = self._reader.locate(content_id)
-        except apsw.Error as error:
-            raise unreadable(error) from error
-        if location is None:
-            raise ContentMissing(f"no partition owns content {content_id}")
-        return self._segments.pin(location)
-
-    def discard(self, content_id: int) -> None:
-        """See Contents.discard."""
-        if not self._closed:
-            self._segments.discard(content_id)
 
     async def compact_once(self) -> bool:
         """Compact one segment now; False when none is less than half alive."""

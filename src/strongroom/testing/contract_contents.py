@@ -44,7 +44,7 @@ def _body(size_bytes: int, seed: int = 0) -> bytes:
 
 
 async def _owned(store: Store, body: bytes) -> int:
-    written = await store.write(pieces(body), len(body))
+    written = await store.contents.write(pieces(body), len(body))
     await commit(store, Step(place(), adopt=(written.id,)))
     return written.id
 
@@ -64,7 +64,7 @@ async def bodies_of_every_size_come_back(subject: Subject) -> None:
     for size_bytes in _SIZES:
         body = _body(size_bytes)
         for known in (size_bytes, None):
-            written = await store.write(pieces(body, 70_000), known, md5=known is None)
+            written = await store.contents.write(pieces(body, 70_000), known, md5=known is None)
             assert (written.size_bytes, written.crc64) == (size_bytes, crc64(body))
             wanted = hashlib.md5(body, usedforsecurity=False).digest() if known is None else None
             assert written.md5 == wanted
@@ -75,7 +75,7 @@ async def bodies_of_every_size_come_back(subject: Subject) -> None:
 async def a_part_of_a_body_comes_back(subject: Subject) -> None:
     store = subject.store
     body = _body(600_000)
-    opened = await store.open(await _owned(store, body))
+    opened = await store.contents.open(await _owned(store, body))
     for offset, length in ((0, 0), (0, 1), (599_999, 1), (123_456, 400_000), (600_000, 0)):
         assert await body_of(opened, offset, length) == body[offset : offset + length]
     for offset, length in ((-1, 1), (0, 600_001), (600_000, 1), (5, -1)):
@@ -92,7 +92,7 @@ async def a_body_that_is_not_as_long_as_said_is_refused(subject: Subject) -> Non
     store = subject.store
     for said in (99_999, 100_001, 0, 1_000_000):
         try:
-            await store.write(pieces(_body(100_000)), said)
+            await store.contents.write(pieces(_body(100_000)), said)
         except ValueError:
             continue
         raise AssertionError("a wrong length was accepted")
@@ -108,7 +108,7 @@ async def a_stream_that_fails_says_so_itself(subject: Subject) -> None:
 
     for said in (None, 400_000):
         try:
-            await store.write(failing(), said)
+            await store.contents.write(failing(), said)
         except ConnectionResetError:
             pass
         else:
@@ -119,7 +119,7 @@ async def a_stream_that_fails_says_so_itself(subject: Subject) -> None:
 async def adopting_and_dropping_happen_with_the_records(subject: Subject) -> None:
     store = subject.store
     old = await _owned(store, b"old")
-    written = await store.write(pieces(b"new"), 3)
+    written = await store.contents.write(pieces(b"new"), 3)
     assert await content(store, written.id) is None, "nobody owns it yet"
 
     def refused(*_: object) -> Commit[None]:
@@ -139,13 +139,13 @@ async def adopting_and_dropping_happen_with_the_records(subject: Subject) -> Non
 
 async def a_content_is_adopted_once(subject: Subject) -> None:
     store = subject.store
-    written = await store.write(pieces(b"x"), 1)
+    written = await store.contents.write(pieces(b"x"), 1)
     await _adopting_fails(store, written.id, written.id)
     await _adopting_fails(store, 12345)
     await commit(store, Step(place(), adopt=(written.id,)))
     await _adopting_fails(store, written.id)
     assert await content(store, written.id) == b"x"
-    twice = await store.write(pieces(b"y"), 1)
+    twice = await store.contents.write(pieces(b"y"), 1)
     answers = await asyncio.gather(
         *(commit(store, Step(place(b"%d" % one), adopt=(twice.id,))) for one in range(8)),
         return_exceptions=True,
@@ -156,12 +156,12 @@ async def a_content_is_adopted_once(subject: Subject) -> None:
 
 async def a_discarded_content_is_gone(subject: Subject) -> None:
     store = subject.store
-    written = await store.write(pieces(b"x"), 1)
-    store.discard(written.id)
-    store.discard(written.id)
+    written = await store.contents.write(pieces(b"x"), 1)
+    store.contents.discard(written.id)
+    store.contents.discard(written.id)
     await _adopting_fails(store, written.id)
     owned = await _owned(store, b"kept")
-    store.discard(owned)
+    store.contents.discard(owned)
     assert await content(store, owned) == b"kept"
 
 
@@ -169,7 +169,7 @@ async def a_pinned_content_outlives_its_owner(subject: Subject) -> None:
     store = subject.store
     body = _body(300_000)
     content_id = await _owned(store, body)
-    pins = [await store.open(content_id) for _ in range(2)]
+    pins = [await store.contents.open(content_id) for _ in range(2)]
     await commit(store, Step(place(), drop=(content_id,)))
     for _ in range(5):
         await _owned(store, _body(300_000, 1))
@@ -178,7 +178,7 @@ async def a_pinned_content_outlives_its_owner(subject: Subject) -> None:
     assert await body_of(pins[1]) == body
     pins[1].close()
     try:
-        await store.open(content_id)
+        await store.contents.open(content_id)
     except ContentMissing:
         return
     raise AssertionError("a dropped content was opened")
@@ -189,7 +189,7 @@ async def contents_survive_a_restart_once_they_are_owned(subject: Subject) -> No
     owned = await _owned(subject.store, body)
     dropped = await _owned(subject.store, body)
     await commit(subject.store, Step(place(), drop=(dropped,)))
-    written = await subject.store.write(pieces(body), len(body))
+    written = await subject.store.contents.write(pieces(body), len(body))
     await subject.restart()
     assert await content(subject.store, owned) == body
     assert await content(subject.store, dropped) is None
@@ -205,7 +205,7 @@ async def bodies_that_arrive_together_do_not_mix(subject: Subject) -> None:
     async def one(number: int) -> int:
         body = _body(1 + number * 17_011, number)
         known = len(body) if number % 3 else None
-        written = await store.write(pieces(body, 9_000), known)
+        written = await store.contents.write(pieces(body, 9_000), known)
         await commit(store, Step(place(b"%d" % number), adopt=(written.id,)))
         assert await content(store, written.id) == body
         return written.id
@@ -221,7 +221,7 @@ async def a_damaged_content_is_never_answered(subject: Subject) -> None:
     for size_bytes in (1, 40_000, VERIFIED_BYTES_MAX):
         damaged, whole = await _owned(store, _body(size_bytes)), await _owned(store, b"whole")
         subject.damage(damaged)
-        opened = await store.open(damaged)
+        opened = await store.contents.open(damaged)
         middle = size_bytes // 2
         # Also where the bit itself is not wanted: the checksum is of the whole.
         for offset, length in ((0, size_bytes), (middle, 1), (0, middle), (0, 0)):
@@ -237,11 +237,11 @@ async def a_long_damaged_content_is_found_when_all_of_it_is_read(subject: Subjec
     store = subject.store
     body = _body(3 * 1024 * 1024 + 7)
     content_id = await _owned(store, body)
-    opened = await store.open(content_id)
+    opened = await store.contents.open(content_id)
     assert await _gathered(opened) == body
     opened.close()
     subject.damage(content_id)
-    opened = await store.open(content_id)
+    opened = await store.contents.open(content_id)
     await _is_damaged(_gathered(opened))
     await _is_damaged(opened.read(5, 1))
     opened.close()

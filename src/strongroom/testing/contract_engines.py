@@ -46,10 +46,10 @@ class MemorySubject:
         await self._memory.close()
 
     def fill(self) -> None:
-        self._memory.capacity_bytes = self._memory.size_bytes
+        self._memory.data.capacity_bytes = self._memory.data.size_bytes
 
     def free(self) -> None:
-        self._memory.capacity_bytes = None
+        self._memory.data.capacity_bytes = None
 
     def break_next_commit(self) -> None:
         self._memory.cut_after_steps(0)

@@ -51,13 +51,13 @@ async def _ends_as(kind: type[EngineError], doing: Awaitable[object]) -> None:
 async def a_full_disk_refuses_what_grows_and_nothing_else(subject: Subject) -> None:
     store = subject.store
     await put(store, (face(), b"kept"), (hidden(b"h"), bytes(60_000)))
-    written = await store.write(pieces(bytes(100_000)), 100_000)
+    written = await store.contents.write(pieces(bytes(100_000)), 100_000)
     await commit(store, Step(place(), adopt=(written.id,)))
     subject.fill()
     await put_until_full(store)
     for number in range(3):
         await _ends_as(Full, put(store, (hidden(b"%d" % number), bytes(60_000))))
-        await _ends_as(Full, store.write(pieces(bytes(100_000)), 100_000))
+        await _ends_as(Full, store.contents.write(pieces(bytes(100_000)), 100_000))
     assert await value(store, face()) == b"kept"
     assert await value(store, hidden(b"0")) is None
     assert len((await store.scan(b"k", Position(b"", b""), None, 10)).faces()) == 1
@@ -111,7 +111,7 @@ async def a_full_disk_judges_an_update_by_its_purpose(subject: Subject) -> None:
 async def _until_it_works(subject: Subject) -> None:
     for _ in range(_TRIES):
         try:
-            written = await subject.store.write(pieces(bytes(100_000)), 100_000)
+            written = await subject.store.contents.write(pieces(bytes(100_000)), 100_000)
             await put(subject.store, (hidden(b"after"), bytes(60_000)))
             await commit(subject.store, Step(place(), adopt=(written.id,)))
         except Full:
@@ -130,7 +130,7 @@ async def an_unknown_commit_stops_the_store_and_a_restart_decides(subject: Subje
     await _ends_as(Unavailable, put(store, (face(), b"later")))
     await _ends_as(Unavailable, store.read([face()]))
     await _ends_as(Unavailable, store.now())
-    await _ends_as(Unavailable, store.write(pieces(b"x"), 1))
+    await _ends_as(Unavailable, store.contents.write(pieces(b"x"), 1))
     await subject.restart()
     assert await value(subject.store, face()) in (b"before", b"after")
     await put(subject.store, (face(), b"goes on"))
@@ -148,10 +148,10 @@ async def a_closed_store_is_unavailable(subject: Subject) -> None:
     await _ends_as(Unavailable, store.read([face()]))
     await _ends_as(Unavailable, store.read_range(place(), False, b"", None, 1))
     await _ends_as(Unavailable, store.scan(b"k", Position(b"", b""), None, 1))
-    await _ends_as(Unavailable, store.open(1))
-    await _ends_as(Unavailable, store.write(pieces(b"x"), 1))
+    await _ends_as(Unavailable, store.contents.open(1))
+    await _ends_as(Unavailable, store.contents.write(pieces(b"x"), 1))
     await _ends_as(Unavailable, store.now())
-    store.discard(1)
+    store.contents.discard(1)
     await subject.restart()
     records = await subject.store.read([face(b"%d" % one) for one in range(10)])
     assert [one.version for one in records if one is not None] == stamps
@@ -162,7 +162,7 @@ async def its_health_is_what_it_can_do(subject: Subject) -> None:
     assert await store.health(_HEALTH_S) is Health.SERVING
     await put(store, (face(), b"kept"))
     subject.fill()
-    await _ends_as(Full, store.write(pieces(bytes(100_000)), 100_000))
+    await _ends_as(Full, store.contents.write(pieces(bytes(100_000)), 100_000))
     assert await store.health(_HEALTH_S) is Health.FULL
     subject.free()
     for _ in range(_TRIES):

@@ -176,7 +176,7 @@ async def body_of(opened: Opened, offset: int = 0, length: int | None = None) ->
 async def content(store: Store, content_id: int) -> bytes | None:
     """The bytes of an adopted content, None when there is none."""
     try:
-        opened = await store.open(content_id)
+        opened = await store.contents.open(content_id)
     except ContentMissing:
         return None
     try:

@@ -193,7 +193,7 @@ async def _open(
         data = small_body(body, view.extra[0])
         return Download(view, offset, length, partial, data[offset : offset + length])
     if isinstance(body, Stored):
-        opened = await services.store.open(body.content)
+        opened = await services.store.contents.open(body.content)
         if opened.size_bytes > VERIFIED_BYTES_MAX:
             pieces = opened.slices(offset, length)
             return Download(view, offset, length, partial, pieces, opened.close)
@@ -242,7 +242,7 @@ async def _open_listed(
     except BaseException:
         reading.end()
         raise
-    pieces = bodies.read_spans(services.store, spans)
+    pieces = bodies.read_spans(services.store.contents, spans)
     return Download(view, offset, length, call.input.range is not None, pieces, reading.end)
 
 
@@ -251,7 +251,7 @@ async def read_list(
 ) -> tuple[ListedBlock, ...]:
     """The blocks of a listed body; the caller has seen to it that they are not swept meanwhile."""
     if body.list_content is not None:
-        data = await bodies.read_whole(services.store, body.list_content)
+        data = await bodies.read_whole(services.store.contents, body.list_content)
         return records.BLOCK_LIST.decode(data)
     (found,) = await services.store.read([Ref(partition, keys.block_list(body.number))])
     if found is None:

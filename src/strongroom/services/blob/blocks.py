@@ -252,7 +252,7 @@ async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -
         error = refusal
         await access.change_blob(services, call, lambda state, change: _refuse(basis, state, error))
         raise
-    encoded = await bodies.keep(services.store, records.BLOCK_LIST.encode(chosen))
+    encoded = await bodies.keep(services.store.contents, records.BLOCK_LIST.encode(chosen))
     try:
         return await access.change_blob(
             services,

@@ -77,7 +77,9 @@ async def _copied(services: Services, job: Job, order: CopyOrder, left: OpenSour
 async def _copy(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
     try:
         moved = await transfer(
-            services.store, source, progress=lambda done: _progress(services, job, order, done)
+            services.store.contents,
+            source,
+            progress=lambda done: _progress(services, job, order, done),
         )
         await _succeed(services, job, order, source, moved)
     finally:
@@ -113,7 +115,7 @@ async def _succeed(
     try:
         await _edit(services, job, order, edit)
     except BaseException:
-        moved.discard(services.store)
+        moved.discard(services.store.contents)
         raise
 
 

@@ -112,7 +112,7 @@ async def _open(
 ) -> OpenSource:
     body, blocks, release = blob.body, _NO_BLOCKS, reading.end
     if isinstance(body, Stored):
-        opened = await services.store.open(body.content)
+        opened = await services.store.contents.open(body.content)
         chunks = aiter(opened.chunks())
 
         def release() -> None:
@@ -122,7 +122,7 @@ async def _open(
     elif isinstance(body, Listed):
         blocks = await read_list(services, partition, body)
         spans = bodies.spans(blocks, 0, blob.size_bytes)
-        chunks = bodies.read_verified(services.store, spans)
+        chunks = bodies.read_verified(services.store.contents, spans)
     else:
         chunks = _once(small_body(body, inline))
     etag = etag_text(blob.etag)

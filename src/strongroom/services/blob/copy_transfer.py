@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom import errors
-from strongroom.engines.base import Store
+from strongroom.engines.base import Contents
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copy_sources import OpenSource, SourceBroken
 from strongroom.store.blob import bodies
@@ -55,7 +55,7 @@ class Moved:
             change.adopt(content)
         return change.take_list(self.received, len(self.blocks))
 
-    def discard(self, store: Store) -> None:
+    def discard(self, store: Contents) -> None:
         """Give it up: no commit took it."""
         if self.received.content is not None:
             store.discard(self.received.content)
@@ -64,7 +64,7 @@ class Moved:
 
 
 async def transfer(
-    store: Store,
+    store: Contents,
     source: OpenSource,
     *,
     md5: bool = False,
@@ -97,7 +97,7 @@ async def transfer(
 
 
 async def _move_blocks(
-    store: Store, blocks: Sequence[ListedBlock], feed: _Feed, contents: list[int]
+    store: Contents, blocks: Sequence[ListedBlock], feed: _Feed, contents: list[int]
 ) -> tuple[ListedBlock, ...]:
     moved: list[ListedBlock] = []
     for group in _groups(blocks):

@@ -91,7 +91,7 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
         begun = await _begin(services, call, source, order)
         return await _awaited(services, call, begun, answer_at)
     try:
-        moved = await transfer(services.store, source)
+        moved = await transfer(services.store.contents, source)
         return await _complete(services, call, source, moved, require_infinite_lease=True)
     finally:
         await source.close()
@@ -109,7 +109,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
         if (source.size_bytes or 0) > bytes_max:
             raise errors.body_too_large(bytes_max)
         wants_md5 = given.source_md5 is not None
-        moved = await transfer(services.store, source, md5=wants_md5, bytes_max=bytes_max)
+        moved = await transfer(services.store.contents, source, md5=wants_md5, bytes_max=bytes_max)
         return await _complete(services, call, source, moved, require_infinite_lease=False)
     except SourceBroken as broken:
         raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
@@ -184,7 +184,7 @@ async def _complete(
 
         return await access.change_blob(services, call, decide)
     except BaseException:
-        moved.discard(services.store)
+        moved.discard(services.store.contents)
         raise
 
 

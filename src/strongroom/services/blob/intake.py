@@ -91,7 +91,7 @@ async def receive(
     if is_large or call.client.body.is_held_back:
         await access.check_blob(services, call)
     body = call.client.body if size_bytes is not None else Bounded(call.client.body, max_bytes)
-    return await bodies.receive(services.store, body, md5, inline)
+    return await bodies.receive(services.store.contents, body, md5, inline)
 
 
 def document(data: bytes) -> Received:
@@ -102,7 +102,7 @@ def document(data: bytes) -> Received:
 def discard(services: Services, received: Received) -> None:
     """Give up a received body that no commit took."""
     if received.content is not None:
-        services.store.discard(received.content)
+        services.store.contents.discard(received.content)
 
 
 def verify(said: Digests, received: Received) -> None:
