@@ -126,7 +126,7 @@ class App:
         if self._http:
             # Whoever waits for a change would hold up the end for a minute.
             self.services.waiting.stop()
-            self.store.watchers.wake_all()
+            self.store.stop_waiting()
             limit_s = self.settings.drain_timeout_s
             finished = all(await asyncio.gather(*(http.drain(limit_s) for http in self._http)))
             self._http = []
@@ -264,7 +264,7 @@ class App:
         return sum(http.connection_count for http in self._http)
 
     def _waiters(self) -> int:
-        return len(self.store.watchers)
+        return self.store.watching()
 
 
 def _server(

@@ -61,10 +61,10 @@ async def waiting_for(on: Services, client: Leaver | None = None) -> asyncio.Tas
     answer = asyncio.create_task(do.start_copy(on, "source", "copy", LONG_S, client))
     store: Any = on.store
     for _ in range(1000):
-        if len(store.watchers):
+        if store.watching():
             break
         await asyncio.sleep(0.001)
-    assert len(store.watchers) == 1 and not answer.done()
+    assert store.watching() == 1 and not answer.done()
     assert await do.read(on, "copy") == b""
     return answer
 
@@ -120,7 +120,7 @@ def test_a_server_that_stops_answers_as_it_is() -> None:
         on, sweeper = await fresh()
         answer = await waiting_for(on)
         on.waiting.stop()
-        on.store.watchers.wake_all()  # type: ignore[attr-defined]
+        on.store.stop_waiting()
         assert (await answered(answer)).copy_status == "pending"
         await swept(on, sweeper)
         assert await do.read(on, "copy") == LARGE

@@ -70,7 +70,7 @@ def test_a_stop_in_between_sends_the_waiter_home() -> None:
 
         def stop() -> None:
             waiting.stop()
-            store.watchers.wake_all()
+            store.stop_waiting()
 
         with pytest.raises(StorageError) as refused:
             await looked_again(waiting, stop, looks=3)

@@ -1,7 +1,8 @@
-"""The two contracts every engine keeps: conditional commits inside a partition, and contents.
+"""The contracts every engine keeps: conditional commits inside a partition, and contents.
 
 Lives here: the words of the contracts (keyspace, partition, key, record, decision, content) and
-their protocols. Must not live here: anything about Azure, HTTP, or one particular engine.
+their protocols. Must not live here: anything about Azure, HTTP, or one particular engine; what
+several processes on one store need of each other (gateways.py).
 
     keyspace    an ordered set of partitions; the scope of a scan
     partition   the unit of atomicity: an ordered map key -> record
@@ -12,16 +13,23 @@ Rules that an engine keeps, whatever it is made of:
  1. No answer, success or refusal, leaves before everything that its decision saw is durable.
  2. No commit crosses a partition; a commit may carry ordered steps in other partitions, of which a
     crash may leave any prefix.
- 3. Stamps are unique in the store and rise; a stamp is never smaller than store time when it was
-    given. The commits of a partition are seen in the order of their stamps.
+ 3. Stamps are unique in the store, whichever gateway gives them, and the stamps of one gateway
+    rise. A stamp is never smaller than store time when it was given. Each gateway sees the commits
+    of a partition in the order of their stamps. `now` is never smaller than the stamp of a commit
+    that was seen.
  4. A decision may run more than once; it is a pure function of the records and the stamp it is
-    handed.
+    handed. When its commit happens, all records that it read are as it saw them, those of other
+    partitions too.
  5. What was damaged on its way to the disk, there, or on its way back is never answered: whoever
     asks for it gets DataDamaged. An engine says up to which length it verifies contents that are
     handed on as slices of files.
  6. On a full disk an update is judged by its `Purpose`. A commit that only removes counts as
     FREEING. A commit that adopts no content, and whose records are together no larger than those
     that they replace, counts as UPKEEP at least.
+ 7. An update that ended without a result (CommitUnknown, or its task was cancelled) may have
+    happened, may yet happen, or not. `Contents.discard` is safe all the same: the engine keeps a
+    content that a commit has adopted or may yet adopt. An engine that can ask for the outcome
+    resolves it, and answers CommitUnknown only if it cannot ask.
 """
 
 from __future__ import annotations
@@ -257,10 +265,10 @@ class Engine(Protocol):
         """Decide at the serial point and commit durably; returns the commit's result.
 
         Arguments:
-            partition: the partition whose records guard the commit: among `reads`, those in it must
-                be unchanged when the commit happens (else the engine reads and decides again).
-            reads: the records handed to `decide`, in this order; those of other partitions are
-                inputs.
+            partition: where the commit happens. Its steps may write to other partitions too.
+            reads: the records handed to `decide`, in this order. They may lie in other partitions.
+                All of them must be unchanged when the commit happens, else the engine reads and
+                decides again.
             decide: see `Decide`. What it raises is raised here, after everything it saw is durable.
             purpose: how much of the reserve it may use on a full disk.
 
@@ -294,8 +302,13 @@ class Engine(Protocol):
         max_records: int,
         max_bytes: int = SCAN_BYTES_MAX,
     ) -> Page:
-        """Face records with first <= (partition, key) < until, from one committed state not older
-        than the call. A page may be short; only `resume` None says that nothing is left."""
+        """Face records with first <= (partition, key) < until.
+
+        The records of each partition are from one committed state not older than the call.
+        Different partitions may be seen at different moments. A record that stays unchanged from
+        the first page of a scan to the last is returned exactly once. A page may be short; only
+        `resume` None says that nothing is left.
+        """
         ...
 
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
@@ -304,12 +317,25 @@ class Engine(Protocol):
         stops."""
         ...
 
+    def watching(self) -> int:
+        """How many calls of `wait` are under way."""
+        ...
+
+    def stop_waiting(self) -> None:
+        """Wake every waiter; from now on `wait` returns at once. Idempotent."""
+        ...
+
     async def now(self) -> int:
-        """Store time in ticks, which no restart will ever go back behind."""
+        """Store time in ticks. No restart and no other gateway ever goes back behind it, and it is
+        never smaller than a stamp that this gateway has given or seen."""
         ...
 
     def advance(self, seconds: float) -> None:
-        """Move store time forward and wake every waiter (test clock only)."""
+        """Move store time of all gateways forward and wake all their waiters (test clock only).
+
+        A restart, and a gateway that starts later, go on from the time that it was moved to: after
+        an orderly end always, after a crash once `now` has answered.
+        """
         ...
 
     async def health(self, timeout_s: float) -> Health:
@@ -376,7 +402,8 @@ class Contents(Protocol):
         ...
 
     def discard(self, content_id: int) -> None:
-        """Forget a written content that no commit will adopt."""
+        """Forget a written content that no commit will adopt. It has no effect on a content that a
+        commit has adopted, or that an undecided commit may yet adopt: see rule 7."""
         ...
 
 

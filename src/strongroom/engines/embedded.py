@@ -240,6 +240,14 @@ class EmbeddedStore:
             return
         await self.watchers.sleep(ref, future, timeout_s)
 
+    def watching(self) -> int:
+        """See Engine.watching."""
+        return len(self.watchers)
+
+    def stop_waiting(self) -> None:
+        """See Engine.stop_waiting."""
+        self.watchers.stop()
+
     async def now(self) -> int:
         """See Engine.now."""
         while True:
@@ -256,6 +264,8 @@ class EmbeddedStore:
         if not self._test_clock:
             raise ValueError("this store was not opened with a test clock")
         self._time.advance(seconds)
+        if self._why_stopped() is None:
+            self._raise_ceiling(self._time.now())
         self.watchers.wake_all()
 
     async def _quiet(self, stamp: int) -> None:
@@ -303,7 +313,7 @@ class EmbeddedStore:
         if self._closed:
             return
         self._closed = True
-        self.watchers.wake_all()
+        self.watchers.stop()
         if self._compacting is not None:
             self._compacting.cancel()
             await asyncio.gather(self._compacting, return_exceptions=True)
@@ -355,7 +365,8 @@ class EmbeddedStore:
             return self._raising
 
         def work(group: object) -> None:
-            ceiling = self._time.rise_soon(needed)
+            # Time may have been moved since this was queued.
+            ceiling = self._time.rise_soon(max(needed, self._time.now()))
             if ceiling is not None:
                 self._writer.raise_ceiling(ceiling)
 

@@ -185,10 +185,18 @@ class MemoryStore:
             return
         await self.watchers.sleep(ref, future, timeout_s)
 
+    def watching(self) -> int:
+        """See Engine.watching."""
+        return len(self.watchers)
+
+    def stop_waiting(self) -> None:
+        """See Engine.stop_waiting."""
+        self.watchers.stop()
+
     async def now(self) -> int:
         """See Engine.now."""
         self._check_serving()
-        return self._time.now()
+        return max(self._time.now(), self._last_stamp)
 
     def advance(self, seconds: float) -> None:
         """See Engine.advance."""
@@ -204,7 +212,7 @@ class MemoryStore:
     async def close(self) -> None:
         """See Engine.close."""
         self._closed = True
-        self.watchers.wake_all()
+        self.watchers.stop()
         while self._running:
             await next(iter(self._running)).done.wait()
 

@@ -26,13 +26,15 @@ class DurableTime:
     def __init__(self, clock: Clock, ceiling: int) -> None:
         self._time = StoreTime(clock, ceiling)
         self._last_stamp = ceiling
+        self._moved_to = 0
         self.ceiling = ceiling
         # What the open transaction wrote; it becomes the ceiling when that is durable.
         self._written = ceiling
 
     def now(self) -> int:
-        """Store time, which may be above the ceiling: then it must not be answered yet."""
-        return self._time.now()
+        """Store time, never smaller than a stamp that was given. It may be above the ceiling: then
+        it must not be answered yet."""
+        return max(self._time.now(), self._last_stamp)
 
     def stamp(self, now: int) -> int:
         """A new stamp; answered only under a ceiling (see `rise`).
@@ -45,7 +47,7 @@ class DurableTime:
 
     def check_past(self, stamp: int) -> None:
         """Raise ValueError unless every later stamp is at least `stamp`."""
-        if stamp > max(self._last_stamp + 1, self.now()):
+        if stamp > max(self._last_stamp + 1, self._time.now()):
             raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
 
     def rise(self, needed: int) -> int | None:
@@ -70,9 +72,11 @@ class DurableTime:
         self._written = self.ceiling
 
     def last_used(self) -> int:
-        """The lowest ceiling that a clean end may leave: nothing above it was ever answered."""
-        return max(self._last_stamp, min(self._time.now(), self.ceiling))
+        """The lowest ceiling that a clean end may leave: nothing above it was ever answered, and
+        time was not moved beyond it."""
+        return max(self._last_stamp, self._moved_to, min(self._time.now(), self.ceiling))
 
     def advance(self, seconds: float) -> None:
         """Move store time forward."""
         self._time.advance(seconds)
+        self._moved_to = self._time.now()

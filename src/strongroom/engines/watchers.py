@@ -22,6 +22,7 @@ class Watchers:
 
     def __init__(self) -> None:
         self._by_ref: dict[Ref, set[asyncio.Future[None]]] = {}
+        self._stopped = False
         self.wakes = 0
 
     def __len__(self) -> int:
@@ -48,7 +49,9 @@ class Watchers:
     async def sleep(self, ref: Ref, future: asyncio.Future[None], timeout_s: float) -> None:
         """Return when `future` is completed or after `timeout_s`, whichever is first."""
         try:
-            if not future.done():
+            if self._stopped:
+                await asyncio.sleep(0)  # a caller that waits again and again must not block others
+            elif not future.done():
                 await asyncio.wait((future,), timeout=max(0.0, timeout_s))
         finally:
             self.forget(ref, future)
@@ -66,3 +69,8 @@ class Watchers:
         """Wake everyone: the clock was moved, or the engine stops."""
         self.wakes += 1
         self.notify(list(self._by_ref))
+
+    def stop(self) -> None:
+        """Wake everyone; from now on nobody sleeps. Idempotent."""
+        self._stopped = True
+        self.wake_all()
