@@ -1,0 +1,253 @@
+"""Which gateways are alive, and what follows: holds, owners, the horizon of readers, quiet.
+
+Lives here: the rules, as pure functions of a membership table, with time as an argument; and the
+book that each gateway keeps of its own stamps and readers. Must not live here: where the table is
+stored, or when heartbeats are sent.
+
+The table is changed at one place, where every commit also looks up whether its gateway is alive.
+Five rules make it safe under pauses, delays and skewed clocks:
+ 1. A gateway is dead when its row is gone. Any gateway may remove a row that saw no heartbeat for
+    DEAD_TICKS by the table's own clock. A commit of a dead gateway is refused.
+ 2. A gateway reads, commits and believes in its holds only for LATE_TICKS, by its own clock, after
+    it *sent* a heartbeat that the table accepted. So it stops before anybody can declare it dead,
+    unless its clock runs at half speed.
+ 3. A row promises a stamp, `lowest`: its gateway commits nothing smaller any more. A new gateway
+    begins above every promise that was ever made. So no commit below the smallest promise can
+    happen any more; that stamp is the floor.
+ 4. A reader begins at the floor that its gateway knows. All smaller commits are in sight before it
+    looks at anything. A row tells a stamp, `oldest_reader`: no reader that has begun, or begins
+    before the next heartbeat, is below it.
+ 5. A hold belongs to one incarnation of a gateway, and is free again when that row is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from strongroom.engines.gateways import GATEWAYS_MAX, STAMP_MAX, Horizon
+from strongroom.values import TICKS_PER_S
+
+LATE_TICKS: Final = 5 * TICKS_PER_S
+DEAD_TICKS: Final = 10 * TICKS_PER_S
+
+
+class Identity(msgspec.Struct, frozen=True, order=True):
+    """One run of one gateway."""
+
+    number: int
+    incarnation: int
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What a gateway told with its last heartbeat.
+
+    Attributes:
+        lowest: it commits nothing with a smaller stamp any more.
+        oldest_reader: its readers see every commit with a smaller stamp, except those that have
+            named their contents.
+        named: the contents that those readers still read.
+        seen: when the heartbeat came, by the table's clock.
+    """
+
+    incarnation: int
+    lowest: int
+    oldest_reader: int
+    named: frozenset[int] = frozenset()
+    seen: int = 0
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """The table.
+
+    Attributes:
+        rows: the live gateways by number.
+        holds: who holds what.
+        highest: the greatest `lowest` that any row ever had.
+        incarnations: how many gateways have joined so far.
+    """
+
+    rows: Mapping[int, Row] = {}
+    holds: Mapping[bytes, Identity] = {}
+    highest: int = 0
+    incarnations: int = 0
+
+    @property
+    def floor(self) -> int:
+        """No commit with a smaller stamp can happen any more."""
+        return min((row.lowest for row in self.rows.values()), default=self.highest)
+
+    def is_live(self, gateway: Identity) -> bool:
+        """Whether the gateway may commit."""
+        row = self.rows.get(gateway.number)
+        return row is not None and row.incarnation == gateway.incarnation
+
+    def owner(self, name: bytes) -> int | None:
+        """The number of the gateway that should do a work: the same for all who see this table, and
+        a gateway that joins or dies changes only what it owns."""
+        return max(self.rows, key=lambda number: _weight(name, number), default=None)
+
+    def horizon(self, number: int) -> Horizon:
+        """What readers of gateways other than `number` may still read."""
+        others = [row for other, row in self.rows.items() if other != number]
+        stamp = min((row.oldest_reader for row in others), default=STAMP_MAX)
+        return Horizon(stamp, frozenset().union(*(row.named for row in others)))
+
+
+def _weight(name: bytes, number: int) -> bytes:
+    return blake2b(name, digest_size=8, key=number.to_bytes(1, "big")).digest()
+
+
+def join(table: Membership, now: int, least: int = 0) -> tuple[Membership, Identity] | None:
+    """Add a gateway under the smallest free number; None if all numbers are taken.
+
+    Arguments:
+        now: the table's clock.
+        least: the promise of the new gateway, if it is not below an earlier one.
+    """
+    number = next((one for one in range(GATEWAYS_MAX) if one not in table.rows), None)
+    if number is None:
+        return None
+    incarnation = table.incarnations + 1
+    lowest = max(table.highest + 1, least)
+    floor = min(table.floor, lowest) if table.rows else lowest
+    row = Row(incarnation, lowest, floor, seen=now)
+    joined = msgspec.structs.replace(
+        table,
+        rows={**table.rows, number: row},
+        highest=lowest,
+        incarnations=incarnation,
+    )
+    return joined, Identity(number, incarnation)
+
+
+def beat(table: Membership, number: int, row: Row, now: int) -> Membership | None:
+    """Accept a heartbeat that came at `now` by the table's clock; None if the gateway is dead."""
+    if not table.is_live(Identity(number, row.incarnation)):
+        return None
+    before = table.rows[number]
+    # Heartbeats may overtake each other: a promise is never taken back.
+    later = msgspec.structs.replace(
+        row if row.lowest >= before.lowest else before, seen=max(now, before.seen)
+    )
+    return msgspec.structs.replace(
+        table,
+        rows={**table.rows, number: later},
+        highest=max(table.highest, later.lowest),
+    )
+
+
+def bury(table: Membership, now: int) -> Membership:
+    """Declare dead who sent no heartbeat for DEAD_TICKS, by the table's clock."""
+    dead = [number for number, row in table.rows.items() if now - row.seen > DEAD_TICKS]
+    for number in dead:
+        table = leave(table, Identity(number, table.rows[number].incarnation))
+    return table
+
+
+def leave(table: Membership, gateway: Identity) -> Membership:
+    """Remove a gateway: its commits are refused from now on, and its holds are free."""
+    if not table.is_live(gateway):
+        return table
+    return msgspec.structs.replace(
+        table,
+        rows={number: row for number, row in table.rows.items() if number != gateway.number},
+        holds={name: holder for name, holder in table.holds.items() if holder != gateway},
+    )
+
+
+def take(table: Membership, name: bytes, gateway: Identity) -> Membership | None:
+    """Give the hold to a gateway; None if it is taken, or the gateway is dead."""
+    if name in table.holds or not table.is_live(gateway):
+        return None
+    return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
+
+
+def release(table: Membership, name: bytes, gateway: Identity) -> Membership:
+    """Take the hold back, if the gateway has it."""
+    if table.holds.get(name) != gateway:
+        return table
+    holds = {other: holder for other, holder in table.holds.items() if other != name}
+    return msgspec.structs.replace(table, holds=holds)
+
+
+class Mark:
+    """A reader as its gateway's book has it; see gateways.ReaderMark."""
+
+    def __init__(self, book: Book, stamp: int) -> None:
+        self._book = book
+        self.stamp = stamp
+        self.named: frozenset[int] | None = None
+        book.marks.add(self)
+
+    def narrow(self, content_ids: Iterable[int]) -> None:
+        """See ReaderMark.narrow."""
+        self.named = frozenset(content_ids)
+
+    def end(self) -> None:
+        """See ReaderMark.end."""
+        self._book.marks.discard(self)
+
+
+class Book:
+    """What a gateway knows of itself: stamps in flight, readers, its last heartbeat.
+
+    Arguments:
+        gateway: as which it has joined.
+        table: as it was when it had joined.
+        sent: its own clock before it asked to join.
+    """
+
+    def __init__(self, gateway: Identity, table: Membership, sent: int) -> None:
+        self.gateway = gateway
+        self.marks: set[Mark] = set()
+        self.last_stamp = table.rows[gateway.number].lowest
+        self._floor = 0
+        self._sent = sent
+        self._learn(table)
+
+    def stamp(self, now: int) -> int:
+        """A new stamp: above all that this gateway gave, saw or promised, and not below `now`. Its
+        low digits, modulo GATEWAYS_MAX, are the gateway's number: no other gives the same."""
+        least = max(now, self.last_stamp + 1)
+        self.last_stamp = least + (self.gateway.number - least) % GATEWAYS_MAX
+        return self.last_stamp
+
+    def observe(self, stamp: int) -> None:
+        """A stamp of another gateway was seen."""
+        self.last_stamp = max(self.last_stamp, stamp)
+
+    def row(self, now: int, in_flight: Iterable[int]) -> Row:
+        """What the next heartbeat tells.
+
+        Arguments:
+            now: its own clock.
+            in_flight: the stamps of its decisions whose outcome it does not know.
+        """
+        self.observe(now)
+        lowest = min((self.last_stamp + 1, *in_flight))
+        begun = [mark.stamp for mark in self.marks if mark.named is None]
+        named = (mark.named for mark in self.marks if mark.named is not None)
+        oldest = min((self._floor, *begun))
+        return Row(self.gateway.incarnation, lowest, oldest, frozenset().union(*named))
+
+    def beaten(self, table: Membership, sent: int) -> None:
+        """A heartbeat that was sent at `sent`, by its own clock, was accepted: the table as it was
+        then."""
+        self._sent = max(self._sent, sent)
+        self._learn(table)
+
+    def is_late(self, now: int) -> bool:
+        """Whether the gateway must stop, since it may have been declared dead."""
+        return now - self._sent > LATE_TICKS
+
+    def begin_reading(self) -> Mark:
+        """Enter a reader."""
+        return Mark(self, self._floor)
+
+    def _learn(self, table: Membership) -> None:
+        self._floor = max(self._floor, table.floor)
+        self.observe(table.highest)

@@ -1,0 +1,129 @@
+"""Rules of membership that are known to be wrong, each with the promise that it breaks.
+
+Lives here: the mutants and what the simulator finds of each. Must not live here: the world.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.engines import membership
+from strongroom.engines.gateways import STAMP_MAX, Horizon
+from strongroom.engines.membership import Book, Identity, Mark, Membership, Row
+from strongroom.values import TICKS_PER_S
+from tests.engines.membership_world import Rules
+
+DROPPED: Final = "was dropped under a reader"
+NOT_QUIET: Final = "was committed after quiet"
+TWO_HOLDERS: Final = "believe that they hold"
+TWICE: Final = "was given twice"
+
+
+class DeadMayCommit(Rules):
+    """The commit does not look whether its gateway is alive."""
+
+    def may_commit(self, table: Membership, gateway: Identity) -> bool:
+        return True
+
+
+class DeadSoon(Rules):
+    """A gateway is declared dead before it has noticed that it is late."""
+
+    def bury(self, table: Membership, now: int) -> Membership:
+        return membership.bury(table, now + 9 * TICKS_PER_S)
+
+
+class NeverLate(Rules):
+    """A gateway goes on without heartbeats."""
+
+    def is_late(self, book: Book, now: int) -> bool:
+        return False
+
+
+class NoHorizon(Rules):
+    """Readers of other gateways are forgotten."""
+
+    def horizon(self, table: Membership, number: int) -> Horizon:
+        return Horizon(STAMP_MAX)
+
+
+class NamesForgotten(Rules):
+    """Contents that slow readers have named are forgotten."""
+
+    def horizon(self, table: Membership, number: int) -> Horizon:
+        return Horizon(table.horizon(number).stamp)
+
+
+class ReaderAtItsClock(Rules):
+    """A reader begins at its gateway's own time, which is ahead: smaller stamps may yet come."""
+
+    def begin_reading(self, book: Book, now: int) -> Mark:
+        return Mark(book, max(now, book.last_stamp) + 20 * TICKS_PER_S)
+
+
+class QuietAtOnce(Rules):
+    """Nobody is waited for."""
+
+    def is_quiet(self, table: Membership, stamp: int) -> bool:
+        return True
+
+
+class QuietByOne(Rules):
+    """It is enough that one gateway is beyond the stamp."""
+
+    def is_quiet(self, table: Membership, stamp: int) -> bool:
+        return table.highest >= stamp
+
+
+class LowestTakenBack(Rules):
+    """A heartbeat that was overtaken counts, so that a promise is taken back; nothing in flight is
+    promised."""
+
+    def beat(self, table: Membership, number: int, row: Row, now: int) -> Membership | None:
+        bold = msgspec.structs.replace(row, lowest=row.lowest + 30 * TICKS_PER_S)
+        return membership.beat(table, number, bold, now)
+
+
+class JoinsAnywhere(Rules):
+    """A new gateway begins below the promises of others."""
+
+    def join(self, table: Membership, now: int, least: int) -> tuple[Membership, Identity] | None:
+        joined = membership.join(msgspec.structs.replace(table, highest=0), now)
+        if joined is None:
+            return None
+        after, identity = joined
+        return msgspec.structs.replace(after, highest=0), identity
+
+
+class HoldGrantedTwice(Rules):
+    """A hold is granted though another gateway has it."""
+
+    def take(self, table: Membership, name: bytes, gateway: Identity) -> Membership | None:
+        return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
+
+
+class Undead(Rules):
+    """A heartbeat of a gateway that was declared dead brings it back."""
+
+    def beat(self, table: Membership, number: int, row: Row, now: int) -> Membership | None:
+        if number not in table.rows:
+            table = msgspec.structs.replace(table, rows={**table.rows, number: row})
+        return membership.beat(table, number, row, now)
+
+
+MUTANTS: Final[tuple[tuple[type[Rules], str], ...]] = (
+    (DeadMayCommit, NOT_QUIET),
+    (DeadSoon, DROPPED),
+    (NeverLate, DROPPED),
+    (NoHorizon, DROPPED),
+    (NamesForgotten, DROPPED),
+    (ReaderAtItsClock, DROPPED),
+    (QuietAtOnce, NOT_QUIET),
+    (QuietByOne, NOT_QUIET),
+    (LowestTakenBack, NOT_QUIET),
+    (JoinsAnywhere, NOT_QUIET),
+    (HoldGrantedTwice, TWO_HOLDERS),
+    (Undead, NOT_QUIET),
+)

@@ -1,0 +1,385 @@
+"""A simulated store with several gateways: deaths, pauses, late heartbeats, and clocks that differ.
+
+Lives here: the world, what its gateways do, and the promises that are checked at every step. Must
+not live here: the rules themselves (engines/membership.py), or tests.
+
+All that the gateways share is changed by calls, which travel: a call arrives though its sender is
+paused or dead meanwhile, and its answer is seen when the sender runs again. Times are in seconds;
+a seed decides everything.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from strongroom.engines import membership
+from strongroom.engines.gateways import READING_S_MAX, Horizon
+from strongroom.engines.membership import Book, Identity, Membership, Row
+from strongroom.values import TICKS_PER_S
+
+GATEWAYS: Final = 3
+BLOBS: Final = 40
+_BUSY_BLOBS: Final = 3
+END_S: Final = 150.0
+_SKEW_S: Final = 20.0
+_DRIFT: Final = 0.001
+_START_TICKS: Final = 1_000 * TICKS_PER_S
+
+Act = Generator["float | Call", Any, None]
+
+
+class Rules:
+    """The rules under test. A mutant overrides one."""
+
+    def beat(self, table: Membership, number: int, row: Row, now: int) -> Membership | None:
+        return membership.beat(table, number, row, now)
+
+    def bury(self, table: Membership, now: int) -> Membership:
+        return membership.bury(table, now)
+
+    def join(self, table: Membership, now: int, least: int) -> tuple[Membership, Identity] | None:
+        return membership.join(table, now, least)
+
+    def take(self, table: Membership, name: bytes, gateway: Identity) -> Membership | None:
+        return membership.take(table, name, gateway)
+
+    def may_commit(self, table: Membership, gateway: Identity) -> bool:
+        return table.is_live(gateway)
+
+    def horizon(self, table: Membership, number: int) -> Horizon:
+        return table.horizon(number)
+
+    def is_quiet(self, table: Membership, stamp: int) -> bool:
+        return table.floor >= stamp
+
+    def is_late(self, book: Book, now: int) -> bool:
+        return book.is_late(now)
+
+    def begin_reading(self, book: Book, now: int) -> membership.Mark:
+        return book.begin_reading()
+
+
+@dataclass(frozen=True)
+class Call:
+    """Something done to the shared table or data, after a journey of `out_s`; the answer travels
+    `back_s`."""
+
+    do: Callable[[], Any]
+    out_s: float
+    back_s: float
+
+
+@dataclass
+class Report:
+    """What happened: promises that were broken, and how often things were done."""
+
+    seed: int
+    violations: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(eq=False)
+class Gateway:
+    """One run of one process."""
+
+    offset_ticks: int
+    rate: float
+    book: Book
+    in_flight: set[int] = field(default_factory=set)
+    paused_until_s: float = 0.0
+    cut_until_s: float = 0.0  # until then its heartbeats get stuck
+    crashed: bool = False
+    held: set[bytes] = field(default_factory=set)
+    readings: set[int] = field(default_factory=set)
+
+
+class World:
+    """A store and its gateways.
+
+    Arguments:
+        seed: decides everything.
+        rules: the rules under test.
+    """
+
+    def __init__(self, seed: int, rules: Rules) -> None:
+        self.report = Report(seed)
+        self._random = random.Random(seed)
+        self._rules = rules
+        self._now_s = 0.0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._ids = itertools.count(1)
+        self._table = Membership()
+        self._gateways: list[Gateway] = []
+        self._last = dict.fromkeys(range(BLOBS), 0)
+        self._heads = {blob: next(self._ids) for blob in range(BLOBS)}
+        self._retired: list[tuple[int, int]] = []
+        self._dropped: set[int] = set()
+        self._quiet = 0
+        self._highest = 0
+        self._stamps: set[int] = set()
+
+    def play(self) -> Report:
+        """Run until the time is over."""
+        for _ in range(GATEWAYS):
+            self._start()
+        self._later(0.0, self._disturb)
+        while self._events and self._now_s < END_S:
+            self._now_s, _, event = heapq.heappop(self._events)
+            event()
+            self._check_holds()
+        return self.report
+
+    # What may go wrong.
+
+    def _disturb(self) -> None:
+        chance = self._random.random
+        gateway = self._random.choice(self._gateways)
+        if chance() < 0.4:
+            gateway.cut_until_s = self._now_s + self._random.uniform(3, 20)
+            self.report.counts["late heartbeats"] += 1
+        elif chance() < 0.5:
+            gateway.paused_until_s = self._now_s + self._random.choice((1, 4, 7, 12, 15, 25))
+            self.report.counts["pauses"] += 1
+        elif chance() < 0.5:
+            gateway.crashed = True
+            self._gateways.remove(gateway)
+            self.report.counts["deaths"] += 1
+            self._later(self._random.uniform(0, 15), self._start)
+            if not self._gateways:
+                self._start()
+        self._later(self._random.expovariate(1 / 8), self._disturb)
+
+    def _blob(self) -> int:
+        """Half of the calls meet at a few blobs; a late commit succeeds only at the others."""
+        return self._random.randrange(self._random.choice((_BUSY_BLOBS, BLOBS)))
+
+    def _travel_s(self) -> float:
+        if self._random.random() < 0.06:
+            return self._random.uniform(0.5, 14)
+        return self._random.uniform(0.001, 0.05)
+
+    # Time and messages.
+
+    def _later(self, delay_s: float, event: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self._now_s + delay_s, next(self._order), event))
+
+    def _ticks(self) -> int:
+        return _START_TICKS + round(self._now_s * TICKS_PER_S)
+
+    def _clock(self, gateway: Gateway) -> int:
+        return gateway.offset_ticks + round(self._ticks() * gateway.rate)
+
+    def _call(self, do: Callable[..., Any], *given: object) -> Call:
+        return Call(functools.partial(do, *given), self._travel_s(), self._travel_s())
+
+    def _run(self, gateway: Gateway, act: Act, answer: Any = None) -> None:
+        """Go on with an act, unless its process is dead; if it is paused, after that."""
+        if gateway.crashed:
+            act.close()
+        elif gateway.paused_until_s > self._now_s:
+            rest_s = gateway.paused_until_s - self._now_s
+            self._later(rest_s, lambda: self._run(gateway, act, answer))
+        else:
+            try:
+                wanted = act.send(answer)
+            except StopIteration:
+                return
+            if isinstance(wanted, Call):
+                self._later(wanted.out_s, lambda: self._arrive(gateway, act, wanted))
+            else:
+                self._later(wanted, lambda: self._run(gateway, act))
+
+    def _arrive(self, gateway: Gateway, act: Act, call: Call) -> None:
+        answer = call.do()
+        self._later(call.back_s, lambda: self._run(gateway, act, answer))
+
+    # What gateways do.
+
+    def _start(self) -> None:
+        joined = self._rules.join(self._table, self._ticks(), self._highest + 1)
+        if joined is None:
+            return
+        self._table, identity = joined
+        offset = round(self._random.uniform(-_SKEW_S, _SKEW_S) * TICKS_PER_S)
+        rate = 1 + self._random.uniform(-_DRIFT, _DRIFT)
+        gateway = Gateway(offset, rate, Book(identity, self._table, 0))
+        gateway.book.beaten(self._table, self._clock(gateway))
+        self._gateways.append(gateway)
+        acts = (self._beat, self._write, self._write, self._read, self._read)
+        for act in (*acts, self._sweep, self._sweep, self._settle):
+            self._run(gateway, act(gateway))
+
+    def _beat(self, gateway: Gateway) -> Act:
+        book, number = gateway.book, gateway.book.gateway.number
+        while True:
+            sent = self._clock(gateway)
+            row = book.row(sent, gateway.in_flight)
+            do = functools.partial(self._accept, number, row)
+            stuck_s = max(0.0, gateway.cut_until_s - self._now_s)
+            table = yield Call(do, self._travel_s() + stuck_s, self._travel_s())
+            if table is None:
+                self._end(gateway)
+                return
+            book.beaten(table, sent)
+            yield self._random.uniform(0.5, 1.5)
+
+    def _accept(self, number: int, row: Row) -> Membership | None:
+        table = self._rules.beat(self._table, number, row, self._ticks())
+        self._table = self._table if table is None else table
+        return table
+
+    def _end(self, gateway: Gateway) -> None:
+        """It learns that it was declared dead: a new process takes its place."""
+        if not gateway.crashed:
+            gateway.crashed = True
+            self._gateways.remove(gateway)
+            self.report.counts["declared dead"] += 1
+            self._start()
+
+    def _is_late(self, gateway: Gateway) -> bool:
+        return self._rules.is_late(gateway.book, self._clock(gateway))
+
+    def _write(self, gateway: Gateway) -> Act:
+        while True:
+            yield self._random.uniform(0, 3)
+            if self._is_late(gateway):
+                continue
+            blob = self._blob()
+            seen = self._heads[blob]
+            stamp = gateway.book.stamp(self._clock(gateway))
+            gateway.in_flight.add(stamp)
+            yield self._travel_s()
+            if not self._is_late(gateway):
+                newest = yield self._call(self._commit, gateway, blob, seen, stamp)
+                gateway.book.observe(newest)
+            gateway.in_flight.discard(stamp)
+
+    def _commit(self, gateway: Gateway, blob: int, seen: int, stamp: int) -> int:
+        identity = gateway.book.gateway
+        if not self._rules.may_commit(self._table, identity):
+            self.report.counts["refused to a dead gateway"] += 1
+        elif self._last[blob] < stamp and self._heads[blob] == seen:
+            if stamp < self._quiet:
+                self._violated(f"{stamp} was committed after quiet({self._quiet})")
+            if stamp in self._stamps:
+                self._violated(f"{stamp} was given twice")
+            self._stamps.add(stamp)
+            self._highest = max(self._highest, stamp)
+            self._retired.append((seen, stamp))
+            self._last[blob], self._heads[blob] = stamp, next(self._ids)
+            self.report.counts["commits"] += 1
+        return self._last[blob]
+
+    def _read(self, gateway: Gateway) -> Act:
+        while True:
+            yield self._random.uniform(0, 4)
+            if self._is_late(gateway):
+                continue
+            mark = self._rules.begin_reading(gateway.book, self._clock(gateway))
+            reading = next(self._ids)
+            gateway.readings.add(reading)
+            blob = self._random.randrange(_BUSY_BLOBS)
+            content = yield self._call(self._heads.get, blob)
+            began_s = self._now_s
+            for _ in range(self._random.randrange(1, 9)):
+                yield self._random.choice((0.05, 1.0, 9.0))
+                if self._is_late(gateway):
+                    self.report.counts["readers stopped"] += 1
+                    break
+                if content in self._dropped:
+                    self._violated(f"content {content} was dropped under a reader")
+                if self._now_s - began_s > READING_S_MAX / 6:
+                    mark.narrow((content,))
+                    self.report.counts["readers that named a content"] += 1
+            mark.end()
+            gateway.readings.discard(reading)
+
+    def _sweep(self, gateway: Gateway) -> Act:
+        identity = gateway.book.gateway
+        while True:
+            yield self._random.uniform(0, 1)
+            name = b"%d" % self._random.randrange(2)
+            if self._is_late(gateway) or name in gateway.held:
+                continue
+            if not (yield self._call(self._take, name, identity)):
+                continue
+            gateway.held.add(name)
+            self.report.counts["holds"] += 1
+            retired = [one for one in self._retired if one[0] % 2 == int(name)]
+            own = set(gateway.readings)
+            horizon = yield self._call(self._look, identity.number)
+            while own & gateway.readings and not self._is_late(gateway):
+                yield 0.5
+            for content, stamp in retired:
+                if self._is_late(gateway):
+                    break
+                if horizon.frees(content, stamp):
+                    yield self._call(self._drop, identity, (content, stamp))
+            gateway.held.discard(name)
+            yield self._call(self._release, name, identity)
+
+    def _take(self, name: bytes, identity: Identity) -> bool:
+        self._table = self._rules.bury(self._table, self._ticks())
+        taken = self._rules.take(self._table, name, identity)
+        self._table = self._table if taken is None else taken
+        return taken is not None
+
+    def _release(self, name: bytes, identity: Identity) -> None:
+        self._table = membership.release(self._table, name, identity)
+
+    def _look(self, number: int) -> Horizon:
+        self._table = self._rules.bury(self._table, self._ticks())
+        return self._rules.horizon(self._table, number)
+
+    def _drop(self, identity: Identity, one: tuple[int, int]) -> None:
+        if self._rules.may_commit(self._table, identity) and one in self._retired:
+            self._retired.remove(one)
+            self._dropped.add(one[0])
+            self.report.counts["drops"] += 1
+
+    def _settle(self, gateway: Gateway) -> Act:
+        """Wait for `quiet` with a stamp that was just seen."""
+        while True:
+            yield self._random.uniform(0, 5)
+            stamp = max(self._last.values())
+            gateway.book.observe(stamp)
+            while not self._is_late(gateway):
+                if (yield self._call(self._is_quiet, stamp)):
+                    self.report.counts["quiet"] += 1
+                    break
+                yield 0.5
+
+    def _is_quiet(self, stamp: int) -> bool:
+        self._table = self._rules.bury(self._table, self._ticks())
+        if not self._rules.is_quiet(self._table, stamp):
+            return False
+        self._quiet = max(self._quiet, stamp)
+        return True
+
+    # What must hold.
+
+    def _check_holds(self) -> None:
+        holders: Counter[bytes] = Counter()
+        for gateway in self._gateways:
+            can_commit = self._rules.may_commit(self._table, gateway.book.gateway)
+            if gateway.held and can_commit and not self._is_late(gateway):
+                holders.update(gateway.held)
+        for name, count in holders.items():
+            if count > 1:
+                self._violated(f"{count} gateways believe that they hold {name!r}")
+
+    def _violated(self, what: str) -> None:
+        self.report.violations.append(f"at {self._now_s:.3f} s: {what}")
+
+
+def play(seed: int, rules: Rules | None = None) -> Report:
+    """One run."""
+    return World(seed, rules or Rules()).play()
