@@ -1,9 +1,17 @@
 """The sweeper: does the jobs that commits leave behind, at its own pace, beside the requests.
 
 Lives here: which job is done when, and what happens when one cannot be done. Must not live here:
-the work itself (blob_sweep.py, container_sweep.py, copy_jobs.py, queue_sweep.py). A job is deleted
-when its work is done, never before, and all work may be done again after a crash. A job that cannot
-be read is kept and told in the log: a newer version may know it.
+the work itself (the wings' `sweep.py`, container_sweep.py, copy_jobs.py). A job is deleted when its
+work is done, never before, and all work may be done again after a crash. A job that cannot be read
+is kept, and the log says so: a newer version may know it.
+
+Each gateway has a sweeper. Three rules let them share the jobs:
+ 1. A sweeper begins only jobs that its gateway owns, and takes a hold on what a job has to itself.
+    It then looks whether the job is still there: another gateway may have done it meanwhile.
+ 2. A job begins only when no commit that is older than its due time can happen any more. So the
+    commit that ordered it has happened or never will, and the same holds for every write that was
+    decided before a deletion. What the work does not find then, no older commit adds later.
+ 3. Without its hold a job commits nothing more.
 """
 
 from __future__ import annotations
@@ -11,16 +19,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from typing import Final
+from collections.abc import Awaitable
+from typing import Final, TypeVar
 
 from strongroom.auth.request import Service
-from strongroom.engines.base import EngineError, Face, Position
+from strongroom.engines.base import EngineError, Face, Position, Unavailable
+from strongroom.engines.gateways import Hold
 from strongroom.services.blob.access import BlobState, change_unattended
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
 from strongroom.services.blob.container_sweep import sweep_container
 from strongroom.services.blob.copy_jobs import run_copy
+from strongroom.services.blob.copy_sources import CopySources
 from strongroom.services.blob.sweep import Held, sweep_blob
 from strongroom.services.core.background import Removal
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
@@ -35,7 +47,10 @@ _AT_ONCE_MAX: Final = 8
 _COPIES_MAX: Final = 4
 _RETRY_S: Final = (1.0, 60.0)
 _FIRST: Final = Position(b"", b"")
+_COPIES: Final = b"copies"
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Sweeper:
@@ -50,14 +65,14 @@ class Sweeper:
         self._services = services
         self._pause_s = pause_s
         self._running: dict[bytes, asyncio.Task[bool]] = {}
-        self._lanes: dict[bytes, tuple[int, str] | None] = {}
+        self._lanes: dict[bytes, bytes] = {}
         self._next = _FIRST
         self._held: dict[bytes, Held] = {}
         self._failures: dict[bytes, tuple[int, float]] = {}
 
     async def run(self) -> None:
-        """Work until cancelled. What keeps it from that is told once, and may pass: an engine that
-        cannot read now may be able to in a second."""
+        """Work until cancelled. The log says once what keeps it from working. That may pass: an
+        engine that cannot read now may be able to in a second."""
         waits = False
         try:
             while True:
@@ -98,7 +113,8 @@ class Sweeper:
     async def _start_due(self) -> None:
         """Start what is due and not under way, the oldest first; where all places are taken, the
         next call goes on from there, so that jobs that wait do not keep younger ones waiting."""
-        until = Position(keys.number(await self._services.store.now() + 1), b"")
+        now = await self._services.store.now()
+        until = Position(keys.number(now), b"")
         start: Position | None = self._next
         while start is not None:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
@@ -107,7 +123,7 @@ class Sweeper:
                     self._next = Position(face.partition, face.key)
                     return
                 if self._may_start(face):
-                    self._start(face)
+                    self._start(face, now)
             start = page.resume
         self._next = _FIRST
 
@@ -118,11 +134,28 @@ class Sweeper:
             return False
         lane = _lane(face)
         taken = sum(lane == other for other in self._lanes.values())
-        return taken < (_COPIES_MAX if lane is None else 1)
+        if taken >= (_COPIES_MAX if lane == _COPIES else 1):
+            return False
+        gateways = self._services.store.gateways
+        return gateways.owns(_right(face)) or self._has_source(face)
 
-    def _start(self, face: Face) -> None:
+    def _has_source(self, face: Face) -> bool:
+        """Whether the job is a copy whose source this gateway has opened already."""
+        if _lane(face) != _COPIES:
+            return False
+        job = records.JOB.decode(face.value)
+        return self._services.held.of(CopySources).is_open(job.token)
+
+    async def _leave(self, face: Face) -> None:
+        """Leave a job to another gateway: a source that this one has opened for it is closed."""
+        if self._has_source(face):
+            source = self._services.held.of(CopySources).take(records.JOB.decode(face.value).token)
+            if source is not None:
+                await source.close()
+
+    def _start(self, face: Face, now: int) -> None:
         name = face.partition
-        task = asyncio.create_task(self._attend(face), name=f"job {name.hex()}")
+        task = asyncio.create_task(self._attend(face, now), name=f"job {name.hex()}")
         self._running[name] = task
         self._lanes[name] = _lane(face)
         task.add_done_callback(functools.partial(self._ended, name))
@@ -134,13 +167,24 @@ class Sweeper:
         if done.result() or self._next != _FIRST:
             self._services.work.set()
 
-    async def _attend(self, face: Face) -> bool:
-        """Do one job; whether it is finished. What goes wrong is told, and tried again later."""
+    async def _attend(self, face: Face, now: int) -> bool:
+        """Do one job; whether it is finished. The log says what goes wrong, and the job is tried
+        again later.
+
+        Arguments:
+            now: store time, later than the job's due time.
+        """
         name = face.partition
         try:
-            if not await self._work(face, records.JOB.decode(face.value)):
+            hold = await self._services.store.gateways.hold(_right(face))
+            if hold is None:
+                await self._leave(face)
                 return False
-            await self._remove(face)
+            try:
+                if not await self._do(face, now, _HeldServices(self._services, hold)):
+                    return False
+            finally:
+                hold.release()
         except (EngineError, CorruptRecord, OSError) as error:
             self._put_off(name, f"a background job is tried again later: {error}")
             return False
@@ -160,15 +204,24 @@ class Sweeper:
         if count == 0:
             _log.warning("%s", message)
 
-    async def _remove(self, face: Face) -> None:
+    async def _do(self, face: Face, now: int, services: Services) -> bool:
+        """Do the job, and remove it; False when it must wait for readers."""
+        await services.store.gateways.quiet(now)
         ref = keys.job_ref(face.partition)
-        removal = Removal(self._services, 0.0)
+        if await services.store.read([ref]) == [None]:
+            # Another gateway has done it since this one looked for jobs.
+            await self._leave(face)
+            return True
+        if not await self._work(face, records.JOB.decode(face.value), services):
+            return False
+        removal = Removal(services, 0.0)
         await removal.add(ref.partition, (ref.key,))
         await removal.commit()
+        return True
 
-    async def _work(self, face: Face, job: Job) -> bool:
+    async def _work(self, face: Face, job: Job, services: Services) -> bool:
         """The work of one job; False when it must wait for readers."""
-        services, removal = self._services, Removal(self._services, self._pause_s)
+        removal = Removal(services, self._pause_s)
         due, stamp = keys.job_times(face.partition)
         if job.kind is JobKind.SWEEP_BLOB:
             partition = keys.blob(job.generation, job.blob)
@@ -196,18 +249,39 @@ class Sweeper:
         return True
 
 
-def _lane(face: Face) -> tuple[int, str] | None:
-    """What a job has to itself. Two sweeps of one blob would pull the block lists away by which the
-    other knows what is alive. None: the lane that the copies share."""
+class _HeldServices(Services):
+    """The services of one job: they commit nothing more once its hold is lost."""
+
+    def __init__(self, services: Services, hold: Hold) -> None:
+        self.__dict__.update(services.__dict__)
+        self._hold = hold
+
+    def commit(self, decision: Decision[T]) -> Awaitable[T]:
+        """See Services.commit. Raises: Unavailable, too, when the hold is lost."""
+        if self._hold.lost:
+            raise Unavailable("another gateway may do this job now")
+        return super().commit(decision)
+
+
+def _lane(face: Face) -> bytes:
+    """The jobs of one lane are not done at the same time, but those of _COPIES are, some of them.
+    Two sweeps of one blob would remove the block lists by which the other knows what is alive."""
     try:
         job = records.JOB.decode(face.value)
     except CorruptRecord:
-        return 0, face.partition.hex()
-    return None if job.kind is JobKind.COPY else (job.generation, job.blob)
+        return face.partition
+    return _COPIES if job.kind is JobKind.COPY else b"%d/%b" % (job.generation, job.blob.encode())
+
+
+def _right(face: Face) -> bytes:
+    """The name of the hold that a job needs: its lane, or one of its own among the copies."""
+    lane = _lane(face)
+    return b"job/%b" % (face.partition if lane == _COPIES else lane)
 
 
 async def _is_alive(services: Services, job: Job) -> bool:
-    """Whether a container's deletion was ordered, but its commit never happened."""
+    """Whether a container's deletion was ordered, but its commit never happened. It cannot happen
+    later: see rule 2."""
     place = await services.place(Service.BLOB, *job.token.split("/"))
     return place is not None and place.generation == job.generation
 

@@ -137,6 +137,10 @@ class CopySources:
             # The copy opens it again when its turn comes.
             await source.close()
 
+    def is_open(self, copy_id: str) -> bool:
+        """Whether a source was left for a copy."""
+        return copy_id in self._open
+
     def take(self, copy_id: str) -> OpenSource | None:
         """The source that was left for a copy, if there is one."""
         return self._open.pop(copy_id, None)

@@ -1,0 +1,177 @@
+"""Which jobs a sweeper begins when others share them with it, and when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strongroom.engines.base import Unavailable
+from strongroom.services.core.runner import Services
+from strongroom.services.sweeper import Sweeper
+from tests.services import blob_calls
+from tests.services.container_calls import run, settle
+from tests.services.queue_calls import jobs
+from tests.services.sweeps import drop_container, fresh, swept
+
+
+class Hold:
+    """A hold that can be lost."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self.released = False
+
+    def release(self) -> None:
+        self.released = True
+
+
+class Shared:
+    """The gateways of a store, as a test wants them.
+
+    Attributes:
+        owned: whether this gateway owns all jobs.
+        taken: whether another gateway has all holds.
+        after_hold: called when a hold was given.
+        settled: quiet returns once this is set.
+    """
+
+    number = 0
+    incarnation = 1
+
+    def __init__(self) -> None:
+        self.owned = True
+        self.taken = False
+        self.holds: list[Hold] = []
+        self.asked_quiet: list[int] = []
+        self.settled = asyncio.Event()
+        self.settled.set()
+        self.after_hold: Callable[[], Awaitable[None]] | None = None
+
+    def owns(self, name: bytes) -> bool:
+        return self.owned
+
+    async def hold(self, name: bytes) -> Hold | None:
+        if self.taken:
+            return None
+        self.holds.append(Hold())
+        if self.after_hold is not None:
+            await self.after_hold()
+        return self.holds[-1]
+
+    async def quiet(self, stamp: int) -> None:
+        self.asked_quiet.append(stamp)
+        await self.settled.wait()
+
+
+async def with_job() -> tuple[Services, Sweeper, Shared]:
+    """A deleted container of two blobs, whose job waits for a sweeper."""
+    on, sweeper = await fresh()
+    gateways = Shared()
+    on.store.gateways = gateways  # type: ignore[misc, assignment]
+    for name in "ab":
+        await blob_calls.put(on, name, b"x" * 10_000)
+    await drop_container(on)
+    assert jobs(on) == 1
+    return on, sweeper, gateways
+
+
+def test_a_job_that_another_gateway_owns_is_left_to_it() -> None:
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        gateways.owned = False
+        assert await swept(on, sweeper) == 0
+        assert jobs(on) == 1 and not gateways.holds
+        gateways.owned = True
+        assert await swept(on, sweeper) == 1
+        assert jobs(on) == 0
+
+    run(test)
+
+
+def test_a_job_is_not_done_without_its_hold() -> None:
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        gateways.taken = True
+        assert await swept(on, sweeper) == 0
+        assert jobs(on) == 1
+        gateways.taken = False
+        assert await swept(on, sweeper) == 1
+        assert blob_calls.left(on) == ([], [])
+        assert gateways.holds[-1].released
+
+    run(test)
+
+
+def test_a_job_that_was_done_before_its_hold_was_free_is_not_done_again() -> None:
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        scanned: list[bytes] = []
+        scan = on.store.scan
+
+        async def watched(keyspace: bytes, *arguments: Any) -> Any:
+            scanned.append(keyspace)
+            return await scan(keyspace, *arguments)
+
+        async def done_elsewhere() -> None:
+            gateways.after_hold = None
+            assert await Sweeper(on).run_once() == 1
+            on.store.scan = watched  # type: ignore[method-assign]
+
+        gateways.after_hold = done_elsewhere
+        await swept(on, sweeper)
+        assert jobs(on) == 0
+        assert {keyspace[:1] for keyspace in scanned} <= {b"j"}, scanned
+
+    run(test)
+
+
+def test_a_job_that_lost_its_hold_commits_nothing_more() -> None:
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        scan = on.store.scan
+
+        async def losing(*arguments: Any) -> Any:
+            for hold in gateways.holds:
+                hold.lost = True
+            return await scan(*arguments)
+
+        on.store.scan = losing  # type: ignore[method-assign]
+        before = blob_calls.left(on)
+        assert await swept(on, sweeper) == 0
+        assert blob_calls.left(on) == before
+        assert gateways.holds and all(hold.released for hold in gateways.holds)
+
+    run(test)
+
+
+def test_a_job_begins_when_no_older_commit_can_happen_any_more() -> None:
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        before = blob_calls.left(on)
+        gateways.settled.clear()
+        sweeping = asyncio.create_task(swept(on, sweeper))
+        await settle()
+        assert blob_calls.left(on) == before
+        newest = max(record.version for _, record in before[0])
+        assert gateways.asked_quiet[-1] > newest, "the commit that ordered it counts as older"
+        gateways.settled.set()
+        assert await sweeping == 1
+        assert blob_calls.left(on) == ([], [])
+
+    run(test)
+
+
+def test_what_a_sweeper_cannot_ask_it_asks_again_later() -> None:
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+
+        async def away() -> None:
+            raise Unavailable("no heartbeat")
+
+        gateways.after_hold = away
+        assert await swept(on, sweeper) == 0
+        gateways.after_hold = None
+        assert await Sweeper(on).run_once() == 1
+
+    run(test)
