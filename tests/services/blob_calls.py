@@ -13,14 +13,17 @@ from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, block, copy
 from strongroom.operations.core.spec import Operation
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
-from strongroom.services.blob import attributes, blobs, blocks, copying, snapshots
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.blob import attributes, blobs, blocks, copying, leasing, snapshots
 from strongroom.services.blob.copy_sources import CopySources, LocalSource, OpenSource
-from strongroom.services.core.calls import Client
+from strongroom.services.blob.leasing import AcquireLease, ReleaseLease
+from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import bodies
 from strongroom.values import ContentProperties
 from tests.services.container_calls import ACCOUNT, placed
 
+LEASES = Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY)
 KINDS = ("Committed", "Uncommitted", "Latest")
 
 
@@ -90,6 +93,19 @@ def open_source(data: bytes) -> OpenSource:
         yield data
 
     return OpenSource(len(data), chunks(), lambda: None, ContentProperties())
+
+
+async def acquire(on: Services, name: str, wait_s: int = 0) -> str:
+    """A lease that does not end by itself; returns its id."""
+    call = await placed(on, AcquireLease(-1), blob=name, rule=LEASES, wait_s=wait_s)
+    leased = await leasing.lease_blob(on, call)
+    assert leased.lease_id is not None
+    return leased.lease_id
+
+
+async def release(on: Services, name: str, lease_id: str) -> None:
+    call = await placed(on, ReleaseLease(), blob=name, rule=LEASES, lease_id=lease_id)
+    await leasing.lease_blob(on, call)
 
 
 async def read(on: Services, name: str, ticks: int | None = None) -> bytes | None:

@@ -1,7 +1,7 @@
 """The disposable state of a process may be thrown away at any time: nothing but an order changes.
 
 Each test runs a crowd of callers on a store that clears the state before and after each of its
-operations, so between any two steps of any caller.
+operations, so between any two steps of any caller. The order of those who wait is such state, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from strongroom.services.queue.claims import Claims
 from tests.services import blob_calls, container_calls, queue_calls
 from tests.services.container_calls import run
 
-WATCHED = ("update", "read", "read_range", "scan")
+WATCHED = ("update", "read", "read_range", "scan", "wait", "now")
 
 
 def forgetful() -> tuple[Services, list[int]]:
@@ -87,6 +87,30 @@ def test_a_consumer_that_waits_is_woken() -> None:
             await queue_calls.put(on, str(number))
         found = [queue_calls.texts(views) for views in await asyncio.gather(*waiting)]
         assert sorted(found) == [["0"], ["1"], ["2"]]
+
+    run(test)
+
+
+def test_a_crowd_that_waits_for_a_lease_gets_it_one_by_one() -> None:
+    async def test() -> None:
+        on, thrown = forgetful()
+        await container_calls.create(on)
+        await blob_calls.put(on, "b", b"x")
+        held: list[str] = []
+        served: list[int] = []
+
+        async def hold(number: int) -> None:
+            lease_id = await blob_calls.acquire(on, "b", wait_s=30)
+            assert not held, "two hold it"
+            held.append(lease_id)
+            await container_calls.settle()
+            served.append(number)
+            held.remove(lease_id)
+            await blob_calls.release(on, "b", lease_id)
+
+        await asyncio.gather(*(hold(number) for number in range(12)))
+        assert sorted(served) == list(range(12))
+        assert thrown[0] > 0
 
     run(test)
 

@@ -116,7 +116,7 @@ def test_a_job_that_was_done_before_its_hold_was_free_is_not_done_again() -> Non
         async def done_elsewhere() -> None:
             gateways.after_hold = None
             assert await Sweeper(on).run_once() == 1
-            on.store.scan = watched  # type: ignore[method-assign]
+            on.store.scan = watched  # type: ignore[method-assign, assignment]
 
         gateways.after_hold = done_elsewhere
         await swept(on, sweeper)
@@ -136,7 +136,7 @@ def test_a_job_that_lost_its_hold_commits_nothing_more() -> None:
                 hold.lost = True
             return await scan(*arguments)
 
-        on.store.scan = losing  # type: ignore[method-assign]
+        on.store.scan = losing  # type: ignore[method-assign, assignment]
         before = blob_calls.left(on)
         assert await swept(on, sweeper) == 0
         assert blob_calls.left(on) == before

@@ -12,6 +12,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Key, Partition, Ref
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
+from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import NotYet, Waiting
 from tests.services.container_calls import run
 
@@ -40,7 +41,7 @@ async def looked_again(waiting: Waiting, between: Callable[[], object], looks: i
 def test_a_clock_that_is_moved_in_between_is_noticed() -> None:
     async def test() -> None:
         store = MemoryStore(ManualClock())
-        assert await looked_again(Waiting(store), lambda: store.advance(30)) == 2
+        assert await looked_again(Waiting(store, ProcessState()), lambda: store.advance(30)) == 2
 
     run(test)
 
@@ -58,7 +59,7 @@ def test_one_that_is_moved_within_the_look_is_noticed_too() -> None:
             return len(looks)
 
         async with asyncio.timeout(SOON_S):
-            assert await Waiting(store).until_answered(LONG_S, attempt) == 2
+            assert await Waiting(store, ProcessState()).until_answered(LONG_S, attempt) == 2
 
     run(test)
 
@@ -66,7 +67,7 @@ def test_one_that_is_moved_within_the_look_is_noticed_too() -> None:
 def test_a_stop_in_between_sends_the_waiter_home() -> None:
     async def test() -> None:
         store = MemoryStore(ManualClock())
-        waiting = Waiting(store)
+        waiting = Waiting(store, ProcessState())
 
         def stop() -> None:
             waiting.stop()
@@ -88,7 +89,9 @@ def test_nothing_else_makes_it_look_again() -> None:
             looks.append(None)
             raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
 
-        sleeping = asyncio.create_task(Waiting(store).until_answered(LONG_S, attempt))
+        sleeping = asyncio.create_task(
+            Waiting(store, ProcessState()).until_answered(LONG_S, attempt)
+        )
         for _ in range(50):
             await asyncio.sleep(0)
         assert len(looks) == 1 and not sleeping.done()

@@ -43,7 +43,7 @@ class Services:
         self.disposable = ProcessState()
         self.work = asyncio.Event()
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
-        self.waiting = Waiting(store)
+        self.waiting = Waiting(store, self.disposable)
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:
         """Let the engine run a decision and commit durably what it wants. It may begin, and may

@@ -1,8 +1,8 @@
 """Waiting for a change instead of polling: the one mechanism behind `x-strongroom-wait`.
 
 Lives here: the loop decide - not yet - sleep until a durable commit, a moment or the limit - decide
-again, and the queue that serves waiters in order of arrival. Must not live here: what is waited
-for.
+again, and the queues that serve the waiters of one gateway in order of arrival. Must not live here:
+what is waited for.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TypeVar
 from strongroom.engines.base import Engine, Ref
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Client
+from strongroom.services.core.process_state import ProcessState
 from strongroom.values import TICKS_PER_S
 
 T = TypeVar("T")
@@ -44,12 +45,59 @@ class NotYet(Exception):
         self.until = until
 
 
-class Waiting:
-    """Waits on one engine's records; `stop` sends every waiter home with its last error."""
+class Turn:
+    """A waiter's place in a queue; made by `Turns.take`.
 
-    def __init__(self, engine: Engine) -> None:
+    Attributes:
+        come: done once all who were there before have left.
+    """
+
+    __slots__ = ("_queue", "_queues", "_ref", "come")
+
+    def __init__(self, queues: dict[Ref, deque[Turn]], ref: Ref) -> None:
+        self.come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues = queues
+        self._queue = queues.setdefault(ref, deque())
+        self._ref = ref
+        self._queue.append(self)
+        if self._queue[0] is self:
+            self.come.set_result(None)
+
+    def leave(self) -> None:
+        """Let the next one have its turn."""
+        was_first = self._queue[0] is self
+        self._queue.remove(self)
+        if not self._queue:
+            del self._queues[self._ref]
+        elif was_first and not self._queue[0].come.done():
+            self._queue[0].come.set_result(None)
+
+
+class Turns:
+    """The queues of those who wait for the same record, in order of arrival.
+
+    This is disposable state. Where it was thrown away, those who are in a queue keep its order, and
+    those who come later begin another: the first ones of both are served side by side.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[Ref, deque[Turn]] = {}
+
+    def take(self, ref: Ref) -> Turn:
+        """The last place in the queue for a record."""
+        return Turn(self._queues, ref)
+
+
+class Waiting:
+    """Waits on one engine's records; `stop` sends every waiter home with its last error.
+
+    Arguments:
+        disposable: keeps the order of arrival.
+    """
+
+    def __init__(self, engine: Engine, disposable: ProcessState) -> None:
         self._engine = engine
-        self._queues: dict[Ref, deque[asyncio.Future[None]]] = {}
+        self._disposable = disposable
         self._stopping = False
 
     def stop(self) -> None:
@@ -94,37 +142,25 @@ class Waiting:
         attempt: Callable[[], Awaitable[T]],
         client: Client | None = None,
     ) -> T:
-        """Like `until_answered`, but those who wait for the same record are served in order of
-        arrival.
+        """Like `until_answered`, but those who wait for the same record at this gateway are served
+        in order of arrival.
 
         Arguments:
             late: raised for those whose time is up before their turn has come.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
-        turn: asyncio.Future[None] = loop.create_future()
         left = _departure(client)
-        queue = self._queues.setdefault(ref, deque())
-        queue.append(turn)
+        turn = self._disposable.of(Turns).take(ref)
         try:
-            if queue[0] is not turn:
+            if not turn.come.done():
                 first = asyncio.FIRST_COMPLETED
-                await asyncio.wait((turn, left), timeout=wait_s, return_when=first)
-                if left.done() or not turn.done():
+                await asyncio.wait((turn.come, left), timeout=wait_s, return_when=first)
+                if left.done() or not turn.come.done():
                     raise late
             return await self._until_answered(max(0.0, deadline - loop.time()), attempt, left)
         finally:
-            self._leave(ref, queue, turn)
-
-    def _leave(
-        self, ref: Ref, queue: deque[asyncio.Future[None]], turn: asyncio.Future[None]
-    ) -> None:
-        was_first = queue[0] is turn
-        queue.remove(turn)
-        if not queue:
-            del self._queues[ref]
-        elif was_first and not queue[0].done():
-            queue[0].set_result(None)
+            turn.leave()
 
     async def _sleep(
         self,

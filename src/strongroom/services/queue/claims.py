@@ -1,18 +1,49 @@
-"""Which messages the retrievals of this process are about to take, so that no two want the same.
+"""Which messages the retrievals of this gateway are about to take, so that no two want the same.
 
 Lives here: the claims, in memory, and waiting for what becomes of them: a claim is given back when
-its retrieval has been answered, and so what it took is durable. Must not live here: correctness,
-which is the engine's: a retrieval is decided on what its messages are at the serial point, whoever
-has claimed them.
+its retrieval has been answered, and so what it took is durable; and how this gateway keeps apart
+from the others, whose claims it does not see. Must not live here: correctness, which is the
+engine's: a retrieval is decided on what its messages are at the serial point, whoever has claimed
+them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from strongroom.engines.base import Partition
+
+# Gateways whose numbers differ by less than _PLACES begin at different messages.
+_APART: Final = 8
+_PLACES: Final = 8
+# So many looks begin there, before one begins at the oldest message again: it must not stay for
+# ever because the others have stopped.
+_LOOKS_APART: Final = 16
+
+
+class Distances:
+    """How far behind the oldest message the looks of this gateway begin, queue by queue."""
+
+    def __init__(self) -> None:
+        self._left: dict[Partition, int] = {}
+
+    def next(self, partition: Partition, number: int) -> int:
+        """How many messages the next look leaves to other gateways, if there are more.
+
+        Arguments:
+            number: this gateway's.
+        """
+        left = self._left.pop(partition, 0)
+        if left > 1:
+            self._left[partition] = left - 1
+        return number % _PLACES * _APART if left else 0
+
+    def lost(self, partition: Partition) -> None:
+        """Another gateway has taken all that a look has found: keep apart for a while."""
+        self._left[partition] = _LOOKS_APART
 
 
 class Claims:
@@ -95,13 +126,14 @@ class Claim:
             everyone.waiting.append(waiter)
             await waiter
 
-    def release(self) -> None:
-        """Free everything."""
-        if not self._mine:
+    def release(self, besides: Collection[bytes] = ()) -> None:
+        """Free everything, or all but these."""
+        freed = [name for name in self._mine if name not in besides]
+        if not freed:
             return
         everyone = self._all
-        everyone.names.difference_update(self._mine)
-        self._mine.clear()
+        everyone.names.difference_update(freed)
+        self._mine = [name for name in self._mine if name in besides]
         everyone.releases += 1
         waiting, everyone.waiting = everyone.waiting, []
         for waiter in waiting:

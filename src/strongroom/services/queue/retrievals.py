@@ -5,15 +5,20 @@ takes those of them that are still there. Must not live here: what taking makes 
 (semantics/queue/messages.py), waiting as such (waiting.py). Sources: "Get Messages", "Peek
 Messages".
 
-A message that was looked at is guarded by its own key: whoever takes, updates or deletes it moves
-it elsewhere, so of several retrievals one gets it, and the others look again. The claims of this
-process keep them from wanting the same in the first place. That there is nothing is said only
-when nothing was left to others: what they take can be seen again if they fail.
+A message that was looked at is guarded by its own key: taking, updating or deleting moves it
+elsewhere, so of several retrievals one gets it, and the others look again. The claims of this
+gateway keep its retrievals from wanting the same in the first place. A gateway that loses messages
+to another one begins its looks behind the oldest ones for a while.
+
+An answer without messages is given only after a look that found none and left none to others: what
+those take can be seen again if they fail. So there is no limit of looks. A look whose messages are
+all gone lost them to commits of others; of all who look, some get something each time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -29,7 +34,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
-from strongroom.services.queue.claims import Claim, Claims
+from strongroom.services.queue.claims import Claim, Claims, Distances
 from strongroom.services.queue.expired_front import ExpiredFronts
 from strongroom.services.queue.message_changes import MessagesChange
 from strongroom.services.queue.messages import MessageView
@@ -38,16 +43,14 @@ from strongroom.store.core import keys
 from strongroom.store.core.records import CorruptRecord, QueueRecord
 from strongroom.store.queue import message_records
 from strongroom.store.queue.message_records import MessageRecord
-from strongroom.values import TICKS_PER_S
 
 Messages = tuple[MessageView, ...]
 
-# Each look that gives nothing found messages that others took, or removed many that had expired.
-# The last one wants what others want as well.
-_LOOKS: Final = 16
+# After so many looks that gave nothing, a retrieval wants what others have claimed as well.
+_POLITE_LOOKS: Final = 15
+# Peek Messages reads again what changed while it was read, so many times.
+_PEEKS: Final = 16
 _PAGE_RECORDS_MAX: Final = 120
-# When others have taken all that each look came upon: there may be more.
-_OTHERS_TICKS: Final = TICKS_PER_S // 50
 
 
 class GetMessages(msgspec.Struct, frozen=True):
@@ -91,7 +94,8 @@ class _Look:
 
 async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
     """Get Messages: up to `count`, which are then hidden for `visibility_s`; with
-    `x-strongroom-wait`, not before there is one or the time is up, first come first served.
+    `x-strongroom-wait`, not before there is one or the time is up, first come first served among
+    those who wait at this gateway.
 
     Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint: to
         get a message is to change it.
@@ -124,8 +128,8 @@ async def _get(
     Arguments:
         nothing: raised as NotYet instead of returning nothing.
     """
-    look = _Look(0)
-    for looks in range(_LOOKS):
+    decided = 0
+    for looks in itertools.count():
         # Who waits comes here again after a while.
         again = looks > 0 or nothing is not None
         queue, version = await queue_of(services, call, again)
@@ -133,18 +137,20 @@ async def _get(
         ledger_ref = Ref(partition, keys.LEDGER_KEY)
         # Before the look: what is put after it has changed the ledger since.
         ledger = (await services.store.read([ledger_ref]))[0] if nothing is not None else None
-        with services.disposable.of(Claims).hold(partition, competes=looks == _LOOKS - 1) as claim:
-            look = await _look(services, partition, call.input.count, claim)
+        with services.disposable.of(Claims).hold(partition, looks >= _POLITE_LOOKS) as claim:
+            look = await _look(services, partition, call.input.count, claim, decided)
             taken: Messages = ()
             if look.found or look.expired:
-                taken = await _take(services, call, queue, look)
+                taken, decided = await _take(services, call, queue, look)
             elif claim.passed_over:
                 await claim.given_back()
-            else:
-                break
         if taken:
             return taken
-        look.until = look.now + _OTHERS_TICKS
+        if look.found:
+            services.disposable.of(Distances).lost(partition)
+        # A client that has gone must not keep looking.
+        if call.client.gone or not (look.found or claim.passed_over):
+            break
     if nothing is None:
         return ()
     watched = [(place_ref(call), version), (ledger_ref, None if ledger is None else ledger.version)]
@@ -153,8 +159,11 @@ async def _get(
 
 async def _take(
     services: Services, call: Call[GetMessages], queue: QueueRecord, look: _Look
-) -> Messages:
-    """Take those that are still where they were seen, and remove the expired ones among them."""
+) -> tuple[Messages, int]:
+    """Take those that are still where they were seen, and remove the expired ones among them.
+
+    Returns: what was taken, and at which store time.
+    """
     partition = keys.message_partition(queue.generation, queue.epoch)
     seen = (*look.found, *look.expired)
     reads = [place_ref(call)]
@@ -164,18 +173,18 @@ async def _take(
     return await services.commit(_Take(partition, reads, call.rule.purpose, call, queue, seen))
 
 
-class _Take(Decision[Messages], frozen=True):
+class _Take(Decision[tuple[Messages, int]], frozen=True):
     """Get those of `seen` that are still there, and remove those that have expired."""
 
     call: Call[GetMessages]
     queue: QueueRecord
     seen: tuple[_Seen, ...]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Messages]:
-        """See Decision.decide. The result is empty when nothing of it was left."""
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[Messages, int]]:
+        """See Decision.decide. Nothing is taken when nothing of it was left."""
         queue, records = self.queue, iter(found)
         if queue_in(self.call, next(records)).epoch != queue.epoch:
-            return Commit(())
+            return Commit(((), stamp))
         counts = self.reads[1].key == keys.LEDGER_KEY
         ledger = message_records.LEDGER.of(next(records)) if counts else None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
@@ -189,7 +198,7 @@ class _Take(Decision[Messages], frozen=True):
             for one in there:
                 if messages.is_expired(one.record.message, stamp):
                     change.remove(one.key, one.record)
-        return Commit(tuple(taken), change.steps())
+        return Commit((tuple(taken), stamp), change.steps())
 
 
 def _taken(
@@ -207,7 +216,7 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
 
     Raises: StorageError QueueNotFound.
     """
-    for looks in range(_LOOKS):
+    for looks in range(_PEEKS):
         queue, _ = await queue_of(services, call, again=looks > 0)
         partition = keys.message_partition(queue.generation, queue.epoch)
         look = await _look(services, partition, call.input.count, None)
@@ -221,26 +230,38 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
     )
 
 
-async def _look(services: Services, partition: Partition, want: int, claim: Claim | None) -> _Look:
+async def _look(
+    services: Services, partition: Partition, want: int, claim: Claim | None, decided: int = 0
+) -> _Look:
     """Look for `want` messages that can be seen and that nobody has claimed; claim them.
 
     Arguments:
         claim: None = only look, at claimed ones too.
+        decided: the time of an earlier decision. What had expired then has expired.
     """
-    look = _Look(await services.store.now())
+    look = _Look(max(await services.store.now(), decided))
     found: list[tuple[Key, MessageRecord]] = []
     first, until = keys.message_range()
     first = services.disposable.of(ExpiredFronts).first(partition, first)
-    size = min(want + services.disposable.of(Claims).count(partition) + 1, _PAGE_RECORDS_MAX)
+    reach = want
+    if claim is not None:
+        number = services.store.gateways.number
+        reach += services.disposable.of(Distances).next(partition, number)
+    size = min(reach + services.disposable.of(Claims).count(partition) + 1, _PAGE_RECORDS_MAX)
     while True:
         page = await services.store.read_range(partition, True, first, until, size)
-        if _sift(look, page, want, found, claim) or len(page) < size:
+        if _sift(look, page, reach, found, claim) or len(page) < size:
             break
         first, size = page[-1].name + b"\0", _PAGE_RECORDS_MAX
         await asyncio.sleep(0)
     _advance(look)
     if look.front is not None:
         services.disposable.of(ExpiredFronts).advance(partition, look.front)
+    if claim is not None and len(found) > want:
+        # Of those within reach the last ones, where the looks of other gateways come last.
+        found = found[-want:]
+        kept = {key.name for key, _ in found} | {one.key.name for one in look.expired}
+        claim.release(besides=kept)
     look.found = await _with_texts(services, partition, found)
     return look
 
