@@ -12,7 +12,7 @@ from strongroom.errors import INCOMPLETE_BODY, StorageError
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.http_body import IncomingBody
 from strongroom.servers.http_buffers import SHARE_BYTES_MIN, BodyBuffers, Share
-from strongroom.store.blob import bodies
+from strongroom.store.blob.bodies import received
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import get, run, serving
 
@@ -123,7 +123,7 @@ def test_no_chunk_is_kept_while_the_client_is_waited_for() -> None:
         head = [first]
         del first
         taken = 0
-        async for chunk in bodies._chain(head, arriving()):  # type: ignore[arg-type]
+        async for chunk in received._chain(head, arriving()):  # type: ignore[arg-type]
             taken += len(chunk)
             del chunk
         assert taken == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -19,8 +20,7 @@ from strongroom.services.blob.copy_sources import CopySources, LocalSource, Open
 from strongroom.services.blob.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import bodies
-from strongroom.values import ContentProperties
+from strongroom.values import ContentProperties, Piece
 from tests.services.container_calls import ACCOUNT, placed
 
 LEASES = Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY)
@@ -119,10 +119,16 @@ async def read(on: Services, name: str, ticks: int | None = None) -> bytes | Non
     if isinstance(found.pieces, bytes):
         data = found.pieces
     else:
-        data = b"".join([piece async for piece in bodies.as_bytes(found.pieces)])
+        data = b"".join([_in_memory(piece) async for piece in found.pieces])
     if found.finished is not None:
         found.finished()
     return data
+
+
+def _in_memory(piece: Piece) -> bytes:
+    if isinstance(piece, bytes):
+        return piece
+    return os.pread(piece.file.fileno(), piece.length, piece.offset)
 
 
 def left(on: Services) -> tuple[list[Any], list[int]]:

@@ -26,8 +26,10 @@ from strongroom.services.core.calls import (
     Terms,
 )
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import BlobRecord
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.empty import EMPTY
+from strongroom.store.core import keys
 from strongroom.values import BlobKind, ContentProperties
 
 T = TypeVar("T")
@@ -125,7 +127,7 @@ def blob_record(stamp: int, committed: bool = True, **more: Any) -> BlobRecord:
         modified=stamp,
         created=stamp,
         size_bytes=0,
-        body=None,
+        body=EMPTY,
         properties=ContentProperties(),
         **more,
     )
@@ -138,7 +140,7 @@ async def put_blob(
     partition = keys.blob(generation, name)
 
     def decide(found: object, stamp: int) -> Commit[int]:
-        value = records.BLOB.encode(blob_record(stamp, **more))
+        value = blob_records.BLOB.encode(blob_record(stamp, **more))
         writes = [Write(keys.HEAD_KEY, value)]
         writes += [Write(keys.snapshot(ticks), value) for ticks in snapshots]
         return Commit(stamp, (Step(partition, tuple(writes)),))
@@ -154,7 +156,7 @@ async def delete_blob(on: Services, generation: int, name: str) -> None:
 
 async def head_of(on: Services, generation: int, name: str) -> BlobRecord | None:
     (found,) = await on.store.read([Ref(keys.blob(generation, name), keys.HEAD_KEY)])
-    return records.BLOB.of(found)
+    return blob_records.BLOB.of(found)
 
 
 async def settle() -> None:

@@ -12,8 +12,13 @@ from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services.blob import blobs
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import Body, Inline, Stored, Within
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.bodies.body import Body
+from strongroom.store.blob.bodies.empty import Empty
+from strongroom.store.blob.bodies.inline import Inline
+from strongroom.store.blob.bodies.stored import Stored
+from strongroom.store.blob.bodies.within import Within
+from strongroom.store.core import keys
 from strongroom.values import ByteRange
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
@@ -21,7 +26,7 @@ from tests.services.sweeps import fresh, swept
 
 # The lengths at which bodies begin to lie elsewhere.
 KINDS: dict[int, type[Body]] = {
-    0: type(None),
+    0: Empty,
     1: Within,
     RECORD_BODY_BYTES_MAX: Within,
     RECORD_BODY_BYTES_MAX + 1: Inline,
@@ -36,7 +41,7 @@ def text(size_bytes: int, seed: int) -> bytes:
 
 async def body_of(on: Services) -> Body:
     (found,) = [record for ref, record in do.left(on)[0] if ref.key == keys.HEAD_KEY]
-    return records.BLOB.decode(found.value).body
+    return blob_records.BLOB.decode(found.value).body
 
 
 @pytest.mark.parametrize(("size_bytes", "kind"), KINDS.items())

@@ -11,10 +11,11 @@ from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, block, copy
-from strongroom.services.blob import blocks, copy_transfer, copying
+from strongroom.services.blob import blocks, copying
 from strongroom.services.blob.copy_sources import CopySources, check_url, reported_url
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
+from strongroom.store.blob.bodies import listed
 from strongroom.store.core import keys, records
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
@@ -43,8 +44,8 @@ def test_a_copy_has_the_blocks_of_its_source(
     monkeypatch: pytest.MonkeyPatch, group_bytes: int
 ) -> None:
     """B-CPY-02: and they can be listed again, alone or with new ones."""
-    monkeypatch.setattr(copy_transfer, "GROUP_BYTES", group_bytes)
-    monkeypatch.setattr(copy_transfer, "GROUPS_MAX", 10**9)
+    monkeypatch.setattr(listed, "GROUP_BYTES", group_bytes)
+    monkeypatch.setattr(listed, "GROUPS_MAX", 10**9)
 
     async def test() -> None:
         on, sweeper = await fresh()

@@ -13,7 +13,7 @@ from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob
 from strongroom.services.blob.copy_sources import CopySources
 from strongroom.services.core.runner import Services
-from strongroom.store.blob.bodies import Readers
+from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import run

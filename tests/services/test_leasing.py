@@ -28,6 +28,7 @@ from strongroom.services.blob.leasing import (
 )
 from strongroom.services.core.calls import Call, ConditionUse, Existence, Place, Rule
 from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
 from strongroom.store.core import keys, records
 from strongroom.values import Lease, etag_text
 from tests.services import container_calls as given
@@ -107,7 +108,7 @@ class Target:
         codec: Any = records.CONTAINER
         ref = keys.container(given.ACCOUNT, "photos")
         if self.kind == "blob":
-            ref, codec = Ref(keys.blob(self.generation, "b"), keys.HEAD_KEY), records.BLOB
+            ref, codec = Ref(keys.blob(self.generation, "b"), keys.HEAD_KEY), blob_records.BLOB
         (found,) = await self.on.store.read([ref])
         assert found is not None
         return codec.decode(found.value), found.version

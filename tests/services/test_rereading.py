@@ -17,7 +17,7 @@ from strongroom.operations.blob import blob, block, copy
 from strongroom.services.blob import blobs, blocks, copying
 from strongroom.services.blob.copy_sources import CopySources, LocalSource
 from strongroom.services.core.runner import Services
-from strongroom.store.blob.bodies import Readers
+from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, placed, refused, run

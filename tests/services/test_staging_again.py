@@ -14,7 +14,8 @@ from strongroom.operations.blob import block
 from strongroom.services.blob import blocks
 from strongroom.services.blob.precedence import Precedence
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys, records
+from strongroom.store.blob import blob_records
+from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import refused, run
 from tests.services.sweeps import drop_container, fresh, swept
@@ -150,7 +151,7 @@ def test_an_id_that_many_stage_at_once() -> None:
             await asyncio.gather(*(do.stage(on, "b", "1", b"x" * size) for size in range(1, 9)))
             found = [ref for ref, _ in do.left(on)[0] if ref.key.name[:1] == keys.STAGED]
             upload = next(one for one in do.left(on)[0] if one[0].key == keys.UPLOAD_KEY)
-            assert records.UPLOAD.decode(upload[1].value).count == len(found)
+            assert blob_records.UPLOAD.decode(upload[1].value).count == len(found)
         await do.stage(on, "b", "1", b"last")
         assert await uncommitted(on) == [4]
         await do.commit(on, "b", ["1"])

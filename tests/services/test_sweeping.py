@@ -30,7 +30,7 @@ from strongroom.services.blob import sweep as blob_sweep
 from strongroom.services.blob.copy_sources import CopySources
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.store.blob.bodies import Readers
+from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, create, run

@@ -9,9 +9,8 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged, Partition, Step
 from strongroom.engines.memory import MemoryStore
-from strongroom.store.blob import bodies
-from strongroom.store.blob.bodies import Span, spans
-from strongroom.store.core.records import ListedBlock
+from strongroom.store.blob.bodies.blocks import ListedBlock, Span, spans
+from strongroom.store.blob.bodies.reading import read_spans, to_store
 from strongroom.testing.contract_subject import commit, pieces
 
 _LONG_BYTES = 3 * VERIFIED_BYTES_MAX
@@ -51,7 +50,7 @@ def test_what_is_stored_again_is_verified_first(parts: list[tuple[int, int]]) ->
         wanted = [Span(written.id, offset, length) for offset, length in parts]
 
         async def gathered() -> bytes:
-            return b"".join([data async for data in bodies.read_verified(store.contents, wanted)])
+            return b"".join([data async for data in read_spans(store.contents, wanted, to_store())])
 
         assert await gathered() == b"".join(body[at : at + length] for at, length in parts)
         store.damage(written.id)

@@ -17,6 +17,10 @@ from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step,
 from strongroom.engines.check import Inspection
 from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.semantics.blob import copies
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.bodies.empty import EMPTY
+from strongroom.store.blob.bodies.listed import Listed
+from strongroom.store.blob.bodies.stored import Stored
 from strongroom.store.core import keys, records
 from strongroom.store.integrity import Integrity
 from strongroom.testing import InProcessServer
@@ -84,16 +88,16 @@ async def _put(store: EmbeddedStore, partition: Partition, *writes: Write, **mor
     await store.update(partition, (), lambda found, stamp: Commit(None, (step,)))
 
 
-async def _head(store: EmbeddedStore, partition: Partition) -> records.BlobRecord:
+async def _head(store: EmbeddedStore, partition: Partition) -> blob_records.BlobRecord:
     (found,) = await store.read([Ref(partition, keys.HEAD_KEY)])
-    head = records.BLOB.of(found)
+    head = blob_records.BLOB.of(found)
     assert head is not None
     return head
 
 
 async def _change_head(store: EmbeddedStore, partition: Partition, **changes: object) -> None:
     changed = msgspec.structs.replace(await _head(store, partition), **changes)
-    await _put(store, partition, Write(keys.HEAD_KEY, records.BLOB.encode(changed)))
+    await _put(store, partition, Write(keys.HEAD_KEY, blob_records.BLOB.encode(changed)))
 
 
 async def _bytes(data: bytes) -> AsyncIterator[bytes]:
@@ -131,14 +135,14 @@ async def miscount_snapshots(store: EmbeddedStore, generation: int) -> None:
 async def lose_content(store: EmbeddedStore, generation: int) -> None:
     partition = keys.blob(generation, "stored")
     body = (await _head(store, partition)).body
-    assert isinstance(body, records.Stored)
+    assert isinstance(body, Stored)
     await _put(store, partition, drop=(body.content,))
 
 
 async def lose_block(store: EmbeddedStore, generation: int) -> None:
     partition = keys.blob(generation, "staged")
     (staged,) = await store.read_range(partition, True, keys.STAGED, keys.STAGED + b"\xff", 10)
-    await _put(store, partition, drop=(records.STAGED.decode(staged.value).content,))
+    await _put(store, partition, drop=(blob_records.STAGED.decode(staged.value).content,))
 
 
 async def forget_block(store: EmbeddedStore, generation: int) -> None:
@@ -155,7 +159,7 @@ async def forget_content(store: EmbeddedStore, generation: int) -> None:
 async def name_anothers_content(store: EmbeddedStore, generation: int) -> None:
     body = (await _head(store, keys.blob(generation, "shared"))).body
     old = (await _head(store, keys.blob(generation, "stored"))).body
-    assert isinstance(old, records.Stored)
+    assert isinstance(old, Stored)
     await _change_head(store, keys.blob(generation, "stored"), body=body)
     await _put(store, keys.blob(generation, "stored"), drop=(old.content,))
 
@@ -163,14 +167,14 @@ async def name_anothers_content(store: EmbeddedStore, generation: int) -> None:
 async def lose_block_list(store: EmbeddedStore, generation: int) -> None:
     partition = keys.blob(generation, "short")
     body = (await _head(store, partition)).body
-    assert isinstance(body, records.Listed)
+    assert isinstance(body, Listed)
     await _put(store, partition, Write(keys.block_list(body.number), None))
 
 
 async def lose_long_block_list(store: EmbeddedStore, generation: int) -> None:
     partition = keys.blob(generation, "listed")
     body = (await _head(store, partition)).body
-    assert isinstance(body, records.Listed)
+    assert isinstance(body, Listed)
     assert body.list_content is not None
     await _put(store, partition, drop=(body.list_content,))
 
@@ -201,14 +205,14 @@ async def forget_expiry(store: EmbeddedStore, generation: int) -> None:
 
 async def leave_blob_of_deleted_container(store: EmbeddedStore, generation: int) -> None:
     head = await _head(store, keys.blob(generation, "inline"))
-    left = msgspec.structs.replace(head, body=None, size_bytes=0, snapshots=0)
+    left = msgspec.structs.replace(head, body=EMPTY, size_bytes=0, snapshots=0)
     partition = keys.blob(generation - 1, "left")
-    await _put(store, partition, Write(keys.HEAD_KEY, records.BLOB.encode(left)))
+    await _put(store, partition, Write(keys.HEAD_KEY, blob_records.BLOB.encode(left)))
 
 
 async def give_up_without_job(store: EmbeddedStore, generation: int) -> None:
-    gone = records.Retired((records.Stored(12345),))
-    write = Write(keys.retired(5), records.RETIRED.encode(gone))
+    gone = blob_records.Retired((Stored(12345),))
+    write = Write(keys.retired(5), blob_records.RETIRED.encode(gone))
     await _put(store, keys.blob(generation, "stored"), write)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.tidy import rules_calls, rules_modules, rules_shape, rules_words
+from tests.tidy import rules_bodies, rules_calls, rules_modules, rules_shape, rules_words
 from tests.tidy.sources import PACKAGE, ROOT, Source, package_sources, python_sources, text_files
 
 Rule = Callable[[Source], list[str]]
@@ -56,6 +56,10 @@ def test_every_text(rule: rules_words.TextRule) -> None:
 def test_no_module_is_dead() -> None:
     entries = rules_modules.entry_points((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     _report(rules_modules.dead_modules(python_sources(), entries))
+
+
+def test_only_their_package_knows_the_kinds_of_bodies() -> None:
+    _report(rules_bodies.bodies_taken_apart(package_sources()))
 
 
 def test_every_folder_is_a_package() -> None:

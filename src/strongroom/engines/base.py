@@ -52,6 +52,7 @@ RECORD_BYTES_MAX = 64 * 1024
 COMMIT_WRITES_MAX = 2048
 COMMIT_BYTES_MAX = 8 * 1024 * 1024
 VERIFIED_BYTES_MAX = 64 * 1024
+CHUNK_BYTES_MAX = 1024 * 1024
 SCAN_BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -370,9 +371,14 @@ class Opened(Protocol):
         """
         ...
 
-    def chunks(self) -> AsyncIterable[bytes]:
-        """All bytes in order. Raises DataDamaged at the end if the checksum differs, so do not use
-        the bytes before the end was reached."""
+    def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterable[bytes]:
+        """The bytes of [offset, offset + length), or of [offset, end), in order, in memory, at
+        most CHUNK_BYTES_MAX at a time.
+
+        Where all bytes of the content are read, the checksum is compared at the end: do not use
+        them before it was reached. A part of a content of at most VERIFIED_BYTES_MAX bytes is
+        verified as in `read`; a part of a longer one is not. Raises DataDamaged.
+        """
         ...
 
     def close(self) -> None:

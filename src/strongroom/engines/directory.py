@@ -1,6 +1,6 @@
 """A data directory: its layout, version stamp, and lock.
 
-    FORMAT          one line: "strongroom 2", with " test-clock" or " backup" behind it
+    FORMAT          one line: "strongroom 3", with " test-clock" or " backup" behind it
     UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
     LOCK            held by the one server that has the directory open
     BACKUP          held shared by a backup; while it is, no segment may be deleted
@@ -22,7 +22,7 @@ from typing import Final
 from strongroom.engines.base import EngineError
 from strongroom.engines.files import Files, write_file
 
-FORMAT_VERSION: Final = "2"
+FORMAT_VERSION: Final = "3"
 RECORDS_NAME: Final = "records.sqlite"
 
 _PRODUCT: Final = "strongroom"

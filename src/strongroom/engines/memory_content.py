@@ -11,7 +11,6 @@ from typing import Final
 
 from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged
 from strongroom.engines.checksum import crc64
-from strongroom.values import FileSlice
 
 _PIECE_BYTES: Final = 256 * 1024
 
@@ -36,7 +35,7 @@ class MemoryContent:
         self._compare()
         return self.data[offset : offset + length]
 
-    async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
+    async def slices(self, offset: int, length: int) -> AsyncIterator[bytes]:
         """See Opened.slices."""
         self._check(offset, length)
         if self.size_bytes <= VERIFIED_BYTES_MAX:
@@ -44,11 +43,13 @@ class MemoryContent:
         for start in range(offset, offset + length, _PIECE_BYTES):
             yield self.data[start : min(start + _PIECE_BYTES, offset + length)]
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         """See Opened.chunks."""
-        for start in range(0, self.size_bytes, _PIECE_BYTES):
-            yield self.data[start : start + _PIECE_BYTES]
-        self._compare()
+        wanted = self.size_bytes - offset if length is None else length
+        async for piece in self.slices(offset, wanted):
+            yield piece
+        if wanted == self.size_bytes:
+            self._compare()
 
     def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset + length > self.size_bytes:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
-from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged
+from strongroom.engines.base import CHUNK_BYTES_MAX, VERIFIED_BYTES_MAX, DataDamaged
 from strongroom.engines.checksum import crc64
 from strongroom.engines.records_sqlite import Location
 from strongroom.engines.segment import Segment
 from strongroom.values import FileSlice
-
-_PIECE_BYTES: Final = 1024 * 1024
 
 
 class SegmentContent:
@@ -57,17 +55,27 @@ class SegmentContent:
         else:
             yield FileSlice(self._reader, self._location.offset + offset, length)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         """See Opened.chunks."""
+        wanted = self.size_bytes - offset if length is None else length
+        self._check(offset, wanted)
+        is_whole = wanted == self.size_bytes
+        if not is_whole and self.size_bytes <= VERIFIED_BYTES_MAX:
+            yield await self.read(offset, wanted)
+            return
         done_bytes = checksum = 0
-        while done_bytes < self.size_bytes:
-            data = self._pread(done_bytes, min(_PIECE_BYTES, self.size_bytes - done_bytes))
+        while done_bytes < wanted:
+            data = self._pread(offset + done_bytes, min(CHUNK_BYTES_MAX, wanted - done_bytes))
             if not data:
                 break
-            checksum = crc64(data, checksum)
+            if is_whole:
+                checksum = crc64(data, checksum)
             done_bytes += len(data)
             yield data
-        self._compare(done_bytes, checksum)
+        if is_whole:
+            self._compare(done_bytes, checksum)
+        elif done_bytes != wanted:
+            raise DataDamaged(f"{self._name()}: the file ends before its bytes do")
 
     def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset + length > self.size_bytes:

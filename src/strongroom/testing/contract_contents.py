@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import Final
 
 from strongroom.engines.base import (
+    CHUNK_BYTES_MAX,
     VERIFIED_BYTES_MAX,
     Commit,
     ContentMissing,
@@ -78,13 +79,27 @@ async def a_part_of_a_body_comes_back(subject: Subject) -> None:
     opened = await store.contents.open(await _owned(store, body))
     for offset, length in ((0, 0), (0, 1), (599_999, 1), (123_456, 400_000), (600_000, 0)):
         assert await body_of(opened, offset, length) == body[offset : offset + length]
+        assert await _gathered(opened, offset, length) == body[offset : offset + length]
+    assert await _gathered(opened, 123_456) == body[123_456:]
     for offset, length in ((-1, 1), (0, 600_001), (600_000, 1), (5, -1)):
-        try:
-            await body_of(opened, offset, length)
-        except ValueError:
-            continue
-        raise AssertionError("a range outside the content was read")
+        for read in (body_of, _gathered):
+            try:
+                await read(opened, offset, length)
+            except ValueError:
+                continue
+            raise AssertionError("a range outside the content was read")
     opened.close()
+    opened.close()
+
+
+async def bytes_come_in_chunks_of_a_bounded_size(subject: Subject) -> None:
+    store = subject.store
+    body = _body(3 * CHUNK_BYTES_MAX)
+    opened = await store.contents.open(await _owned(store, body))
+    for wanted in (len(body), len(body) - 1):
+        sizes = [len(data) async for data in opened.chunks(0, wanted)]
+        assert sum(sizes) == wanted
+        assert max(sizes) <= CHUNK_BYTES_MAX
     opened.close()
 
 
@@ -228,6 +243,7 @@ async def a_damaged_content_is_never_answered(subject: Subject) -> None:
             await _is_damaged(opened.read(offset, length))
             if length:
                 await _is_damaged(body_of(opened, offset, length))
+                await _is_damaged(_gathered(opened, offset, length))
         await _is_damaged(_gathered(opened))
         opened.close()
         assert await content(store, whole) == b"whole"
@@ -247,8 +263,8 @@ async def a_long_damaged_content_is_found_when_all_of_it_is_read(subject: Subjec
     opened.close()
 
 
-async def _gathered(opened: Opened) -> bytes:
-    return b"".join([data async for data in opened.chunks()])
+async def _gathered(opened: Opened, offset: int = 0, length: int | None = None) -> bytes:
+    return b"".join([data async for data in opened.chunks(offset, length)])
 
 
 async def _is_damaged(reading: Awaitable[bytes]) -> None:
@@ -262,6 +278,7 @@ async def _is_damaged(reading: Awaitable[bytes]) -> None:
 CASES: Final = (
     bodies_of_every_size_come_back,
     a_part_of_a_body_comes_back,
+    bytes_come_in_chunks_of_a_bounded_size,
     a_body_that_is_not_as_long_as_said_is_refused,
     a_stream_that_fails_says_so_itself,
     adopting_and_dropping_happen_with_the_records,

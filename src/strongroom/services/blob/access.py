@@ -7,13 +7,13 @@ run at the engine's serial point. Must not live here: any one operation's behavi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from strongroom import blob_errors, errors
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
-from strongroom.engines.base import Commit, Key, Record, Ref, Step, Write, ref_of
+from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write, ref_of
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.changes import BlobChange
@@ -22,14 +22,16 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord, Upload
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import BlobRecord, Codec, ContainerRecord, Upload
+from strongroom.store.core.records import Codec, ContainerRecord
 from strongroom.values import Purpose
 
 T = TypeVar("T")
 R = TypeVar("R", BlobRecord, ContainerRecord)
 
-# What may turn out otherwise a moment later, when the client said that it wants to wait for that.
+# What may turn out otherwise later, when the client has said that it wants to wait for that.
 _WAITABLE = (errors.NOT_MODIFIED, blob_errors.BLOB_NOT_FOUND)
 
 
@@ -42,6 +44,7 @@ class BlobView(msgspec.Struct, frozen=True):
 
     blob: BlobRecord
     now: int
+    partition: Partition
     extra: tuple[Record | None, ...] = ()
     is_snapshot: bool = False
     overrides: Overrides = NO_OVERRIDES
@@ -75,48 +78,61 @@ def view_blob(
     Raises: StorageError as guard_blob does.
     """
     if not (wait and call.terms.wait_s):
-        return _view_blob_now(services, call, extra, None)
-    seen = [False]
-    return services.waiting.until_answered(
-        call.terms.wait_s, lambda: _view_blob_now(services, call, extra, seen), call.client
-    )
+        return _view_blob_now(services, call, extra)
+    sight = _BlobSight(services, call, extra)
+    return services.waiting.until_answered(call.terms.wait_s, sight.look, call.client)
 
 
-async def _view_blob_now(
-    services: Services, call: Call[Any], extra: Sequence[Key], seen: list[bool] | None
-) -> BlobView:
+async def _view_blob_now(services: Services, call: Call[Any], extra: Sequence[Key]) -> BlobView:
     named_ref = _named_ref(call)
     partition = named_ref.partition
+    # The container was looked at just before, within this same request.
     refs = [named_ref, *[ref_of((partition, key)) for key in extra]]
-    place_record: Record | None = None
-    if seen is None:
-        # The container was looked at a moment ago, within this same request.
-        (named, *rest), blob, now = await _look(services, records.BLOB, refs)
-    else:
-        found, blob, now = await _look(services, records.BLOB, [place_ref(call), *refs], 1)
-        place_record, named, *rest = found
-        check_place(call, place_record)
-    try:
-        guard_blob(call, blob, now)
-    except StorageError as error:
-        gone = seen is not None and seen[0] and error.row is blob_errors.BLOB_NOT_FOUND
-        if seen is None or gone or error.row not in _WAITABLE:
-            raise
-        seen[0] = blob is not None
-        watched = [(place_ref(call), place_record and place_record.version)]
-        watched.append((named_ref, named and named.version))
-        until = None if blob is None else leases.next_change(blob.lease, now)
-        raise NotYet(error, watched, now, until) from None
+    (_, *rest), blob, now = await _look(services, blob_records.BLOB, refs)
+    guard_blob(call, blob, now)
     assert blob is not None
-    snapshot = call.target.snapshot is not None
-    return BlobView(blob, now, tuple(rest), snapshot, call.caller.grant.overrides)
+    is_snapshot = call.target.snapshot is not None
+    return BlobView(blob, now, partition, tuple(rest), is_snapshot, call.caller.grant.overrides)
+
+
+class _BlobSight:
+    """The looks of one waiting request at its blob."""
+
+    def __init__(self, services: Services, call: Call[Any], extra: Sequence[Key]) -> None:
+        self._services = services
+        self._call = call
+        self._named = _named_ref(call)
+        refs = [ref_of((self._named.partition, key)) for key in extra]
+        self._refs = [place_ref(call), self._named, *refs]
+        self._was_there = False
+
+    async def look(self) -> BlobView:
+        """The blob as it is now. Raises NotYet while it is what the client has seen."""
+        call, partition = self._call, self._named.partition
+        found, blob, now = await _look(self._services, blob_records.BLOB, self._refs, 1)
+        place, named, *rest = found
+        check_place(call, place)
+        try:
+            guard_blob(call, blob, now)
+        except StorageError as error:
+            gone = self._was_there and error.row is blob_errors.BLOB_NOT_FOUND
+            if gone or error.row not in _WAITABLE:
+                raise
+            self._was_there = blob is not None
+            watched = [(place_ref(call), place and place.version)]
+            watched.append((self._named, named and named.version))
+            until = None if blob is None else leases.next_change(blob.lease, now)
+            raise NotYet(error, watched, now, until) from None
+        assert blob is not None
+        is_snapshot = call.target.snapshot is not None
+        return BlobView(blob, now, partition, tuple(rest), is_snapshot, call.caller.grant.overrides)
 
 
 async def check_blob(services: Services, call: Call[Any]) -> None:
     """Refuse early, on committed state, what the serial point would refuse too: before a large
     body is read. Raises: as guard_blob."""
     refs = [place_ref(call), _named_ref(call)]
-    found, blob, now = await _look(services, records.BLOB, refs, 1)
+    found, blob, now = await _look(services, blob_records.BLOB, refs, 1)
     check_place(call, found[0])
     guard_blob(call, blob, now)
 
@@ -164,26 +180,46 @@ async def change_blob(
     refs += [ref_of((partition, key)) for key in (keys.UPLOAD_KEY, *extra)]
     if call.target.snapshot is not None:
         refs.append(named_ref)
-
-    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        check_place(call, found[0])
-        head = records.BLOB.of(found[1])
-        named = head if call.target.snapshot is None else records.BLOB.of(found[-1])
-        guard_blob(call, named, stamp)
-        upload = records.UPLOAD.of(found[2])
-        generation = generation_of(call)
-        change = BlobChange(partition, generation, call.target.blob, stamp, head, upload)
-        rest = tuple(found[3 : 3 + len(extra)])
-        version = None if found[1] is None else found[1].version
-        result = decide(BlobState(head, named, upload, rest, stamp, version), change)
-        last[0] = change.has_work
-        return Commit(result, change.steps())
-
-    last = [False]
-    result = await services.store.update(partition, refs, at_serial_point, call.rule.purpose)
-    if last[0]:
+    decision = _Attended(call, partition, decide, len(extra))
+    update = services.store.update(partition, refs, decision.commit, call.rule.purpose)
+    result, has_work = await update
+    if has_work:
         services.work.set()
     return result
+
+
+class _Attended(Generic[T]):
+    """A decision on one blob in the name of a caller, who is judged first.
+
+    Arguments:
+        extra: how many further records of the partition `decide` needs.
+    """
+
+    __slots__ = ("_call", "_decide", "_extra", "_partition")
+
+    def __init__(
+        self, call: Call[Any], partition: Partition, decide: BlobDecision[T], extra: int
+    ) -> None:
+        self._call = call
+        self._partition = partition
+        self._decide = decide
+        self._extra = extra
+
+    def commit(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
+        """The result, whether the commit leaves work that is due at once, and the steps."""
+        call = self._call
+        check_place(call, found[0])
+        head = blob_records.BLOB.of(found[1])
+        named = head if call.target.snapshot is None else blob_records.BLOB.of(found[-1])
+        guard_blob(call, named, stamp)
+        upload = blob_records.UPLOAD.of(found[2])
+        target = call.target.blob
+        change = BlobChange(self._partition, generation_of(call), target, stamp, head, upload)
+        rest = tuple(found[3 : 3 + self._extra])
+        version = None if found[1] is None else found[1].version
+        result = self._decide(BlobState(head, named, upload, rest, stamp, version), change)
+        steps = change.steps()
+        return Commit((result, change.has_work), steps)
 
 
 async def view_container(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
@@ -233,7 +269,7 @@ async def change_container(services: Services, call: Call[Any], decide: Containe
 async def commit_container(
     services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
 ) -> T:
-    """Like `change_container`, for a decision that names the commit's steps itservices."""
+    """Like `change_container`, for a decision that names the commit's steps itself."""
     ref = keys.container(call.target.account, call.target.container)
 
     def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
@@ -272,7 +308,7 @@ async def change_unattended(
             place = records.CONTAINER.of(found[2])
             if place is None or place.generation != generation:
                 return Commit(None)
-        head, upload = records.BLOB.of(found[0]), records.UPLOAD.of(found[1])
+        head, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
         change = BlobChange(partition, generation, name, stamp, head, upload)
         result = decide(BlobState(head, head, upload, (), stamp), change)
         return Commit(result, change.steps())

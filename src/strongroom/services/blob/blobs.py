@@ -15,14 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import errors, limits
-from strongroom.engines.base import (
-    VERIFIED_BYTES_MAX,
-    ContentMissing,
-    DataDamaged,
-    Partition,
-    Record,
-    Ref,
-)
+from strongroom.engines.base import ContentMissing, Ref
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.services.blob import access, intake
@@ -32,12 +25,16 @@ from strongroom.services.blob.heads import replace_head
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.rereading import Rereading, Stale
 from strongroom.services.core.calls import Call, Piece
-from strongroom.services.core.places import generation_of
+from strongroom.services.core.places import generation_of, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import bodies
-from strongroom.store.blob.bodies import Readers, Received
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.body import BodyPlace, OpenBody, P, Take
+from strongroom.store.blob.bodies.kinds import read_with
+from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.blob.bodies.reading import to_read, to_send
+from strongroom.store.blob.bodies.received import Received
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import BlobRecord, Inline, Listed, ListedBlock, Stored, Within
 from strongroom.values import ByteRange, ContentProperties, Metadata
 
 NO_PROPERTIES: Final = ContentProperties()
@@ -77,7 +74,7 @@ async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
             services, call, lambda state, change: _put(call, received, state, change)
         )
     except BaseException:
-        intake.discard(services, received)
+        received.discard(services.store.contents)
         raise
 
 
@@ -91,8 +88,7 @@ def _put(
         call,
         state,
         change,
-        size_bytes=received.size_bytes,
-        body=change.take_body(received),
+        new=received,
         properties=given.properties.with_md5(received.md5),
         metadata=given.metadata,
         tier=given.tier,
@@ -140,19 +136,20 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     _check_digest_request(call.input)
     looks: Rereading | None = None
     while True:
-        view = await access.view_blob(services, call, (keys.inline(call.target.snapshot or 0),))
+        view = await access.view_blob(services, call, read_with(call.target.snapshot))
         offset, length = _wanted(call.input, view.blob)
         try:
-            download = await _open(services, call, view, offset, length)
+            if call.input.range_md5 or call.input.range_crc64:
+                return await _with_digests(services, call, view, offset, length)
+            opened = await _open(services, call, view, offset, length, to_send)
         except (Stale, ContentMissing) as reason:
             # Replaced between the look at the head and the pin: the new head decides.
             looks = looks or rereading(services, call)
             looks.saw(view.blob.body)
             await looks.again(reason)
             continue
-        if call.input.range_md5 or call.input.range_crc64:
-            return await _with_digests(call.input, download)
-        return download
+        partial = call.input.range is not None
+        return Download(view, offset, length, partial, opened.pieces, opened.close)
 
 
 def rereading(services: Services, call: Call[Any]) -> Rereading:
@@ -182,99 +179,55 @@ def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
 
 
 async def _open(
-    services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
-) -> Download:
+    services: Services,
+    call: Call[GetBlob],
+    view: BlobView,
+    offset: int,
+    length: int,
+    take: Take[P],
+) -> OpenBody[P]:
     """The body of what was seen. Raises: Stale, ContentMissing when it must be looked at again."""
-    body = view.blob.body
-    partial = call.input.range is not None
-    if body is None or length == 0:
-        return Download(view, offset, length, partial, b"")
-    if isinstance(body, Within | Inline):
-        data = small_body(body, view.extra[0])
-        return Download(view, offset, length, partial, data[offset : offset + length])
-    if isinstance(body, Stored):
-        opened = await services.store.contents.open(body.content)
-        if opened.size_bytes > VERIFIED_BYTES_MAX:
-            pieces = opened.slices(offset, length)
-            return Download(view, offset, length, partial, pieces, opened.close)
-        try:
-            data = await opened.read(offset, length)
-        finally:
-            opened.close()
-        return Download(view, offset, length, partial, data)
-    return await _open_listed(services, call, view, body, offset, length)
-
-
-def small_body(body: Within | Inline | None, inline: Record | None) -> bytes:
-    """The bytes of a body that lies in the record, or in the one beside it (`inline`).
-
-    Raises: ContentMissing; DataDamaged when its checksum differs.
-    """
-    if body is None:
-        return b""
-    if isinstance(body, Within):
-        data = body.data
-    elif inline is None:
-        raise ContentMissing("inline body")
-    else:
-        data = inline.value
-    if crc64(data) != body.crc64:
-        raise DataDamaged(f"a body of {len(data)} bytes among the records: its checksum differs")
-    return data
-
-
-async def _open_listed(
-    services: Services, call: Call[GetBlob], view: BlobView, body: Listed, offset: int, length: int
-) -> Download:
-    partition = keys.blob(generation_of(call), call.target.blob)
-    reading = services.held.of(Readers).begin(partition)
+    body, place = view.blob.body, BodyPlace(services.store, view.partition, view.extra)
+    if not body.is_in_parts:
+        return await body.open(place, offset, length, take)
+    reading = services.held.of(Readers).begin(view.partition)
     try:
         # Registered first, looked at again second: what this head names is not swept any more.
-        key = keys.HEAD_KEY if call.target.snapshot is None else keys.snapshot(call.target.snapshot)
-        place = keys.container(call.target.account, call.target.container)
-        again, container = await services.store.read([Ref(partition, key), place])
-        current = records.BLOB.of(again)
-        there = records.CONTAINER.of(container)
-        gone = there is None or there.generation != generation_of(call)
-        if gone or current is None or current.body != body:
-            raise Stale
-        spans = bodies.spans(await read_list(services, partition, body), offset, length)
+        await _require_still(services, call, view)
+        opened = await body.open(place, offset, length, take)
     except BaseException:
         reading.end()
         raise
-    pieces = bodies.read_spans(services.store.contents, spans)
-    return Download(view, offset, length, call.input.range is not None, pieces, reading.end)
+    return OpenBody(opened.pieces, reading.end)
 
 
-async def read_list(
-    services: Services, partition: Partition, body: Listed
-) -> tuple[ListedBlock, ...]:
-    """The blocks of a listed body; the caller has seen to it that they are not swept meanwhile."""
-    if body.list_content is not None:
-        data = await bodies.read_whole(services.store.contents, body.list_content)
-        return records.BLOCK_LIST.decode(data)
-    (found,) = await services.store.read([Ref(partition, keys.block_list(body.number))])
-    if found is None:
-        raise ContentMissing(f"block list {body.number}")
-    return records.BLOCK_LIST.decode(found.value)
+async def _require_still(services: Services, call: Call[Any], view: BlobView) -> None:
+    """Raises Stale unless the blob still has the body that was seen."""
+    key = keys.HEAD_KEY if call.target.snapshot is None else keys.snapshot(call.target.snapshot)
+    found, place = await services.store.read([Ref(view.partition, key), place_ref(call)])
+    blob, container = blob_records.BLOB.of(found), records.CONTAINER.of(place)
+    gone = container is None or container.generation != generation_of(call)
+    if gone or blob is None or blob.body != view.blob.body:
+        raise Stale
 
 
-async def _with_digests(given: GetBlob, download: Download) -> Download:
+async def _with_digests(
+    services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
+) -> Download:
     """The range (at most 4 MiB) in memory, with the digest that was asked for."""
+    opened = await _open(services, call, view, offset, length, to_read)
     try:
-        pieces = download.pieces
-        if isinstance(pieces, bytes):
-            data = pieces
-        else:
-            data = b"".join([chunk async for chunk in bodies.as_bytes(pieces)])
+        pieces = opened.pieces
+        data = pieces if isinstance(pieces, bytes) else b"".join([piece async for piece in pieces])
     finally:
-        if download.finished is not None:
-            download.finished()
+        if opened.close is not None:
+            opened.close()
+    given = call.input
     return Download(
-        download.view,
-        download.offset,
-        download.length,
-        download.partial,
+        view,
+        offset,
+        length,
+        True,
         data,
         None,
         hashlib.md5(data, usedforsecurity=False).digest() if given.range_md5 else None,

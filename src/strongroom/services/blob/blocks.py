@@ -22,7 +22,7 @@ from strongroom.semantics.blob import copies
 from strongroom.semantics.blob.blocks import Block
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState, BlobView
-from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, read_list, rereading
+from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, rereading
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.heads import refuse_pending_copy, replace_head
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
@@ -31,17 +31,14 @@ from strongroom.services.blob.rereading import Rereading, Stale
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import bodies
-from strongroom.store.blob.bodies import Received
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import (
-    BlobRecord,
-    Body,
-    Listed,
-    ListedBlock,
-    StagedBlock,
-    Upload,
-)
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord, StagedBlock, Upload
+from strongroom.store.blob.bodies.blocks import ListedBlock
+from strongroom.store.blob.bodies.body import Body, BodyPlace, NewBody
+from strongroom.store.blob.bodies.empty import EMPTY
+from strongroom.store.blob.bodies.listed import make_list
+from strongroom.store.blob.bodies.received import Received
+from strongroom.store.core import keys
 from strongroom.values import BlobKind, BlockListKind, ContentProperties, Metadata
 
 _PAGE_RECORDS = 1000
@@ -90,7 +87,7 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
             earlier,
         )
     except BaseException:
-        intake.discard(services, received)
+        received.discard(services.store.contents)
         raise
     return BlockStaged(received.md5, None if with_md5 else received.crc64)
 
@@ -98,7 +95,7 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
 async def _earlier(services: Services, partition: Partition, block_id: bytes) -> tuple[Key, ...]:
     """Where blocks lie that are staged under the same id."""
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
-    upload = records.UPLOAD.of(found)
+    upload = blob_records.UPLOAD.of(found)
     if upload is None:
         return ()
     first, until = keys.staged_as(upload.number, block_id)
@@ -124,13 +121,13 @@ def _stage(
     for key, found in zip(earlier, state.extra, strict=True):
         # What an upload staged that has ended may be in the blob by now.
         if found is not None and keys.staged_upload(key.name) == upload.number:
-            change.replace_staged(key, records.STAGED.decode(found.value).content)
+            change.replace_staged(key, blob_records.STAGED.decode(found.value).content)
             count -= 1
     rules.check_staged_count(count)
     content = received.content
     assert content is not None
     staged = StagedBlock(received.size_bytes, content)
-    change.put(keys.staged(upload.number, block_id, content), records.STAGED.encode(staged))
+    change.put(keys.staged(upload.number, block_id, content), blob_records.STAGED.encode(staged))
     change.adopt(content)
     touched = msgspec.structs.replace(upload, count=count, touched=change.stamp)
     change.put_upload(touched)
@@ -140,7 +137,7 @@ def _stage(
 
 def _uncommitted(stamp: int) -> BlobRecord:
     """The head of a blob that has staged blocks only."""
-    return BlobRecord(BlobKind.BLOCK, False, stamp, stamp, stamp, 0, None, NO_PROPERTIES)
+    return BlobRecord(BlobKind.BLOCK, False, stamp, stamp, stamp, 0, EMPTY, NO_PROPERTIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +197,10 @@ async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basi
     partition = keys.blob(generation_of(call), call.target.blob)
     reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
     found = await services.store.read(reads)
-    head, upload = records.BLOB.of(found[0]), records.UPLOAD.of(found[1])
-    body = None if head is None else head.body
+    head, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
+    body = EMPTY if head is None else head.body
     looks.saw(body)
-    committed: tuple[ListedBlock, ...] = ()
-    if isinstance(body, Listed):
-        committed = await read_list(services, partition, body)
+    committed = await body.blocks(BodyPlace(services.store, partition))
     staged = await _staged(services, partition, upload)
     return _Basis(body, upload, committed, staged.blocks)
 
@@ -226,7 +221,7 @@ async def _staged(services: Services, partition: Partition, upload: Upload | Non
     while True:
         page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
         for item in page:
-            found[keys.staged_id(item.name)] = records.STAGED.decode(item.value)
+            found[keys.staged_id(item.name)] = blob_records.STAGED.decode(item.value)
         if len(page) < _PAGE_RECORDS:
             return _Staged(found, first == begin)
         first = page[-1].name + b"\0"
@@ -252,20 +247,20 @@ async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -
         error = refusal
         await access.change_blob(services, call, lambda state, change: _refuse(basis, state, error))
         raise
-    encoded = await bodies.keep(services.store.contents, records.BLOCK_LIST.encode(chosen))
+    body = await make_list(services.store.contents, chosen)
     try:
         return await access.change_blob(
             services,
             call,
-            lambda state, change: _replace(call, basis, chosen, encoded, state, change),
+            lambda state, change: _replace(call, basis, body, state, change),
         )
     except BaseException:
-        intake.discard(services, encoded)
+        body.discard(services.store.contents)
         raise
 
 
 def _require_current(basis: _Basis, state: BlobState) -> None:
-    body = None if state.head is None else state.head.body
+    body = EMPTY if state.head is None else state.head.body
     # The whole record: a block that was staged since may be one that the list names.
     if body != basis.body or state.upload != basis.upload:
         raise Stale
@@ -282,8 +277,7 @@ def _refuse(basis: _Basis, state: BlobState, error: StorageError) -> None:
 def _replace(
     call: Call[PutBlockList],
     basis: _Basis,
-    chosen: tuple[ListedBlock, ...],
-    encoded: Received,
+    body: NewBody,
     state: BlobState,
     change: BlobChange,
 ) -> BlobWritten:
@@ -293,8 +287,7 @@ def _replace(
         call,
         state,
         change,
-        size_bytes=sum(block.size_bytes for block in chosen),
-        body=change.take_list(encoded, len(chosen)) if chosen else None,
+        new=body,
         properties=given.properties,
         metadata=given.metadata,
         tier=given.tier,
@@ -362,9 +355,8 @@ async def _lists(
     services: Services, call: Call[GetBlockList], partition: Partition, view: BlobView
 ) -> BlockList:
     committed = uncommitted = None
-    body = view.blob.body
     if call.input.committed:
-        listed = await read_list(services, partition, body) if isinstance(body, Listed) else ()
+        listed = await view.blob.body.blocks(BodyPlace(services.store, partition))
         committed = tuple(
             BlockItem(rules.block_id_text(block.id), block.size_bytes) for block in listed
         )
@@ -379,10 +371,10 @@ async def _uncommitted_items(
 ) -> tuple[BlockItem, ...]:
     if call.target.snapshot is not None or copies.is_pending(view.blob.copy):
         return ()
-    upload = records.UPLOAD.of(view.extra[0])
+    upload = blob_records.UPLOAD.of(view.extra[0])
     staged = await _staged(services, partition, upload)
     (again,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
-    now = records.UPLOAD.of(again)
+    now = blob_records.UPLOAD.of(again)
     if (now and now.number) != (upload and upload.number):
         raise Stale
     if now != upload and not staged.at_once:

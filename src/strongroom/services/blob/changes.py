@@ -1,11 +1,7 @@
 """What a decision on one blob writes: heads, bodies, uploads, and the garbage they leave behind.
 
-Lives here: `BlobChange`, which collects the writes of one commit, and decides which contents may be
-dropped at once and which must be retired for the sweeper. Must not live here: Azure's rules.
-
-A body is dropped in the commit that gives it up when nothing else can share it: a single content of
-a blob without snapshots. Everything else is retired: the sweeper drops what no head or snapshot
-names.
+Lives here: `BlobChange`, which collects the writes of one commit. Must not live here: Azure's
+rules, or what a body writes (each kind says so itself, store/blob/bodies/).
 """
 
 from __future__ import annotations
@@ -13,20 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom.engines.base import Key, Partition, Ref, Step, Write
-from strongroom.limits import RECORD_BODY_BYTES_MAX, UNCOMMITTED_LIFETIME_S
-from strongroom.store.blob.bodies import Received
+from strongroom.limits import UNCOMMITTED_LIFETIME_S
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord, Retired, Upload
+from strongroom.store.blob.bodies.body import Body
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import (
-    BlobRecord,
-    Body,
-    Inline,
-    Job,
-    JobKind,
-    Listed,
-    Stored,
-    Upload,
-    Within,
-)
+from strongroom.store.core.records import Job, JobKind
 from strongroom.values import TICKS_PER_S
 
 UPLOAD_LIFETIME_TICKS: Final = UNCOMMITTED_LIFETIME_S * TICKS_PER_S
@@ -70,7 +58,7 @@ class BlobChange:
         self._drop: list[int] = []
         self._before: list[Step] = []
         self._after: list[Step] = []
-        self._retired: dict[Stored | Listed, None] = {}
+        self._retired: dict[Body, None] = {}
         self._sweeps = False
         self._has_work = False
 
@@ -80,44 +68,20 @@ class BlobChange:
 
     def put_head(self, head: BlobRecord) -> None:
         """Write the blob's head."""
-        self.put(keys.HEAD_KEY, records.BLOB.encode(head))
-
-    def take_body(self, received: Received) -> Body:
-        """Make a received body the head's: writes inline bytes, or adopts the content."""
-        inline = received.inline
-        if inline is not None and len(inline) <= RECORD_BODY_BYTES_MAX:
-            return Within(inline, received.crc64)
-        if inline is not None:
-            self.put(keys.inline(0), inline)
-            return Inline(received.crc64)
-        if received.content is not None:
-            self.adopt(received.content)
-            return Stored(received.content)
-        return None
-
-    def take_list(self, encoded: Received, count: int) -> Listed:
-        """Make an encoded block list the head's."""
-        if encoded.content is not None:
-            self.adopt(encoded.content)
-            return Listed(self.stamp, count, encoded.content)
-        self.put(keys.block_list(self.stamp), encoded.inline)
-        return Listed(self.stamp, count)
+        self.put(keys.HEAD_KEY, blob_records.BLOB.encode(head))
 
     def adopt(self, content: int) -> None:
         """The partition owns this content from now on."""
         self._adopt.append(content)
 
-    def release(self, blob: BlobRecord, snapshot: int | None = None) -> None:
-        """Give up the body of the head, or of the snapshot taken at `snapshot`."""
-        body = blob.body
-        if isinstance(body, Inline):
-            # A new inline body of the head takes the same key: then there is nothing to delete.
-            self._writes.setdefault(keys.inline(snapshot or 0), None)
-        elif isinstance(body, Stored) and snapshot is None and blob.snapshots == 0:
-            self._drop.append(body.content)
-        elif isinstance(body, (Stored, Listed)):
-            self._retired[body] = None
-            self.sweep()
+    def drop(self, content: int) -> None:
+        """The partition gives this content up, and nothing else can name it."""
+        self._drop.append(content)
+
+    def retire(self, body: Body) -> None:
+        """Give up a body that others of the blob may share: it is swept later."""
+        self._retired[body] = None
+        self.sweep()
 
     def begin_upload(self, id_bytes: int) -> Upload:
         """Start staging blocks; abandoned ones are swept when the upload has been idle for a
@@ -128,7 +92,7 @@ class BlobChange:
 
     def put_upload(self, upload: Upload) -> None:
         """Write the upload in progress."""
-        self.put(keys.UPLOAD_KEY, records.UPLOAD.encode(upload))
+        self.put(keys.UPLOAD_KEY, blob_records.UPLOAD.encode(upload))
 
     def replace_staged(self, key: Key, content: int) -> None:
         """Give up a staged block of the upload in progress: it was staged again."""
@@ -172,8 +136,8 @@ class BlobChange:
         """The commit's steps: jobs first, so that a crash in between leaves a job without garbage,
         never garbage without a job."""
         if self._retired:
-            retired = records.Retired(tuple(self._retired))
-            self.put(keys.retired(self.stamp), records.RETIRED.encode(retired))
+            retired = Retired(tuple(self._retired))
+            self.put(keys.retired(self.stamp), blob_records.RETIRED.encode(retired))
         if not (self._writes or self._adopt or self._drop):
             return tuple(self._before)
         own = Step(

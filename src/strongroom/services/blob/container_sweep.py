@@ -14,12 +14,13 @@ from typing import Final
 
 from strongroom.engines.base import Face, Item, Key, Partition, Position
 from strongroom.services.blob.changes import upload_expiry
-from strongroom.services.blob.sweep import blocks_of
 from strongroom.services.core.background import Removal
 from strongroom.services.core.runner import Services
-from strongroom.store.blob.bodies import Readers
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import Body, Listed, Stored
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.bodies.body import Body, BodyPlace
+from strongroom.store.blob.bodies.kinds import hidden_kind
+from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.core import keys
 
 _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
@@ -68,7 +69,7 @@ async def _pass(services: Services, removal: Removal, generation: int) -> tuple[
 async def _drop_face(
     services: Services, removal: Removal, partition: Partition, face: Face
 ) -> None:
-    drop = await _contents(services, removal, partition, records.BLOB.decode(face.value).body)
+    drop = await _contents(services, removal, partition, blob_records.BLOB.decode(face.value).body)
     await removal.add(partition, (Key(False, face.key),), drop)
 
 
@@ -88,28 +89,25 @@ async def _drop_item(
 ) -> None:
     kind, drop = item.name[:1], list[int]()
     if kind == keys.STAGED:
-        drop.append(records.STAGED.decode(item.value).content)
-    elif kind == keys.BLOCK_LIST:
-        blocks = records.BLOCK_LIST.decode(item.value)
-        drop.extend({block.content for block in blocks})
+        drop.append(blob_records.STAGED.decode(item.value).content)
     elif kind == keys.RETIRED:
-        for body in records.RETIRED.decode(item.value).bodies:
+        for body in blob_records.RETIRED.decode(item.value).bodies:
             drop.extend(await _contents(services, removal, partition, body))
     elif kind == keys.UPLOAD_KEY.name:
-        expiry = upload_expiry(records.UPLOAD.decode(item.value).number)
+        expiry = upload_expiry(blob_records.UPLOAD.decode(item.value).number)
         await removal.add(expiry.partition, (expiry.key,))
+    else:
+        drop.extend(hidden_kind(item.name).contents(item.value))
     await removal.add(partition, (Key(True, item.name),), drop)
 
 
 async def _contents(
     services: Services, removal: Removal, partition: Partition, body: Body
-) -> list[int]:
-    """The content that goes with the record that names a body; what that content leads to is let go
-    before. Short block lists lie in hidden records of their own."""
-    if isinstance(body, Stored):
-        return [body.content]
-    if not isinstance(body, Listed) or body.list_content is None:
-        return []
-    blocks = await blocks_of(services, partition, body)
-    await removal.add(partition, (), {block.content for block in blocks})
-    return [body.list_content]
+) -> tuple[int, ...]:
+    """The contents that go with the record that names a body; what those lead to is let go before.
+    What hidden records name goes with them."""
+    contents = body.named.contents
+    if contents:
+        parts = await body.parts(BodyPlace(services.store, partition))
+        await removal.add(partition, (), parts)
+    return contents

@@ -23,7 +23,8 @@ from strongroom.services.blob.copy_reading import open_ordered
 from strongroom.services.blob.copy_sources import CopySources, OpenSource, SourceBroken
 from strongroom.services.blob.copy_transfer import Moved, transfer
 from strongroom.services.core.runner import Services
-from strongroom.store.core.records import BlobRecord, CopyOrder, Job
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core.records import CopyOrder, Job
 
 Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
 _log = logging.getLogger(__name__)
@@ -99,14 +100,14 @@ async def _succeed(
     services: Services, job: Job, order: CopyOrder, source: OpenSource, moved: Moved
 ) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
-        done = msgspec.structs.replace(copy, total_bytes=moved.size_bytes)
+        done = msgspec.structs.replace(copy, total_bytes=moved.body.size_bytes)
         # The source may have been replaced before a restart: what was read goes together.
         return msgspec.structs.replace(
             head,
             etag=change.stamp,
             modified=change.stamp,
-            size_bytes=moved.size_bytes,
-            body=moved.take(change),
+            size_bytes=moved.body.size_bytes,
+            body=moved.body.take(change),
             properties=source.properties,
             metadata=source.metadata if order.metadata is None else order.metadata,
             copy=copies.succeeded(done, change.stamp),
@@ -115,7 +116,7 @@ async def _succeed(
     try:
         await _edit(services, job, order, edit)
     except BaseException:
-        moved.discard(services.store.contents)
+        moved.body.discard(services.store.contents)
         raise
 
 

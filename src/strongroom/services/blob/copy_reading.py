@@ -8,14 +8,12 @@ Source: "Copy Blob", "Remarks".
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Sequence
 
 from strongroom import blob_errors
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
-from strongroom.services.blob.blobs import read_list, small_body
 from strongroom.services.blob.copy_sources import (
     CopySources,
     LocalSource,
@@ -24,19 +22,15 @@ from strongroom.services.blob.copy_sources import (
 )
 from strongroom.services.blob.rereading import Rereading
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import bodies
-from strongroom.store.blob.bodies import Readers, Reading
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.body import BodyPlace
+from strongroom.store.blob.bodies.kinds import read_with
+from strongroom.store.blob.bodies.readers import Readers, Reading
+from strongroom.store.blob.bodies.reading import to_store
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import (
-    BlobRecord,
-    CopyOrder,
-    Listed,
-    ListedBlock,
-    Stored,
-)
+from strongroom.store.core.records import CopyOrder
 from strongroom.values import etag_text
-
-_NO_BLOCKS: Final[tuple[ListedBlock, ...]] = ()
 
 
 async def open_local(
@@ -54,10 +48,10 @@ async def open_local(
         # Registered before the look at the head: what it names is not swept while it is read.
         reading = services.held.of(Readers).begin(partition)
         try:
-            blob, inline = await _look(services, partition, source)
+            blob, beside = await _look(services, partition, source)
             looks.saw(blob.body)
             conditional.check_source(conditions, blob.etag, blob.modified, dict(blob.tags))
-            return await _open(services, partition, blob, inline, reading)
+            return await _open(services, partition, blob, beside, reading)
         except ContentMissing as reason:
             # Replaced between the look at the head and the pin: the new head decides.
             reading.end()
@@ -85,49 +79,45 @@ async def open_ordered(services: Services, order: CopyOrder) -> OpenSource:
 
 async def _look(
     services: Services, partition: Partition, source: LocalSource
-) -> tuple[BlobRecord, Record | None]:
+) -> tuple[BlobRecord, Sequence[Record | None]]:
     key = keys.HEAD_KEY if source.snapshot is None else keys.snapshot(source.snapshot)
-    place, named, inline = await services.store.read(
-        [
-            keys.container(source.account, source.container),
-            Ref(partition, key),
-            Ref(partition, keys.inline(source.snapshot or 0)),
-        ]
+    refs = [Ref(partition, one) for one in (key, *read_with(source.snapshot))]
+    place, named, *beside = await services.store.read(
+        [keys.container(source.account, source.container), *refs]
     )
     container = records.CONTAINER.of(place)
     if container is None or container.generation != source.generation:
         raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
-    blob = records.BLOB.of(named)
+    blob = blob_records.BLOB.of(named)
     if blob is None or not blob.committed:
         raise source_missing(blob_errors.BLOB_NOT_FOUND)
-    return blob, inline
+    return blob, beside
 
 
 async def _open(
     services: Services,
     partition: Partition,
     blob: BlobRecord,
-    inline: Record | None,
+    beside: Sequence[Record | None],
     reading: Reading,
 ) -> OpenSource:
-    body, blocks, release = blob.body, _NO_BLOCKS, reading.end
-    if isinstance(body, Stored):
-        opened = await services.store.contents.open(body.content)
-        chunks = aiter(opened.chunks())
+    place = BodyPlace(services.store, partition, beside)
+    opened = await blob.body.open(place, 0, blob.size_bytes, to_store())
 
-        def release() -> None:
+    def release() -> None:
+        if opened.close is not None:
             opened.close()
-            reading.end()
+        reading.end()
 
-    elif isinstance(body, Listed):
-        blocks = await read_list(services, partition, body)
-        spans = bodies.spans(blocks, 0, blob.size_bytes)
-        chunks = bodies.read_verified(services.store.contents, spans)
-    else:
-        chunks = _once(small_body(body, inline))
-    etag = etag_text(blob.etag)
+    pieces = opened.pieces
     return OpenSource(
-        blob.size_bytes, chunks, release, blob.properties, blob.metadata, etag, blocks
+        blob.size_bytes,
+        _once(pieces) if isinstance(pieces, bytes) else pieces,
+        release,
+        blob.properties,
+        blob.metadata,
+        etag_text(blob.etag),
+        opened.copy_writer,
     )
 
 

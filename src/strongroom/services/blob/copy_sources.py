@@ -16,7 +16,7 @@ from strongroom import blob_errors, limits
 from strongroom.errors import ErrorCode, StorageError, invalid_header
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
-from strongroom.store.core.records import ListedBlock
+from strongroom.store.blob.bodies.body import CopyWriter
 from strongroom.values import ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
@@ -46,7 +46,7 @@ class OpenSource:
     """A source as it was when it was opened, whatever becomes of it meanwhile.
 
     Iterating gives its bytes, once, and raises SourceBroken. `size_bytes` None = not known
-    beforehand. `blocks` is its committed block list, empty when it has none.
+    beforehand. `copy_writer`: see OpenBody.
     """
 
     size_bytes: int | None
@@ -55,7 +55,7 @@ class OpenSource:
     properties: ContentProperties
     metadata: Metadata = ()
     etag: str | None = None
-    blocks: tuple[ListedBlock, ...] = ()
+    copy_writer: CopyWriter | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return aiter(self.chunks)

@@ -38,9 +38,11 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
-from strongroom.store.blob.bodies import Received
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import Body, CopyOrder, Job, JobKind
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.bodies.body import NewBody
+from strongroom.store.blob.bodies.received import NO_BYTES, Received
+from strongroom.store.core import keys
+from strongroom.store.core.records import CopyOrder, Job, JobKind
 from strongroom.values import Metadata
 
 
@@ -164,11 +166,11 @@ async def _complete(
     copy_id = guid(services.clock)
     try:
         if given.source_md5 is not None:
-            arrived = Received(moved.size_bytes, 0, moved.md5, None, None)
+            arrived = Received(moved.body.size_bytes, 0, moved.md5, None, None)
             intake.verify(Digests(given.source_md5), arrived)
 
         def decide(state: BlobState, change: BlobChange) -> CopyMade:
-            begun = copies.started(copy_id, reported_url(given.source), moved.size_bytes)
+            begun = copies.started(copy_id, reported_url(given.source), moved.body.size_bytes)
             copy = copies.succeeded(begun, change.stamp)
             _replace(
                 call,
@@ -176,15 +178,14 @@ async def _complete(
                 state,
                 change,
                 copy=copy,
-                body=moved.take(change),
-                size_bytes=moved.size_bytes,
+                new=moved.body,
                 require_infinite_lease=require_infinite_lease,
             )
             return _made(change, copy, moved)
 
         return await access.change_blob(services, call, decide)
     except BaseException:
-        moved.discard(services.store.contents)
+        moved.body.discard(services.store.contents)
         raise
 
 
@@ -203,8 +204,7 @@ async def _begin(
             state,
             change,
             copy=copy,
-            body=None,
-            size_bytes=0,
+            new=NO_BYTES,
             require_infinite_lease=True,
         )
         change.add_job(job)
@@ -233,7 +233,7 @@ async def _awaited(
 
     async def attempt() -> CopyMade:
         (found,) = await services.store.read([ref])
-        head = records.BLOB.of(found)
+        head = blob_records.BLOB.of(found)
         copy = None if head is None else head.copy
         if found is None or head is None or copy is None or copy.id != begun.copy_id:
             return begun
@@ -255,8 +255,7 @@ def _replace(
     change: BlobChange,
     *,
     copy: Copy,
-    body: Body,
-    size_bytes: int,
+    new: NewBody,
     require_infinite_lease: bool,
 ) -> None:
     """Write the destination's head, with the body that the copy has by now."""
@@ -271,8 +270,7 @@ def _replace(
         call,
         state,
         change,
-        size_bytes=size_bytes,
-        body=body,
+        new=new,
         properties=properties,
         metadata=call.input.metadata or source.metadata,
         tier=call.input.tier,
@@ -282,7 +280,7 @@ def _replace(
 
 
 def _made(change: BlobChange, copy: Copy, moved: Moved | None) -> CopyMade:
-    md5, crc64 = (None, None) if moved is None else (moved.md5, moved.crc64)
+    md5, crc64 = (None, None) if moved is None else (moved.md5, moved.body.crc64)
     return CopyMade(change.stamp, change.stamp, copy.id, copy.status.value, md5, crc64)
 
 

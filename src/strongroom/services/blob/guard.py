@@ -16,7 +16,8 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.conditions import Conditions, ContainerConditions
 from strongroom.services.core.calls import Call, ConditionUse, Existence
-from strongroom.store.core.records import BlobRecord, ContainerRecord
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core.records import ContainerRecord
 
 CONTAINER_CONDITIONS: Final = {
     ConditionUse.NONE: ContainerConditions.NONE,

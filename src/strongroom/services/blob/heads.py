@@ -18,7 +18,8 @@ from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.core.calls import Call
-from strongroom.store.core.records import BlobRecord, Body
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.body import NewBody
 from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 
 
@@ -43,16 +44,15 @@ def replace_head(
     state: BlobState,
     change: BlobChange,
     *,
-    size_bytes: int,
-    body: Body,
+    new: NewBody,
     properties: ContentProperties,
     metadata: Metadata,
     tier: str | None = None,
     copy: copies.Copy | None = None,
     tags: Metadata = (),
 ) -> BlobRecord:
-    """Write a new head over whatever was there: releases the old body, ends the upload in progress,
-    keeps an active lease and the snapshots. `body` must have been taken by `change` already.
+    """Write a new head over whatever was there: releases the old body, takes the new one, ends the
+    upload in progress, keeps an active lease and the snapshots.
 
     Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite.
     """
@@ -60,7 +60,7 @@ def replace_head(
     refuse_pending_copy(before)
     refuse_overwrite(call, before)
     if before is not None:
-        change.release(before)
+        before.body.release(change, 0, alone=before.snapshots == 0)
     change.end_upload()
     if tier is None and before is not None:
         tier, tier_changed = before.tier, before.tier_changed
@@ -72,8 +72,8 @@ def replace_head(
         etag=change.stamp,
         modified=change.stamp,
         created=change.stamp,
-        size_bytes=size_bytes,
-        body=body,
+        size_bytes=new.size_bytes,
+        body=new.take(change),
         properties=properties,
         metadata=metadata,
         lease=kept_lease(before, state.now),

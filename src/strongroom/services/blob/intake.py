@@ -18,8 +18,8 @@ from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import bodies
-from strongroom.store.blob.bodies import Received
+from strongroom.store.blob.bodies import received as bodies
+from strongroom.store.blob.bodies.received import Received
 from strongroom.values import crc64_text, md5_text
 
 
@@ -97,12 +97,6 @@ async def receive(
 def document(data: bytes) -> Received:
     """What arrived when the body was a document: its digests are judged like any body's."""
     return bodies.inline_body(data)
-
-
-def discard(services: Services, received: Received) -> None:
-    """Give up a received body that no commit took."""
-    if received.content is not None:
-        services.store.contents.discard(received.content)
 
 
 def verify(said: Digests, received: Received) -> None:

@@ -26,6 +26,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
+from strongroom.store.blob import blob_records
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ContainerRecord
 from strongroom.values import Lease, iso7
@@ -193,7 +194,7 @@ def _answer(
 
 
 def _blob_lease(found: Record | None) -> Lease | None:
-    blob = records.BLOB.of(found)
+    blob = blob_records.BLOB.of(found)
     return None if blob is None else blob.lease
 
 

@@ -20,8 +20,9 @@ from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import BlobRecord
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core import keys
 
 SNAPSHOTS: Final = "snapshots"
 UNCOMMITTED: Final = "uncommittedblobs"
@@ -114,7 +115,7 @@ async def _list(
 def _rows(
     found: base.Page, snapshots: bool, uncommitted: bool
 ) -> Iterator[tuple[bytes, bytes, BlobRow | None]]:
-    decode, head = records.BLOB.decode, keys.HEAD_KEY.name
+    decode, head = blob_records.BLOB.decode, keys.HEAD_KEY.name
     for name, key, value, version in found.rows():
         ticks = None if key == head else keys.snapshot_ticks(key)
         if ticks is not None and not snapshots:

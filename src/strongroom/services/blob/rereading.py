@@ -12,25 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from strongroom import errors
 from strongroom.engines.base import ContentMissing
 from strongroom.errors import StorageError
-from strongroom.store.core.records import Body
+from strongroom.store.blob.bodies.body import Body
 
 _log = logging.getLogger(__name__)
 
 
 class Stale(Exception):
     """The blob is no longer what was seen of it."""
-
-
-class _Nothing:
-    """What was missed before anything was."""
-
-
-_NOTHING: Final = _Nothing()
 
 
 class Rereading:
@@ -44,8 +36,8 @@ class Rereading:
     def __init__(self, what: str, check_place: Callable[[], Awaitable[object]]) -> None:
         self._what = what
         self._check_place = check_place
-        self._seen: Body | _Nothing = _NOTHING
-        self._missed: Body | _Nothing = _NOTHING
+        self._seen: Body | None = None
+        self._missed: Body | None = None
 
     def saw(self, body: Body) -> None:
         """The head, or snapshot, that this look found has this body."""

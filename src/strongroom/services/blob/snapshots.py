@@ -1,7 +1,7 @@
 """Snapshot Blob and Delete Blob, with everything that snapshots mean to a deletion.
 
 Lives here: the decisions, and the list of snapshots that a deletion takes along. Must not live
-here: reading of snapshots (blobs.py), the dropping of shared bodies (blob_sweep.py). Source:
+here: reading of snapshots (blobs.py), the dropping of shared bodies (sweep.py). Source:
 "Snapshot Blob", "Delete Blob"; reference section 9.
 """
 
@@ -22,8 +22,10 @@ from strongroom.services.blob.heads import refuse_pending_copy
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import BlobRecord, Inline
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.kinds import read_with
+from strongroom.store.core import keys
 from strongroom.values import Metadata
 
 # Each takes up to two writes of a commit, and room in its one record of what is retired.
@@ -52,7 +54,7 @@ async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> Snapsho
     Raises: StorageError PendingCopyOperation, and what guard_blob raises.
     """
     return await access.change_blob(
-        services, call, lambda state, change: _take(call.input, state, change), (keys.inline(0),)
+        services, call, lambda state, change: _take(call.input, state, change), read_with(None)
     )
 
 
@@ -65,12 +67,9 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
         taken = msgspec.structs.replace(
             taken, metadata=given.metadata, etag=change.stamp, modified=change.stamp
         )
-    if isinstance(head.body, Inline):
-        (found,) = state.extra
-        assert found is not None
-        change.put(keys.inline(change.stamp), found.value)
-    change.put(keys.snapshot(change.stamp), records.BLOB.encode(taken))
-    change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots + 1))
+    change.put(keys.snapshot(change.stamp), blob_records.BLOB.encode(taken))
+    body = head.body.snapshot(change, state.extra)
+    change.put_head(msgspec.structs.replace(head, body=body, snapshots=head.snapshots + 1))
     return SnapshotTaken(change.stamp, taken.etag, taken.modified)
 
 
@@ -118,7 +117,7 @@ def _delete_one(call: Call[DeleteBlob], state: BlobState, change: BlobChange) ->
 
 def _drop_snapshot(ticks: int, snapshot: BlobRecord, change: BlobChange) -> None:
     change.put(keys.snapshot(ticks), None)
-    change.release(snapshot, ticks)
+    snapshot.body.release(change, ticks, alone=False)
 
 
 async def _delete_all(services: Services, call: Call[Any], option: DeleteSnapshots) -> None:
@@ -161,7 +160,7 @@ async def _listed(
     for item in page[:SNAPSHOTS_PER_COMMIT]:
         ticks = keys.snapshot_ticks(item.name)
         assert ticks is not None
-        snapshots.append((ticks, records.BLOB.decode(item.value)))
+        snapshots.append((ticks, blob_records.BLOB.decode(item.value)))
     version = None if head is None else head.version
     return version, snapshots, len(page) <= SNAPSHOTS_PER_COMMIT
 
@@ -193,7 +192,7 @@ def _delete(
             _drop_snapshot(ticks, snapshot, change)
     if going.base:
         change.put(keys.HEAD_KEY, None)
-        change.release(head)
+        head.body.release(change, 0, alone=head.snapshots == 0)
         change.end_upload()
     elif going.snapshots:
         change.put_head(msgspec.structs.replace(head, snapshots=0))

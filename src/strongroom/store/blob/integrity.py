@@ -1,7 +1,7 @@
 """The check of one blob: its head, snapshots, bodies, staged blocks, and the contents they name.
 
-Lives here: what integrity.py says under 2 to 6, inside one partition. Must not live here: other
-partitions, contents themselves.
+Lives here: what store/integrity.py says under 2 to 6, inside one partition. Must not live here:
+other partitions, contents themselves, what one kind of body must be like (bodies/).
 """
 
 from __future__ import annotations
@@ -10,19 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from strongroom.engines.base import ContentMissing, Key
-from strongroom.engines.checksum import crc64
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import (
-    BlobRecord,
-    Body,
-    CorruptRecord,
-    Inline,
-    Listed,
-    ListedBlock,
-    Stored,
-    Upload,
-    Within,
-)
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord, Upload
+from strongroom.store.blob.bodies.body import Body, BodyFindings
+from strongroom.store.blob.bodies.kinds import hidden_kind
+from strongroom.store.core import keys
+from strongroom.store.core.records import CorruptRecord
 
 ReadContent = Callable[[int], bytes]
 
@@ -32,6 +25,22 @@ class Found(NamedTuple):
 
     key: Key
     value: bytes
+
+
+class _Beside:
+    """What a body of this blob refers to. See InspectedBody."""
+
+    def __init__(self, check: BlobCheck, which: str, ticks: int, size_bytes: int) -> None:
+        self.which = which
+        self.ticks = ticks
+        self.size_bytes = size_bytes
+        self._check = check
+
+    def record(self, key: Key) -> bytes | None:
+        return self._check.claim(key)
+
+    def content(self, content: int) -> bytes | None:
+        return self._check.read_content(content)
 
 
 class BlobCheck:
@@ -52,11 +61,10 @@ class BlobCheck:
         self.given_up: set[int] = set()
         self.has_waste = False
         self._read_content = read_content
-        self._inline: dict[int, bytes] = {}
-        self._lists: dict[int, tuple[ListedBlock, ...]] = {}
-        self._used_lists: set[int] = set()
+        self._hidden: dict[bytes, bytes] = {}
+        self._claimed: set[bytes] = set()
         self._staged: dict[int, int] = {}
-        self._retired: list[Stored | Listed] = []
+        self._retired: list[Body] = []
         self._problems: list[str] = []
 
     def take(self, face: list[Found], hidden: list[Found]) -> None:
@@ -69,9 +77,9 @@ class BlobCheck:
     def _take_face(self, found: Found) -> None:
         ticks = keys.snapshot_ticks(found.key.name)
         if ticks is not None:
-            self.snapshots[ticks] = records.BLOB.decode(found.value)
+            self.snapshots[ticks] = blob_records.BLOB.decode(found.value)
         elif found.key == keys.HEAD_KEY:
-            self.head = records.BLOB.decode(found.value)
+            self.head = blob_records.BLOB.decode(found.value)
         else:
             raise CorruptRecord(f"no record has the key {found.key.name!r}")
 
@@ -79,19 +87,16 @@ class BlobCheck:
         name, kind = found.key.name, found.key.name[:1]
         number = int.from_bytes(name[1:9], "big")
         if found.key == keys.UPLOAD_KEY:
-            self.upload = records.UPLOAD.decode(found.value)
-        elif kind == keys.INLINE:
-            self._inline[number] = found.value
-        elif kind == keys.BLOCK_LIST:
-            self._lists[number] = records.BLOCK_LIST.decode(found.value)
+            self.upload = blob_records.UPLOAD.decode(found.value)
         elif kind == keys.RETIRED:
-            self._retired += records.RETIRED.decode(found.value).bodies
+            self._retired += blob_records.RETIRED.decode(found.value).bodies
             self.has_waste = True
         elif kind == keys.STAGED:
-            self.needed.add(records.STAGED.decode(found.value).content)
+            self.needed.add(blob_records.STAGED.decode(found.value).content)
             self._staged[number] = self._staged.get(number, 0) + 1
         else:
-            raise CorruptRecord(f"no record has the key {name!r}")
+            hidden_kind(name).contents(found.value)
+            self._hidden[name] = found.value
 
     def problems(self) -> Iterator[str]:
         """What does not hold; afterwards `needed`, `given_up` and `has_waste` are complete."""
@@ -105,59 +110,41 @@ class BlobCheck:
         for ticks, snapshot in self.snapshots.items():
             self._judge_body(snapshot, ticks)
         for body in self._retired:
-            self._give_up(body)
+            retired = self._inspect(body, _Beside(self, "what was retired", 0, 0))
+            self.given_up.update(retired.contents)
         self._judge_upload()
-        for number in self._inline:
-            self._problems.append(f"inline bytes at {number} belong to nothing")
-        for number in self._lists.keys() - self._used_lists:
-            self._problems.append(f"block list {number} belongs to nothing")
+        for name in self._hidden.keys() - self._claimed:
+            number = int.from_bytes(name[1:9], "big")
+            self._problems.append(hidden_kind(name).stray.format(number))
         self.given_up -= self.needed
         yield from self._problems
 
     def _judge_body(self, blob: BlobRecord, ticks: int) -> None:
         which = "the head" if not ticks else f"the snapshot {ticks}"
-        body: Body = blob.body
-        size_bytes: int | None = 0
-        if isinstance(body, Within | Inline):
-            data = body.data if isinstance(body, Within) else self._inline.pop(ticks, None)
-            size_bytes = None if data is None else len(data)
-            if data is not None and crc64(data) != body.crc64:
-                self._problems.append(f"the bytes of {which} are damaged: their checksum differs")
-        elif isinstance(body, Stored):
-            self.needed.add(body.content)
-            return
-        elif isinstance(body, Listed):
-            size_bytes = self._judge_list(which, body)
-        if size_bytes is None:
+        found = self._inspect(blob.body, _Beside(self, which, ticks, blob.size_bytes))
+        self.needed.update(found.contents)
+        self._problems += found.problems
+        if found.size_bytes is None:
             self._problems.append(f"the bytes of {which} are missing")
-        elif size_bytes != blob.size_bytes:
-            self._problems.append(f"{which} says {blob.size_bytes} bytes, but has {size_bytes}")
+        elif found.size_bytes != blob.size_bytes:
+            problem = f"{which} says {blob.size_bytes} bytes, but has {found.size_bytes}"
+            self._problems.append(problem)
 
-    def _judge_list(self, which: str, body: Listed) -> int | None:
-        if body.list_content is not None:
-            self.needed.add(body.list_content)
-        blocks = self._blocks(body)
-        if blocks is None:
-            return None
-        self.needed.update(block.content for block in blocks)
-        if len(blocks) != body.count:
-            self._problems.append(f"{which} says {body.count} blocks, but has {len(blocks)}")
-        return sum(block.size_bytes for block in blocks)
-
-    def _give_up(self, body: Stored | Listed) -> None:
-        if isinstance(body, Stored):
-            self.given_up.add(body.content)
-            return
-        if body.list_content is not None:
-            self.given_up.add(body.list_content)
-        self.given_up.update(block.content for block in self._blocks(body) or ())
-
-    def _blocks(self, body: Listed) -> tuple[ListedBlock, ...] | None:
-        if body.list_content is None:
-            self._used_lists.add(body.number)
-            return self._lists.get(body.number)
+    def _inspect(self, body: Body, beside: _Beside) -> BodyFindings:
         try:
-            return records.BLOCK_LIST.decode(self._read_content(body.list_content))
+            return body.inspect(beside)
+        except CorruptRecord as error:
+            return BodyFindings(beside.size_bytes, body.named.contents, (str(error),))
+
+    def claim(self, key: Key) -> bytes | None:
+        """A hidden record that belongs to a body."""
+        self._claimed.add(key.name)
+        return self._hidden.get(key.name)
+
+    def read_content(self, content: int) -> bytes | None:
+        """A content's bytes; None when it is missing."""
+        try:
+            return self._read_content(content)
         except ContentMissing:
             return None
 

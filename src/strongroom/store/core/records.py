@@ -12,12 +12,9 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from strongroom.engines.base import Record
-from strongroom.semantics.blob.copies import Copy
 from strongroom.service_properties import ServiceProperties
 from strongroom.values import (
     AccessPolicy,
-    BlobKind,
-    ContentProperties,
     Lease,
     Metadata,
     PublicAccess,
@@ -60,98 +57,6 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     generation: int
     name: str
     policies: tuple[AccessPolicy, ...] = ()
-
-
-class Inline(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Bytes in a hidden key beside the record (keys.inline): the head's, or a snapshot's. `crc64`
-    is theirs."""
-
-    crc64: int
-
-
-class Within(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """A few bytes in the record itself: one key to read or write instead of two. A snapshot's
-    record has its own copy. `crc64` is theirs."""
-
-    data: bytes
-    crc64: int
-
-
-class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """A body that is one content, which has its CRC64 with it; the head and its snapshots may share
-    it."""
-
-    content: int
-
-
-class Listed(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """A body made of `count` blocks. The block list lies in the hidden key of `number`
-    (keys.block_list) or, when it is long, in the content `list_content`; it never changes, and the
-    head and its snapshots may share it."""
-
-    number: int
-    count: int
-    list_content: int | None = None
-
-
-Body = Within | Inline | Stored | Listed | None
-"""Where a blob's bytes are; None = no bytes."""
-
-
-class ListedBlock(msgspec.Struct, frozen=True, array_like=True):
-    """One block of a committed list: raw id, length, and where it lies. A staged block has a
-    content of its own; the blocks of a copy lie one after another in a few."""
-
-    id: bytes
-    size_bytes: int
-    content: int
-    offset_bytes: int = 0
-
-
-class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A blob's head or one of its snapshots. `committed` False: only blocks were staged so far.
-
-    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record).
-    """
-
-    kind: BlobKind
-    committed: bool
-    etag: int
-    modified: int
-    created: int
-    size_bytes: int
-    body: Body
-    properties: ContentProperties
-    metadata: Metadata = ()
-    lease: Lease | None = None
-    copy: Copy | None = None
-    snapshots: int = 0
-    tier: str | None = None
-    tier_changed: int = 0
-    tags: Metadata = ()
-
-
-class Upload(msgspec.Struct, frozen=True, array_like=True):
-    """The blocks being staged on a blob. `number` is the stamp of the upload's first block,
-    `id_bytes` the length of all its ids, `touched` the stamp of the last block."""
-
-    number: int
-    id_bytes: int
-    count: int
-    touched: int
-
-
-class StagedBlock(msgspec.Struct, frozen=True, array_like=True):
-    """One staged block."""
-
-    size_bytes: int
-    content: int
-
-
-class Retired(msgspec.Struct, frozen=True, array_like=True):
-    """Bodies that one commit gave up and that others of the blob may still share."""
-
-    bodies: tuple[Stored | Listed, ...]
 
 
 class JobKind(enum.IntEnum):
@@ -235,10 +140,5 @@ class Codec(Generic[R]):
 CONTAINER: Final = Codec(ContainerRecord)
 QUEUE: Final = Codec(QueueRecord)
 TABLE: Final = Codec(TableRecord)
-BLOB: Final = Codec(BlobRecord)
-UPLOAD: Final = Codec(Upload)
-STAGED: Final = Codec(StagedBlock)
-RETIRED: Final = Codec(Retired)
 JOB: Final = Codec(Job)
 PROPERTIES: Final = Codec(ServiceProperties)
-BLOCK_LIST: Final[Codec[tuple[ListedBlock, ...]]] = Codec(tuple[ListedBlock, ...])

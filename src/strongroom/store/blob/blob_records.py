@@ -1,0 +1,68 @@
+"""What the records of blobs contain, and their codecs.
+
+Lives here: heads and snapshots, uploads and their staged blocks, and what was retired. Must not
+live here: bodies, whose stored forms the blob's record holds (bodies/), rules, keys.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.semantics.blob.copies import Copy
+from strongroom.store.blob.bodies.kinds import AnyBody
+from strongroom.store.core.records import Codec
+from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
+
+
+class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A blob's head or one of its snapshots. `committed` False: only blocks were staged so far.
+
+    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record).
+    """
+
+    kind: BlobKind
+    committed: bool
+    etag: int
+    modified: int
+    created: int
+    size_bytes: int
+    body: AnyBody
+    properties: ContentProperties
+    metadata: Metadata = ()
+    lease: Lease | None = None
+    copy: Copy | None = None
+    snapshots: int = 0
+    tier: str | None = None
+    tier_changed: int = 0
+    tags: Metadata = ()
+
+
+class Upload(msgspec.Struct, frozen=True, array_like=True):
+    """The blocks being staged on a blob. `number` is the stamp of the upload's first block,
+    `id_bytes` the length of all its ids, `touched` the stamp of the last block."""
+
+    number: int
+    id_bytes: int
+    count: int
+    touched: int
+
+
+class StagedBlock(msgspec.Struct, frozen=True, array_like=True):
+    """One staged block."""
+
+    size_bytes: int
+    content: int
+
+
+class Retired(msgspec.Struct, frozen=True, array_like=True):
+    """Bodies that one commit gave up and that others of the blob may still share."""
+
+    bodies: tuple[AnyBody, ...]
+
+
+BLOB: Final = Codec(BlobRecord)
+UPLOAD: Final = Codec(Upload)
+STAGED: Final = Codec(StagedBlock)
+RETIRED: Final = Codec(Retired)

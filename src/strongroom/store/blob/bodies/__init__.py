@@ -1,0 +1,22 @@
+"""Bodies of blobs: one module for each kind, and the interface that all kinds share (body.py).
+
+Lives here: where the bytes of a blob lie, and everything that follows from it: how they are read,
+adopted, shared, retired, swept, copied and checked. Must not live here: Azure's rules, HTTP.
+Nothing outside of this package knows one kind from another; a test sees to that.
+
+| kind     | its bytes lie in                                          | made by        |
+| -------- | --------------------------------------------------------- | -------------- |
+| `Empty`  | nothing                                                   | received.py    |
+| `Within` | the blob's record: up to 512 bytes                        | received.py    |
+| `Inline` | a hidden record beside it: up to 8 KiB                    | received.py    |
+| `Stored` | one content                                               | received.py    |
+| `Listed` | the contents of the blocks that an immutable list names   | listed.py      |
+
+A new kind is a module with a subclass of `Body`, its name in kinds.py, and a function that makes a
+`NewBody`. Two rules let a kind change in place (blocks are appended, pages are written):
+ 1. Its stored form carries the stamp of its last change. Readers and sweeps compare stored forms,
+    so two states of a body must never be equal.
+ 2. `Body.snapshot` answers the form that the head has from then on, for example one with a new
+    generation. Parts of earlier generations then belong to the snapshot and are never written
+    again. `Body.let_go` drops the parts that no other living form can see.
+"""

@@ -1,0 +1,240 @@
+"""The interface that all kinds of bodies share.
+
+Lives here: `Body`, and the protocols of what its methods are handed. Must not live here: any one
+kind, Azure's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from strongroom.engines.base import ContentMissing, Contents, Key, Opened, Partition, Record, Store
+from strongroom.store.blob.bodies.blocks import ListedBlock, Span
+from strongroom.values import Piece
+
+P = TypeVar("P", bytes, Piece)
+
+Take = Callable[[Opened, Span], AsyncIterator[P]]
+"""take(content, span) -> the bytes of this span of it: to send, read or store them (reading.py)."""
+
+
+class Source(Protocol):
+    """Where the bytes of a new body come from: a request, or the source of a copy."""
+
+    size_bytes: int | None
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+class Feed(Source, Protocol):
+    """A source that is taken in pieces of a wanted length."""
+
+    def next_bytes(self, size_bytes: int) -> AsyncIterator[bytes]:
+        """The next `size_bytes` bytes."""
+        ...
+
+
+class Change(Protocol):
+    """The commit that a body takes part in. Its writes go to the blob's partition."""
+
+    @property
+    def stamp(self) -> int:
+        """The stamp of the commit."""
+        ...
+
+    def put(self, key: Key, value: bytes | None) -> None:
+        """Write a record, or delete it. The last call for a key counts."""
+        ...
+
+    def adopt(self, content: int) -> None:
+        """The partition owns this content from now on."""
+        ...
+
+    def drop(self, content: int) -> None:
+        """The partition gives this content up, and nothing else can name it."""
+        ...
+
+    def retire(self, body: Body) -> None:
+        """The blob gives this body up, and others of the blob may share it: sweep it later."""
+        ...
+
+
+class Removal(Protocol):
+    """Collects what a sweep removes."""
+
+    async def add(
+        self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
+    ) -> None:
+        """Remove these records and contents. What was added first goes first."""
+        ...
+
+
+class InspectedBody(Protocol):
+    """One blob, or one of its snapshots, that doctor checks.
+
+    Attributes:
+        which: the words for it in a problem's text.
+        ticks: the snapshot's time, 0 for the head.
+        size_bytes: the length that the blob's record says.
+    """
+
+    which: str
+    ticks: int
+    size_bytes: int
+
+    def record(self, key: Key) -> bytes | None:
+        """A hidden record, which belongs to this body."""
+        ...
+
+    def content(self, content: int) -> bytes | None:
+        """The bytes of a content; None when it is missing."""
+        ...
+
+
+class NewBody(Protocol):
+    """A body that is durable and that no commit has taken yet. `crc64` is None when the digest of
+    the whole is not known."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def crc64(self) -> int | None: ...
+
+    def take(self, change: Change) -> Body:
+        """Make it the body of the head that `change` writes: returns the form to store there."""
+        ...
+
+    def discard(self, contents: Contents) -> None:
+        """Give it up: no commit takes it."""
+        ...
+
+
+CopyWriter = Callable[[Contents, Feed], Awaitable[NewBody]]
+"""copy_writer(contents, feed) -> the bytes of `feed` as the body of another blob."""
+
+
+class BodyPlace(msgspec.Struct, frozen=True):
+    """Where the parts of a body are looked up: the store, the blob's partition, and the records
+    that were read together with the blob's own (`read_with` of kinds.py), in that order."""
+
+    store: Store
+    partition: Partition
+    beside: Sequence[Record | None] = ()
+
+
+class OpenBody(msgspec.Struct, Generic[P], frozen=True):
+    """Bytes of a body, which stay readable until `close` was called (None: nothing to close).
+
+    `copy_writer` stores the bytes of the whole body again in the same structure; None when any
+    structure will do.
+    """
+
+    pieces: bytes | AsyncIterator[P]
+    close: Callable[[], None] | None = None
+    copy_writer: CopyWriter | None = None
+
+
+class Named(NamedTuple):
+    """Records of the blob's partition, and contents."""
+
+    keys: tuple[Key, ...] = ()
+    contents: tuple[int, ...] = ()
+
+
+class BodyFindings(NamedTuple):
+    """What doctor finds of a body: its length (None: bytes are missing), the contents that must be
+    there, and what is wrong."""
+
+    size_bytes: int | None
+    contents: Collection[int] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True):
+    """Where the bytes of a blob are. A blob's record holds one of its subclasses.
+
+    Attributes:
+        is_shared: whether the head and snapshots may share one body, which is then retired and
+            swept. Other bodies are dropped by the commit that gives them up.
+        is_in_parts: whether it is read part by part. A reader must register (`Readers`) before it
+            looks at the record that names the body; then no part is swept while it reads.
+    """
+
+    is_shared: ClassVar[bool] = False
+    is_in_parts: ClassVar[bool] = False
+
+    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+        """The bytes [offset, offset + length).
+
+        Raises: ContentMissing when a part is gone; DataDamaged, also while the bytes are read.
+        """
+        raise NotImplementedError
+
+    async def blocks(self, place: BodyPlace) -> tuple[ListedBlock, ...]:
+        """The committed blocks, none for a body that is not made of blocks. Raises ContentMissing,
+        DataDamaged."""
+        return ()
+
+    def release(self, change: Change, ticks: int, alone: bool) -> None:
+        """The blob's record gives its body up.
+
+        Arguments:
+            ticks: the snapshot's time, 0 for the head.
+            alone: whether nothing else in the partition can share the body.
+        """
+        if self.is_shared:
+            change.retire(self)
+
+    def snapshot(self, change: Change, beside: Sequence[Record | None]) -> Body:
+        """A snapshot taken by `change` gets this body. Returns the body that the head has from
+        now on.
+
+        Arguments:
+            beside: as in `BodyPlace`, for the head.
+        """
+        return self
+
+    @property
+    def named(self) -> Named:
+        """The records and contents that the stored form itself names, if it may be shared."""
+        return Named()
+
+    async def parts(self, place: BodyPlace) -> frozenset[int]:
+        """The contents to which those that are named lead; none when they are gone already."""
+        try:
+            return frozenset(block.content for block in await self.blocks(place))
+        except ContentMissing:
+            return frozenset()
+
+    async def let_go(self, place: BodyPlace, live: Collection[Body], removal: Removal) -> Named:
+        """Remove what only this retired body leads to.
+
+        Arguments:
+            live: the bodies of the partition that may be shared and are still named.
+
+        Returns: what must go together with the record that names the body. It leads a sweep that
+            begins again to what is left, so it goes last.
+        """
+        parts = await self.parts(place)
+        if parts:
+            await removal.add(place.partition, (), await unused(place, parts, live))
+        return self.named
+
+    def inspect(self, found: InspectedBody) -> BodyFindings:
+        """The check by doctor. Raises CorruptRecord."""
+        raise NotImplementedError
+
+
+async def unused(place: BodyPlace, contents: Iterable[int], live: Collection[Body]) -> set[int]:
+    """Those of `contents` of which no living body is made."""
+    left = set(contents)
+    for body in live:
+        if not left:
+            break
+        left.difference_update(body.named.contents)
+        left -= await body.parts(place)
+    return left

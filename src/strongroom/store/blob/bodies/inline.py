@@ -1,0 +1,49 @@
+"""Bytes in a hidden record beside the blob's own: scans of blobs need not read past them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strongroom.engines.base import ContentMissing, Record
+from strongroom.store.blob.bodies.body import (
+    Body,
+    BodyFindings,
+    BodyPlace,
+    Change,
+    InspectedBody,
+    OpenBody,
+    P,
+    Take,
+)
+from strongroom.store.blob.bodies.within import inspect_bytes, verified
+from strongroom.store.core import keys
+
+
+class Inline(Body, frozen=True, array_like=True, tag=1):
+    """The CRC64 of the bytes, which lie under `keys.inline`. A snapshot has a copy of its own."""
+
+    crc64: int
+
+    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+        """See Body.open."""
+        return OpenBody(self._data(place.beside)[offset : offset + length])
+
+    def _data(self, beside: Sequence[Record | None]) -> bytes:
+        found = beside[0]
+        if found is None:
+            raise ContentMissing("inline body")
+        return verified(found.value, self.crc64)
+
+    def release(self, change: Change, ticks: int, alone: bool) -> None:
+        """See Body.release."""
+        change.put(keys.inline(ticks), None)
+
+    def snapshot(self, change: Change, beside: Sequence[Record | None]) -> Body:
+        """See Body.snapshot."""
+        change.put(keys.inline(change.stamp), self._data(beside))
+        return self
+
+    def inspect(self, found: InspectedBody) -> BodyFindings:
+        """See Body.inspect."""
+        data = found.record(keys.inline(found.ticks))
+        return BodyFindings(None) if data is None else inspect_bytes(data, self.crc64, found)

@@ -1,0 +1,59 @@
+"""All kinds of bodies together: which there are, and what is read and found beside a blob's record.
+
+Lives here: what needs the list of kinds. Must not live here: what one kind does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from strongroom.engines.base import Key
+from strongroom.store.blob.bodies.blocks import BLOCK_LIST
+from strongroom.store.blob.bodies.body import Body
+from strongroom.store.blob.bodies.empty import Empty
+from strongroom.store.blob.bodies.inline import Inline
+from strongroom.store.blob.bodies.listed import Listed
+from strongroom.store.blob.bodies.stored import Stored
+from strongroom.store.blob.bodies.within import Within
+from strongroom.store.core import keys
+from strongroom.store.core.records import CorruptRecord
+
+if TYPE_CHECKING:
+    # All others know a body by its interface only.
+    AnyBody = Body
+else:
+    AnyBody = Empty | Within | Inline | Stored | Listed
+
+
+class HiddenKind(NamedTuple):
+    """Hidden records that belong to bodies: what doctor says of one that belongs to none ({}: its
+    number), and the contents that its value names (raises CorruptRecord)."""
+
+    stray: str
+    contents: Callable[[bytes], Collection[int]]
+
+
+def _listed_contents(value: bytes) -> Collection[int]:
+    return {block.content for block in BLOCK_LIST.decode(value)}
+
+
+_HIDDEN: Final = {
+    keys.INLINE: HiddenKind("inline bytes at {} belong to nothing", lambda value: ()),
+    keys.BLOCK_LIST: HiddenKind("block list {} belongs to nothing", _listed_contents),
+}
+"""By the first byte of their keys."""
+
+
+def hidden_kind(name: bytes) -> HiddenKind:
+    """Which kind of hidden record lies under a key. Raises CorruptRecord when no body has it."""
+    kind = _HIDDEN.get(name[:1])
+    if kind is None:
+        raise CorruptRecord(f"no record has the key {name!r}")
+    return kind
+
+
+def read_with(snapshot: int | None) -> tuple[Key, ...]:
+    """The keys that are read together with the record of a head (None) or a snapshot, whatever
+    kind its body is (BodyPlace.beside)."""
+    return (keys.inline(snapshot or 0),)

@@ -1,0 +1,64 @@
+"""Bytes of contents: to be sent, to be read, or to be stored again.
+
+Lives here: what is verified in each case, and the reading of one content after another. Must not
+live here: which contents a body is made of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from strongroom.engines.base import VERIFIED_BYTES_MAX, Contents, Opened
+from strongroom.store.blob.bodies.blocks import Span
+from strongroom.store.blob.bodies.body import P, Take
+from strongroom.values import Piece
+
+
+def to_send(opened: Opened, span: Span) -> AsyncIterator[Piece]:
+    """Bytes for a socket, perhaps as slices of files. Those of a long content are not verified."""
+    return aiter(opened.slices(span.offset, span.length))
+
+
+def to_read(opened: Opened, span: Span) -> AsyncIterator[bytes]:
+    """Bytes in memory. A part of a long content is not verified."""
+    return aiter(opened.chunks(span.offset, span.length))
+
+
+def to_store() -> Take[bytes]:
+    """Bytes to be stored again. Do not use them before the end was reached: a long content is
+    verified when all of it was read. A long content of which only parts are wanted is read once
+    more, to verify it; once for all spans that one such function takes."""
+    verified: set[int] = set()
+
+    async def take(opened: Opened, span: Span) -> AsyncIterator[bytes]:
+        is_part = span.length != opened.size_bytes and opened.size_bytes > VERIFIED_BYTES_MAX
+        if is_part and span.content not in verified:
+            async for _ in opened.chunks():
+                await asyncio.sleep(0)  # reading may never suspend
+            verified.add(span.content)
+        async for data in opened.chunks(span.offset, span.length):
+            yield data
+
+    return take
+
+
+async def read_spans(contents: Contents, spans: Sequence[Span], take: Take[P]) -> AsyncIterator[P]:
+    """The bytes of spans, in order; each content is pinned meanwhile. Raises ContentMissing,
+    DataDamaged."""
+    for span in spans:
+        opened = await contents.open(span.content)
+        try:
+            async for piece in take(opened, span):
+                yield piece
+        finally:
+            opened.close()
+
+
+async def read_content(contents: Contents, content: int) -> bytes:
+    """All bytes of a content that this server made itself. Raises ContentMissing, DataDamaged."""
+    opened = await contents.open(content)
+    try:
+        return b"".join([data async for data in opened.chunks()])
+    finally:
+        opened.close()

@@ -1,0 +1,45 @@
+"""A few bytes in the blob's record itself: one key to read or write instead of two."""
+
+from __future__ import annotations
+
+from strongroom.engines.base import DataDamaged
+from strongroom.engines.checksum import crc64
+from strongroom.store.blob.bodies.body import (
+    Body,
+    BodyFindings,
+    BodyPlace,
+    InspectedBody,
+    OpenBody,
+    P,
+    Take,
+)
+
+
+class Within(Body, frozen=True, array_like=True, tag=4):
+    """The bytes and their CRC64. A snapshot's record has its own copy."""
+
+    data: bytes
+    crc64: int
+
+    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+        """See Body.open."""
+        return OpenBody(verified(self.data, self.crc64)[offset : offset + length])
+
+    def inspect(self, found: InspectedBody) -> BodyFindings:
+        """See Body.inspect."""
+        return inspect_bytes(self.data, self.crc64, found)
+
+
+def verified(data: bytes, checksum: int) -> bytes:
+    """Bytes that lie among the records. Raises DataDamaged when their checksum differs."""
+    if crc64(data) != checksum:
+        raise DataDamaged(f"a body of {len(data)} bytes among the records: its checksum differs")
+    return data
+
+
+def inspect_bytes(data: bytes, checksum: int, found: InspectedBody) -> BodyFindings:
+    """The check of bytes that lie among the records."""
+    if crc64(data) == checksum:
+        return BodyFindings(len(data))
+    text = f"the bytes of {found.which} are damaged: their checksum differs"
+    return BodyFindings(len(data), (), (text,))
