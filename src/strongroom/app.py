@@ -1,7 +1,8 @@
-"""The composition root: settings -> engine -> services -> pipeline -> HTTP server.
+"""The composition root: settings -> engine -> services -> listeners.
 
 Lives here: what is made from what, in which order it starts and stops. Must not live here: reading
-of flags or the environment (config.py, cli/), behaviour. The only module that knows all layers.
+of flags or the environment (config.py, cli/), behaviour, how one listener is composed
+(servers/service_listeners.py). The only module that knows all layers.
 """
 
 from __future__ import annotations
@@ -30,29 +31,25 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.engines.threads import started_pool
-from strongroom.errors import StorageError
-from strongroom.operations.blob import endpoint as blob_service
-from strongroom.operations.core.endpoint import Endpoint
-from strongroom.operations.queue import endpoint as queue_service
-from strongroom.operations.table import endpoint as table_service
-from strongroom.servers import free_memory, open_files, pipeline
+from strongroom.servers import free_memory, one_port, open_files, service_listeners
 from strongroom.servers.accounts_file import ServedAccounts
-from strongroom.servers.admission import Context
 from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import Faults
 from strongroom.servers.free_memory import MemoryReturn
-from strongroom.servers.http import Exchange, HttpServer, HttpSettings
+from strongroom.servers.http import HttpSettings
+from strongroom.servers.listener import Listener, Wanted
 from strongroom.servers.memory_pressure import Pressure
-from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
+from strongroom.servers.one_port import OnePort
+from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
+from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.blob.copy_sources import CopySources
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.wire.core.http import Request, Response
 
 # How long a thread may keep the interpreter while another wants it: the commit thread must get it
 # back quickly when its sync is over.
@@ -60,10 +57,6 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 _HEALTH_TIMEOUT_S: Final = 5.0
 # For calls that block: DNS look-ups, and reading the files of certificates.
 _WAITING_THREADS: Final = 6
-ENDPOINTS: Final = {
-    endpoint.service: endpoint
-    for endpoint in (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
-}
 _log = logging.getLogger(__name__)
 
 
@@ -87,7 +80,6 @@ class App:
     store: MemoryStore | EmbeddedStore
     services: Services
     accounts: ServedAccounts
-    ports: dict[Service, int]
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.settings = settings
@@ -96,7 +88,8 @@ class App:
         self._clock = clock
         self.pressure: Pressure | None = None  # set if the whole process is this server
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.give_back]
-        self._http: list[HttpServer] = []
+        self.ports: dict[str, int] = {}  # of what listens, by its name
+        self._listeners: list[Listener] = []
         self._closing: list[Callable[[], Awaitable[object]]] = []
 
     async def start(self) -> None:
@@ -123,13 +116,14 @@ class App:
         """Drain and close: no new connections, requests in flight are finished, everything that
         was accepted is durable. Returns whether every request finished. Idempotent."""
         finished = True
-        if self._http:
+        if self._listeners:
             # Whoever waits for a change would hold up the end for a minute.
             self.services.waiting.stop()
             self.store.stop_waiting()
             limit_s = self.settings.drain_timeout_s
-            finished = all(await asyncio.gather(*(http.drain(limit_s) for http in self._http)))
-            self._http = []
+            draining = [listener.drain(limit_s) for listener in self._listeners]
+            finished = all(await asyncio.gather(*draining))
+            self._listeners = []
         await self._close()
         return finished
 
@@ -188,52 +182,47 @@ class App:
         return Path(made.name)
 
     async def _listen(self, tls: ssl.SSLContext | None) -> None:
-        telemetry = Telemetry(self._connections, self._waiters)
         settings = self.settings
+        router = OnePort(ENDPOINTS, settings.host_suffixes)
+        contexts = service_listeners.contexts(
+            self.services,
+            self.accounts,
+            self._clock,
+            host_suffixes=settings.host_suffixes,
+            strict=settings.strict,
+        )
         faults = Faults() if settings.test_clock else None
-        self.services.held.of(CopySources).hold = faults
-        own = self._own_endpoints(telemetry, faults)
-        bounds = HttpSettings(connections_max=open_files.connections_max() // len(ENDPOINTS))
-        wanted = {
-            Service.BLOB: settings.blob_port,
-            Service.QUEUE: settings.queue_port,
-            Service.TABLE: settings.table_port,
-        }
-        self.ports = {}
-        for service, endpoint in ENDPOINTS.items():
-            context = self._context(endpoint)
-            http = _server(context, own, faults, bounds, telemetry, tls, self.pressure)
-            self.releases.insert(0, http.close_idle)
-            # Told at once: a later port that cannot be had closes those before it.
-            self._closing.append(http.close)
-            self.ports[service] = await self._open(http, wanted[service])
-            self._http.append(http)
-            if service is Service.BLOB:
-                locator = CopyLocator(context, frozenset({self.ports[service]}))
-                self.services.held.of(CopySources).locate = locator.locate
+        sources = self.services.held.of(CopySources)
+        sources.hold = faults
+        sources.locate = CopyLocator(contexts[Service.BLOB], self.ports, router).locate
+        ports = _wanted_ports(settings)
+        telemetry = Telemetry(self._connections, self._waiters)
+        shared = Shared(
+            self._own_endpoints(telemetry, faults),
+            HttpSettings(connections_max=open_files.connections_max() // len(ports)),
+            telemetry,
+            tls,
+            faults,
+            self.pressure,
+        )
+        for wanted in service_listeners.listeners(contexts, router, shared, ports):
+            await self._open(wanted)
         self._in_background(Sweeper(self.services).run())
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
 
-    def _context(self, endpoint: Endpoint) -> Context:
-        settings = self.settings
-        return Context(
-            self.services,
-            endpoint,
-            self.accounts,
-            self._clock,
-            suffixes=(f"{endpoint.service.value}.localhost", *settings.host_suffixes),
-            strict=settings.strict,
-        )
-
-    async def _open(self, http: HttpServer, port: int) -> int:
-        host = self.settings.host
+    async def _open(self, wanted: Wanted) -> None:
+        host, listener = self.settings.host, wanted.listener
+        self.releases.insert(0, listener.close_idle)
+        # Registered first: if a later port cannot be opened, this one is closed again.
+        self._closing.append(listener.close)
         try:
-            return await http.listen(host.strip("[]"), port)
+            self.ports[wanted.name] = await listener.listen(host.strip("[]"), wanted.port)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from error
+            raise CannotListen(f"cannot listen on {host} port {wanted.port}: {reason}") from error
+        self._listeners.append(listener)
 
     def _in_background(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
@@ -247,7 +236,7 @@ class App:
     def _own_endpoints(self, telemetry: Telemetry, faults: Faults | None) -> OwnEndpoints:
         settings = self.settings
         return OwnEndpoints(
-            is_ready=lambda: bool(self._http) and not self._http[0].draining,
+            is_ready=lambda: bool(self._listeners) and not self._listeners[0].draining,
             health=lambda: self.store.health(_HEALTH_TIMEOUT_S),
             is_durable=settings.data is not None,
             metrics=telemetry.exposition,
@@ -261,46 +250,20 @@ class App:
         )
 
     def _connections(self) -> int:
-        return sum(http.connection_count for http in self._http)
+        return sum(listener.connection_count for listener in self._listeners)
 
     def _waiters(self) -> int:
         return self.store.watching()
 
 
-def _server(
-    context: Context,
-    own: OwnEndpoints,
-    faults: Faults | None,
-    bounds: HttpSettings,
-    telemetry: Telemetry,
-    tls: ssl.SSLContext | None,
-    pressure: Pressure | None,
-) -> HttpServer:
-    """The HTTP server of one service; the server's own endpoints are on every port."""
-    observe = telemetry.observe if pressure is None else _observing(telemetry, pressure)
-
-    def handle(request: Request) -> Awaitable[Response]:
-        if request.path.startswith(PREFIX):
-            return own.respond(request)
-        if pressure is not None:
-            pressure.refuse_upload(request)
-        if faults is not None:
-            return faults.respond(context, request)
-        return pipeline.respond(context, request)
-
-    def render(error: StorageError, request: Request | None) -> Response:
-        return pipeline.refuse(context, error, request)
-
-    return HttpServer(handle, render, settings=bounds, observe=observe, tls=tls)
-
-
-def _observing(telemetry: Telemetry, pressure: Pressure) -> Callable[[Exchange], None]:
-    def observe(exchange: Exchange) -> None:
-        if exchange.complete:
-            pressure.served()
-        telemetry.observe(exchange)
-
-    return observe
+def _wanted_ports(settings: Settings) -> dict[str, int]:
+    """The port of each listener, by the listener's name."""
+    ports = {
+        Service.BLOB.value: settings.blob_port,
+        Service.QUEUE.value: settings.queue_port,
+        Service.TABLE.value: settings.table_port,
+    }
+    return ports if settings.one_port is None else {**ports, one_port.NAME: settings.one_port}
 
 
 def _source_hosts(settings: Settings) -> SourceHosts:

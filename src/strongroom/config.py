@@ -64,13 +64,15 @@ class AccountSources:
 class Settings:
     """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
     below which a label is an account, beside blob.localhost, queue.localhost, table.localhost.
-    `own_hosts` are names by which the server's own endpoints may be reached."""
+    `one_port` serves all services; None = no such port. `own_hosts` are names by which the server's
+    own endpoints may be reached."""
 
     data: Path | None = DEFAULT_DATA
     host: str = DEFAULT_HOST
     blob_port: int = DEFAULT_PORTS[0]
     queue_port: int = DEFAULT_PORTS[1]
     table_port: int = DEFAULT_PORTS[2]
+    one_port: int | None = None
     accounts: AccountSources = field(default_factory=AccountSources)
     tls: TlsFiles | SelfMade | None = None
     test_clock: bool = False

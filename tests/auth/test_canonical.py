@@ -186,6 +186,24 @@ def test_the_secondary_signs_as_itself_or_as_the_primary(path: str, signed: str)
     assert _text([], path, Form(primary=True)).endswith(signed)
 
 
+@pytest.mark.parametrize(
+    ("path", "signed"),
+    [
+        ("/blob/acct-secondary/c/b", "/acct/blob/acct/c/b"),
+        ("/blob/acct-secondary", "/acct/blob/acct"),
+        ("/blob/acct/acct-secondary", "/acct/blob/acct/acct-secondary"),
+    ],
+)
+def test_the_secondary_behind_a_mount(path: str, signed: str) -> None:
+    """On a port of several services the account is the second segment."""
+    sent = request("GET", path, [VERSION])
+    assert _text([], path, Form(primary=True)).endswith(f"/acct{path}")
+    sent.mount = "/blob"
+    made = StringsToSign(Scheme.SHARED_KEY, Service.BLOB, sent, "acct")
+    assert made.of().decode().endswith(f"/acct{path}")
+    assert made.of(Form(primary=True)).decode().endswith(signed)
+
+
 def test_letters_beyond_ascii_as_sent_or_as_utf8() -> None:
     sent = request("GET", "/c?p=%C3%A9", [("x-ms-meta-a", "\xe9"), VERSION])
     made = StringsToSign(Scheme.SHARED_KEY, Service.BLOB, sent, "acct")

@@ -54,6 +54,22 @@ def test_it_prints_what_a_user_needs_and_the_sdk_works_with_it(tmp_path: Path) -
         assert f"{server.url}/.strongroom/health" in printed
 
 
+def test_one_port_for_all_services_prints_its_connection_string() -> None:
+    port = free_port()
+    with Server.start(flags=("--one-port", str(port), "--host-suffix", "store.test")) as server:
+        printed = server.output()
+        (line,) = [line for line in printed.splitlines() if line.strip().startswith("one port")]
+        client = BlobServiceClient.from_connection_string(line.split()[-1])
+        client.create_container("wiki").upload_blob("page", b"first")
+        base = f"http://{HOST}:{port}"
+        for service in ("blob", "queue", "table"):
+            assert f"{base}/{service}/{DEVELOPMENT_ACCOUNT_NAME};" in line
+            assert f"http://{DEVELOPMENT_ACCOUNT_NAME}.store.test:{port}/{service}\n" in printed
+        # One store behind both ports.
+        other = BlobServiceClient.from_connection_string(server.connection_string)
+        assert other.get_blob_client("wiki", "page").download_blob().readall() == b"first"
+
+
 def test_a_server_in_memory_says_that_nothing_is_kept() -> None:
     with Server.start() as server:
         assert "nothing outlives this process" in server.output()

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final, Protocol
 
-from strongroom.app import ENDPOINTS
 from strongroom.auth.accounts import (
     DEVELOPMENT_ACCOUNT_KEY,
     DEVELOPMENT_ACCOUNT_NAME,
@@ -29,6 +28,7 @@ from strongroom.engines.check import Inspection
 from strongroom.engines.embedded import EmbeddedOptions, open_store
 from strongroom.servers.admission import Context
 from strongroom.servers.pipeline import respond
+from strongroom.servers.service_listeners import ENDPOINTS
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.integrity import Integrity

@@ -105,7 +105,7 @@ def other_forms(parts: RequestParts, account: str) -> Iterator[Form]:
         headers.get("x-ms-date") is not None and headers.get("date") is not None,
         "+" in (parts.query or ""),
         not signed.isascii(),
-        _primary_path(parts.path, account) != parts.path,
+        _primary_path(parts, account) != parts.path,
         headers.get("x-ms-version") is None and _has_empty(headers),
     )
     forms = product(*((False, True) if differs else (False,) for differs in choices))
@@ -150,7 +150,7 @@ class StringsToSign:
             head = head.encode("utf-8").decode("latin-1")
         path = self._parts.path
         if form.primary:
-            path = _primary_path(path, self._account)
+            path = _primary_path(self._parts, self._account)
         query = self._query(form.plus_is_space)
         return f"{head}/{self._account}{path or '/'}{query}".encode("latin-1")
 
@@ -251,11 +251,14 @@ def _on_one_line(value: str) -> str:
     return '"'.join(pieces)
 
 
-def _primary_path(path: str, account: str) -> str:
-    """`path` with `/ACCOUNT-secondary` at its start changed to `/ACCOUNT`."""
+def _primary_path(parts: RequestParts, account: str) -> str:
+    """The path with `/ACCOUNT-secondary` at its start, behind the mount, changed to `/ACCOUNT`."""
+    path, start = parts.path, len(parts.mount)
     secondary = f"/{account}-secondary"
-    if path == secondary or path.startswith(f"{secondary}/"):
-        return f"/{account}{path[len(secondary) :]}"
+    if path.startswith(secondary, start):
+        rest = path[start + len(secondary) :]
+        if not rest or rest.startswith("/"):
+            return f"{parts.mount}/{account}{rest}"
     return path
 
 

@@ -46,6 +46,11 @@ class RequestParts(Protocol):
         ...
 
     @property
+    def mount(self) -> str:
+        """What the path begins with before the account, on a port of several services; else ""."""
+        ...
+
+    @property
     def query(self) -> str | None:
         """What follows the first question mark, as sent; None when there is none."""
         ...

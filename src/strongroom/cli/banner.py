@@ -11,12 +11,12 @@ from strongroom import __version__
 from strongroom.app import App
 from strongroom.auth.accounts import (
     DEVELOPMENT_ACCOUNT_KEY,
-    DEVELOPMENT_ACCOUNT_NAME,
     Account,
     development_account,
 )
 from strongroom.auth.request import Service
 from strongroom.config import DEFAULT_PORTS, Settings, TlsFiles, is_loopback
+from strongroom.servers import one_port
 from strongroom.servers.own_endpoints import PREFIX
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _ACCOUNTS_SHOWN = 5
 _EVERYWHERE = ("", "0.0.0.0", "::")
 _SERVICES = tuple(service.value for service in Service)
+_SERVED = (Service.BLOB, Service.QUEUE, Service.TABLE)
+
+Urls = dict[Service, list[str]]
 
 
 def base_url(settings: Settings, port: int) -> str:
@@ -41,27 +44,48 @@ def _own_host(settings: Settings) -> str:
     return "127.0.0.1" if settings.host in _EVERYWHERE else settings.host.strip("[]")
 
 
-def account_urls(
-    app: App, name: str, certificate: CertificateNames | None
-) -> dict[Service, list[str]]:
+def account_urls(app: App, name: str, certificate: CertificateNames | None) -> Urls:
     """The URLs of an account's services: in path style, and in host style below each host suffix.
 
     Arguments:
         certificate: the names that it is valid for; None = all names. The path-style URL is left
             out if the certificate is valid for a host-style URL, but not for the path-style one.
     """
-    found: dict[Service, list[str]] = {}
-    for service, port in app.ports.items():
-        hosts = [f"{name}.{suffix}" for suffix in _suffixes(app.settings, service)]
-        urls = [
-            _host_url(app.settings, host, port)
-            for host in hosts
-            if certificate is None or certificate.cover(host)
-        ]
-        if not urls or certificate is None or certificate.cover(_own_host(app.settings)):
-            urls.insert(0, f"{base_url(app.settings, port)}/{name}")
-        found[service] = urls
-    return found
+    return {
+        service: _service_urls(app, name, certificate, service, app.ports[service.value])
+        for service in _SERVED
+    }
+
+
+def one_port_urls(app: App, name: str, certificate: CertificateNames | None) -> Urls | None:
+    """As `account_urls`, on the port of all services; None without one."""
+    port = app.ports.get(one_port.NAME)
+    if port is None:
+        return None
+    return {
+        service: _service_urls(app, name, certificate, service, port, f"/{service.value}")
+        for service in _SERVED
+    }
+
+
+def _service_urls(
+    app: App,
+    name: str,
+    certificate: CertificateNames | None,
+    service: Service,
+    port: int,
+    mount: str = "",
+) -> list[str]:
+    """The URLs of one service. A host that names the service needs no mount in the path."""
+    urls = []
+    for suffix in _suffixes(app.settings, service):
+        host = f"{name}.{suffix}"
+        if certificate is None or certificate.cover(host):
+            path = "" if one_port.is_for(suffix, service) else mount
+            urls.append(_host_url(app.settings, host, port) + path)
+    if not urls or certificate is None or certificate.cover(_own_host(app.settings)):
+        urls.insert(0, f"{base_url(app.settings, port)}{mount}/{name}")
+    return urls
 
 
 def _suffixes(settings: Settings, service: Service) -> list[str]:
@@ -90,7 +114,7 @@ def _certificate_names(app: App) -> CertificateNames | None:
     return read_names(path)
 
 
-def connection_string(urls: dict[Service, list[str]], name: str, key: str) -> str:
+def connection_string(urls: Urls, name: str, key: str) -> str:
     """A connection string of the account `name` for Azure SDKs, with the first URL of each
     service."""
     scheme = urls[Service.BLOB][0].partition(":")[0]
@@ -103,12 +127,16 @@ def connection_string(urls: dict[Service, list[str]], name: str, key: str) -> st
 def banner(app: App) -> str:
     """The lines, without a last line break."""
     settings = app.settings
-    url = base_url(settings, app.ports[Service.BLOB])
+    url = base_url(settings, app.ports[Service.BLOB.value])
     rows: list[tuple[str, str]] = []
     accounts = app.accounts.all()
     certificate = _certificate_names(app)
     for account in accounts[:_ACCOUNTS_SHOWN]:
-        rows += _account_rows(app, account, account_urls(app, account.name, certificate))
+        urls = account_urls(app, account.name, certificate)
+        rows += _account_rows(app, account, urls)
+        routed = one_port_urls(app, account.name, certificate)
+        if routed is not None:
+            rows += _one_port_rows(account, routed)
     if len(accounts) > _ACCOUNTS_SHOWN:
         rows.append(("", f"and {len(accounts) - _ACCOUNTS_SHOWN} more accounts"))
     rows.append(("data", "in memory" if settings.data is None else str(settings.data.resolve())))
@@ -134,23 +162,28 @@ def _promise(settings: Settings) -> str:
     return "durable: what is answered survives kill -9 and power loss"
 
 
-def _account_rows(
-    app: App, account: Account, urls: dict[Service, list[str]]
-) -> list[tuple[str, str]]:
+def _account_rows(app: App, account: Account, urls: Urls) -> list[tuple[str, str]]:
     settings = app.settings
     rows = [
         ("" if index else f"{service.value} service", url)
         for service, own in urls.items()
         for index, url in enumerate(own)
     ]
+    rows.append(("connection string", connection_string(urls, account.name, _shown_key(account))))
     if account == development_account():
-        text = connection_string(urls, DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
-        rows.append(("connection string", text))
-        usual = tuple(app.ports.values()) == DEFAULT_PORTS
+        usual = tuple(app.ports[service.value] for service in _SERVED) == DEFAULT_PORTS
         if usual and settings.tls is None and is_loopback(settings.host):
             rows.append(("", "or UseDevelopmentStorage=true"))
     else:
-        text = connection_string(urls, account.name, "KEY")
-        rows.append(("connection string", text))
         rows.append(("", "KEY: yours; strongroom account list --show prints those of a file"))
     return rows
+
+
+def _one_port_rows(account: Account, urls: Urls) -> list[tuple[str, str]]:
+    """The port of all services: its URLs are in the connection string."""
+    others = [("", url) for own in urls.values() for url in own[1:]]
+    return [("one port", connection_string(urls, account.name, _shown_key(account))), *others]
+
+
+def _shown_key(account: Account) -> str:
+    return DEVELOPMENT_ACCOUNT_KEY if account == development_account() else "KEY"

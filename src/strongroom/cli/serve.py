@@ -42,6 +42,7 @@ Examples
   strongroom serve --data /srv/strongroom --host 0.0.0.0 --cert cert.pem --key key.pem
   strongroom serve --host 0.0.0.0 --own-host store.example.net
   strongroom serve --in-memory --test-clock --blob-port 0
+  strongroom serve --one-port 8080
   STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
 
 Exit codes are those of strongroom --help.
@@ -63,11 +64,16 @@ _SOURCE = (
 )
 _CERT = "Certificate for TLS (PEM), with --key."
 _KEY = "Its private key (PEM), without a password."
+_ONE_PORT = (
+    "One more port for all services: /blob/ACCOUNT/..., /queue/ACCOUNT/..., /table/ACCOUNT/...; "
+    "a host name like ACCOUNT.blob.localhost works too."
+)
 _OWN_HOST = (
     "A name by which clients may reach /.strongroom/ (health, metrics), beside IP addresses, "
     "localhost, --host and --host-suffix; may be repeated."
 )
 
+OnePort = Annotated[int | None, typer.Option(metavar="PORT", help=_ONE_PORT, min=0, max=65535)]
 Level = Annotated[
     Literal["debug", "info", "warning", "error"],
     typer.Option(help="How much is logged; debug writes a line for each request."),
@@ -93,6 +99,7 @@ def serve(
     table_port: Annotated[
         int, typer.Option(help="Port of the Table service.", min=0, max=65535)
     ] = 10002,
+    one_port: OnePort = None,
     cert: Annotated[Path | None, typer.Option(help=_CERT)] = None,
     key: Annotated[Path | None, typer.Option(help=_KEY)] = None,
     tls: Annotated[
@@ -131,6 +138,7 @@ def serve(
         blob_port=blob_port,
         queue_port=queue_port,
         table_port=table_port,
+        one_port=one_port,
         accounts=sources,
         tls=_tls(cert, key, tls),
         test_clock=test_clock,

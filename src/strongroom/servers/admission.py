@@ -97,17 +97,19 @@ def read(context: Context, request: Request) -> Asked:
     account = path.account_of_host(request.headers.get("host"), context.suffixes)
     if asked.is_remembered and len(request.path) <= _REMEMBERED_PATH_CHARS_MAX:
         try:
-            named = _sound(context.endpoint, asked, request.path, account)
+            named = _sound(context.endpoint, asked, request.path, account, request.mount)
         except StorageError:
             pass  # told in its turn
         else:
             return Asked(request, asked, named.addressed, named.signed, sound=True)
-    named = _named(context.endpoint, asked, request.path, account)
+    named = _named(context.endpoint, asked, request.path, account, request.mount)
     return Asked(request, asked, named.addressed, named.signed)
 
 
-def _named(endpoint: Endpoint, asked: Query, raw_path: str, account: str | None) -> _Named:
-    addressed = endpoint.address(path.parse(raw_path, account), asked)
+def _named(
+    endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
+) -> _Named:
+    addressed = endpoint.address(path.parse(raw_path, account, mount), asked)
     target = addressed.target
     signed = Signed(
         endpoint.service,
@@ -122,9 +124,11 @@ def _named(endpoint: Endpoint, asked: Query, raw_path: str, account: str | None)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _sound(endpoint: Endpoint, asked: Query, raw_path: str, account: str | None) -> _Named:
-    """As `_named`, of names that there can be, which are asked for again and again."""
-    named = _named(endpoint, asked, raw_path, account)
+def _sound(
+    endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
+) -> _Named:
+    """As `_named`, cached, of valid names only."""
+    named = _named(endpoint, asked, raw_path, account, mount)
     endpoint.check_names(named.addressed)
     return named
 

@@ -176,18 +176,32 @@ def _request(whole: Whole, part: PartRequest) -> Request:
         headers.append(("x-ms-version", whole.call.caller.version))
     body = _Body(part.body)
     target = _target(whole, part.url)
-    return Request(part.method, target, Headers(headers), body, outer.peer, outer.tls)
+    request = Request(part.method, target, Headers(headers), body, outer.peer, outer.tls)
+    if _has_mount(whole, request.path):
+        request.mount = outer.mount
+    return request
 
 
 def _target(whole: Whole, url: str) -> str:
-    """The URL of a part; a relative one may leave out the account."""
+    """The URL of a part; a relative one may leave out the mount, or that and the account."""
     if _ABSOLUTE.match(url):
         return url
     target = whole.asked.addressed.target
     path = url if url.startswith("/") else f"/{url}"
-    if target.host_style or path.startswith(f"/{target.account}/"):
+    is_whole = target.host_style or path.startswith(f"/{target.account}/")
+    if is_whole or _has_mount(whole, path):
         return path
     return f"/{target.account}{path}"
+
+
+def _has_mount(whole: Whole, path: str) -> bool:
+    """Whether the path of a part begins as the batch's own does: with the mount and the account.
+
+    No table's name holds a slash, so a table cannot be mistaken for a mount.
+    """
+    target = whole.asked.addressed.target
+    account = "" if target.host_style else f"{target.account}/"
+    return bool(target.mount) and path.startswith(f"{target.mount}/{account}")
 
 
 def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:

@@ -7,9 +7,9 @@ Source: "Copy Blob", remarks on authorization of the source; reference section 8
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from strongroom import blob_errors, errors
 from strongroom.auth.authenticate import authenticate
@@ -21,8 +21,9 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Resource
 from strongroom.semantics.blob import snapshots
 from strongroom.semantics.core import names
-from strongroom.servers import admission
+from strongroom.servers import admission, one_port
 from strongroom.servers.admission import Asked, Context
+from strongroom.servers.one_port import OnePort
 from strongroom.services.blob.copy_sources import LocalSource, cannot_read, source_missing
 from strongroom.services.core.calls import Call
 from strongroom.wire.core import path
@@ -49,13 +50,16 @@ class CopyLocator:
     """Finds sources on this server.
 
     Arguments:
-        context: the request path's.
-        ports: the ports that this server listens on.
+        context: of the Blob service.
+        ports: the ports that this server listens on, by the listener's name; they come to stand
+            there while it starts.
+        router: reads the URLs of the port of all services.
     """
 
-    def __init__(self, context: Context, ports: frozenset[int]) -> None:
+    def __init__(self, context: Context, ports: Mapping[str, int], router: OnePort) -> None:
         self._context = context
         self._ports = ports
+        self._router = router
 
     async def locate(self, url: str, call: Call[Any]) -> LocalSource | None:
         """The blob that `url` names, None when it names another server.
@@ -65,29 +69,34 @@ class CopyLocator:
             another content would be copied than the one that was named.
         """
         parts = urlsplit(url)
-        if not self._is_here(parts.scheme, parts.netloc, parts.hostname or "", parts.port, call):
+        listener = self._listener(parts, call)
+        if listener is None:
             return None
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = Headers((("Host", parts.netloc),))
         request = Request("GET", target, headers, _NoBody(), tls=parts.scheme == "https")
         try:
-            asked = admission.read(self._context, request)
+            is_blob = listener != one_port.NAME or self._router.take(request) is Service.BLOB
+            asked = admission.read(self._context, request) if is_blob else None
         except StorageError:
             raise errors.invalid_header("x-ms-copy-source", parts.path) from None
-        if asked.addressed.resource is not Resource.BLOB:
+        if asked is None or asked.addressed.resource is not Resource.BLOB:
             raise source_missing(blob_errors.BLOB_NOT_FOUND)
         return await self._admit(asked, call)
 
-    def _is_here(
-        self, scheme: str, netloc: str, hostname: str, port: int | None, call: Call[Any]
-    ) -> bool:
+    def _listener(self, parts: SplitResult, call: Call[Any]) -> str | None:
+        """The name of the listener that reads this URL; None when it names another server."""
         # The name under which the caller reached this server is this server, mapped ports included.
-        if netloc.lower() == call.client.host.lower():
-            return True
-        if (port or _DEFAULT_PORTS[scheme]) not in self._ports:
-            return False
+        if parts.netloc.lower() == call.client.host.lower():
+            return one_port.NAME if _is_mounted(call) else Service.BLOB.value
+        port = parts.port or _DEFAULT_PORTS[parts.scheme]
+        hostname = parts.hostname or ""
         ours = path.account_of_host(hostname, self._context.suffixes) is not None
-        return ours or hostname in _LOOPBACK
+        if ours or hostname in _LOOPBACK:
+            for name in (Service.BLOB.value, one_port.NAME):
+                if self._ports.get(name) == port:
+                    return name
+        return None
 
     async def _admit(self, asked: Asked, call: Call[Any]) -> LocalSource:
         context = self._context
@@ -126,6 +135,11 @@ class CopyLocator:
         ):
             return SharedKeyClaim(call.target.account)
         return claim
+
+
+def _is_mounted(call: Call[Any]) -> bool:
+    """Whether the caller came by the port of all services, and in a way that its path shows."""
+    return isinstance(call.client, Request) and bool(call.client.mount)
 
 
 def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSource:

@@ -53,7 +53,7 @@ class FaultRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         operation: Microsoft's name of the operation (`Put Blob`), `*` and `?` as in file names.
-        resource: the path with the account, as it was sent, with the same wildcards.
+        resource: the path from the account on, as it was sent, with the same wildcards.
         fault: what happens to those that are hit.
         delay_s: how long they wait first.
         probability: how many of those that match are hit.
@@ -148,7 +148,7 @@ class Faults:
         operation = _operation_of(context, request)
         for index, rule in enumerate(self.plan.rules):
             named = fnmatchcase(operation.lower(), rule.operation.lower())
-            if named and fnmatchcase(request.path, rule.resource):
+            if named and fnmatchcase(request.resource_path, rule.resource):
                 fault = self._draw(index, rule)
                 return (None, Fault.PASS) if fault is None else (rule, fault)
         return None, Fault.PASS

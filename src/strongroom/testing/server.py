@@ -98,7 +98,7 @@ class InProcessServer:
         self._app = self._started.result(_START_TIMEOUT_S)
         ports = self._app.ports
         self._endpoint = _Endpoint(
-            (ports[Service.BLOB], ports[Service.QUEUE], ports[Service.TABLE])
+            (ports[Service.BLOB.value], ports[Service.QUEUE.value], ports[Service.TABLE.value])
         )
         self.clock: Clock = _LoopClock(self)
         self.faults = _faults(self.port)

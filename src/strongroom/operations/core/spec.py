@@ -126,7 +126,7 @@ class Origin(msgspec.Struct, frozen=True):
         target = self.target
         secondary = SECONDARY if target.secondary else ""
         prefix = "" if target.host_style else f"{target.account}{secondary}/"
-        return f"{scheme}://{self.host or 'localhost'}/{prefix}"
+        return f"{scheme}://{self.host or 'localhost'}{target.mount}/{prefix}"
 
 
 class Content(msgspec.Struct, frozen=True):

@@ -92,7 +92,9 @@ class Request(msgspec.Struct):
     `target` is the request target exactly as sent (`/acct/c/b%2Fx?comp=list`), latin-1; `path` and
     `query` are its two parts, still encoded, `query` without the question mark (None when there is
     no question mark); of an absolute target (`http://host/acct/c`) the path begins behind the
-    authority. `peer` is the client's address without port. `tls` tells whether it came encrypted.
+    authority. `mount` is what the path begins with on a port of several services (`/blob`), else
+    ""; it is signed with the rest. `peer` is the client's address without port. `tls` tells whether
+    it came encrypted.
     """
 
     method: str
@@ -103,6 +105,7 @@ class Request(msgspec.Struct):
     tls: bool = False
     path: str = ""
     query: str | None = None
+    mount: str = ""
     gone: bool = False
     _on_gone: list[Callable[[], None]] | None = None
 
@@ -110,6 +113,11 @@ class Request(msgspec.Struct):
         path, mark, query = self.target.partition("?")
         self.path = path if path.startswith(("/", "*")) else _path_of_absolute(path)
         self.query = query if mark else None
+
+    @property
+    def resource_path(self) -> str:
+        """The path without its mount, as sent: it begins with the account, or the host names it."""
+        return self.path.removeprefix(self.mount)
 
     @property
     def host(self) -> str:

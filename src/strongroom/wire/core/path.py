@@ -3,6 +3,7 @@
     path style   http://127.0.0.1:10000/ACCOUNT/container/blob
     host style   http://ACCOUNT.blob.localhost:10000/container/blob
 
+On a port of several services a *mount* comes first: `/blob/ACCOUNT/container/blob`.
 `-secondary` behind the account names the read-only endpoint. Must not live here: naming rules
 (semantics/core/names.py). Source: "Naming and referencing containers, blobs, and metadata"; RFC
 3986.
@@ -29,33 +30,35 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 class Target(msgspec.Struct, frozen=True):
     """What a URL names. `blob` is decoded and may hold slashes; None = the URL does not go so
-    deep."""
+    deep. `mount` is what the path has before all this, with a slash in front, mostly ""."""
 
     account: str
     container: str | None = None
     blob: str | None = None
     secondary: bool = False
     host_style: bool = False
+    mount: str = ""
 
     def in_root(self) -> Target:
         """The same path read as a blob of the root container: `/ACCOUNT/blob`."""
         if self.container is None or self.blob is not None:
             return self
-        return Target(self.account, ROOT_CONTAINER, self.container, self.secondary, self.host_style)
+        return msgspec.structs.replace(self, container=ROOT_CONTAINER, blob=self.container)
 
 
-def parse(raw_path: str, account: str | None = None) -> Target:
+def parse(raw_path: str, account: str | None = None, mount: str = "") -> Target:
     """Split a path into account, container and blob.
 
     Arguments:
         raw_path: the path exactly as sent, decoded as latin-1, without the query.
         account: the label that the host names (`account_of_host`); None: the path names it.
+        mount: what the path begins with, and is no part of the name.
 
     Raises: InvalidUri for a bad escape, text that is not UTF-8, or a part that is empty.
     """
     if not raw_path.startswith("/"):
         raise _invalid(raw_path)
-    rest = raw_path[1:]
+    rest = raw_path[len(mount) + 1 :]
     if account is None:
         raw_account, _, rest = rest.partition("/")
         label = decode(raw_account)
@@ -71,6 +74,7 @@ def parse(raw_path: str, account: str | None = None) -> Target:
         decode(raw_blob) or None,
         name != label,
         account is not None,
+        mount,
     )
 
 

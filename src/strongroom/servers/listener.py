@@ -1,0 +1,56 @@
+"""What the composition root needs of anything that listens on a port.
+
+Lives here: the shape, and a listener with its name and the port that is wanted. Must not live here:
+any protocol. The HTTP server (http.py) has this shape; a listener of another protocol is one more
+value of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class Listener(Protocol):
+    """Accepts connections and serves them."""
+
+    draining: bool
+    """Whether it accepts no more connections."""
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        ...
+
+    async def listen(self, host: str, port: int) -> int:
+        """Listen on every address of `host`.
+
+        Arguments:
+            host: a name or an address; "" for every interface.
+            port: 0 for a free one.
+
+        Returns: the port. Raises: OSError: an address is in use or not ours.
+        """
+        ...
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Accept no more, let requests in flight finish for `timeout_s`, cut off the rest.
+
+        Returns: whether every request finished.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Stop at once: requests in flight are cut off. Idempotent."""
+        ...
+
+    def close_idle(self) -> None:
+        """Close the connections without a request, to free memory."""
+        ...
+
+
+class Wanted(NamedTuple):
+    """A listener that is to be opened: its name among the others, and its port (0 = a free one)."""
+
+    name: str
+    listener: Listener
+    port: int

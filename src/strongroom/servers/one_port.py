@@ -1,0 +1,91 @@
+"""One port for all services: which service a request is for.
+
+    host style   http://ACCOUNT.queue.localhost:PORT/queue     the host names the service
+    path style   http://127.0.0.1:PORT/queue/ACCOUNT/queue     the first segment names it
+    mixed        http://ACCOUNT.example.net:PORT/queue/queue   the host names the account only
+
+A host that names a service decides: the path then has no segment for it. Otherwise the first
+segment always is the service's name, so an account may have that name too. Must not live here:
+what the rest of the path names (wire/core/path.py). Source: ours; Azure has a host name for each
+service. The segment is signed with the rest of the path: clients sign the path as they send it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from strongroom import errors
+from strongroom.auth.request import Service
+from strongroom.errors import StorageError
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.path import account_of_host
+
+NAME: Final = "all"
+"""The listener's name among the others."""
+_MESSAGE: Final = (
+    "This port serves all services: begin the path with /blob/ACCOUNT/, /queue/ACCOUNT/ or "
+    "/table/ACCOUNT/, or use a host name like ACCOUNT.blob.localhost."
+)
+
+
+class Route(NamedTuple):
+    """Which service a URL is for, and the part of its path that says so ("" where the host does).
+
+    `mount` begins with a slash and ends without one.
+    """
+
+    service: Service
+    mount: str
+
+
+class OnePort:
+    """Routes requests by host and path.
+
+    Arguments:
+        services: those that are served.
+        suffixes: host suffixes of the settings; one whose first label is a service's name is for
+            that service.
+    """
+
+    def __init__(self, services: Iterable[Service], suffixes: Iterable[str]) -> None:
+        self._by_mount = {service.value: service for service in services}
+        self._suffixes: Mapping[Service, tuple[str, ...]] = {
+            service: _naming(service, suffixes) for service in self._by_mount.values()
+        }
+
+    def route(self, host: str, path: str) -> Route:
+        """The service that a URL is for.
+
+        Arguments:
+            host: the Host header, with or without port.
+            path: exactly as sent, without the query.
+
+        Raises: StorageError InvalidUri when neither names a service.
+        """
+        for service, suffixes in self._suffixes.items():
+            if account_of_host(host, suffixes) is not None:
+                return Route(service, "")
+        first = path[1:].partition("/")[0]
+        named = self._by_mount.get(first)
+        if named is None:
+            raise StorageError(errors.INVALID_URI, _MESSAGE)
+        return Route(named, f"/{first}")
+
+    def take(self, request: Request) -> Service:
+        """The service of a request, whose `mount` is set.
+
+        Raises: StorageError InvalidUri.
+        """
+        service, request.mount = self.route(request.host, request.path)
+        return service
+
+
+def is_for(suffix: str, service: Service) -> bool:
+    """Whether a host suffix names exactly this service: `queue.example.org` is for queues."""
+    return suffix.partition(".")[0] == service.value
+
+
+def _naming(service: Service, suffixes: Iterable[str]) -> tuple[str, ...]:
+    own = tuple(suffix for suffix in suffixes if is_for(suffix, service))
+    return (f"{service.value}.localhost", *own)

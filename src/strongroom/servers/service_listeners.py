@@ -1,0 +1,156 @@
+"""The HTTP listeners of the storage services: one for each service, and one for all of them.
+
+Lives here: what such a listener is made from. Must not live here: settings (config.py), opening of
+ports (app.py), the path of a request (pipeline.py).
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from strongroom.auth.accounts import Accounts
+from strongroom.auth.request import Service
+from strongroom.clock import Clock
+from strongroom.errors import StorageError
+from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.core.endpoint import Endpoint
+from strongroom.operations.queue import endpoint as queue_service
+from strongroom.operations.table import endpoint as table_service
+from strongroom.servers import one_port, pipeline
+from strongroom.servers.admission import Context
+from strongroom.servers.faults import Faults
+from strongroom.servers.http import Exchange, HttpServer, HttpSettings
+from strongroom.servers.listener import Wanted
+from strongroom.servers.memory_pressure import Pressure
+from strongroom.servers.one_port import OnePort
+from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
+from strongroom.servers.telemetry import Telemetry
+from strongroom.services.core.runner import Services
+from strongroom.wire.core.http import Request, Response
+
+ENDPOINTS: Final[Mapping[Service, Endpoint]] = {
+    endpoint.service: endpoint
+    for endpoint in (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
+}
+
+Contexts = Mapping[Service, Context]
+_ContextOf = Callable[[Request], Context]
+_Answer = Callable[[Context, Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all listeners share.
+
+    Attributes:
+        own: the endpoints below `/.strongroom/`, which every listener has.
+        faults: what a server with a test clock does wrong on order; None on others.
+        pressure: refuses uploads while memory is short; None if this server is one of several
+            things in its process.
+    """
+
+    own: OwnEndpoints
+    bounds: HttpSettings
+    telemetry: Telemetry
+    tls: ssl.SSLContext | None = None
+    faults: Faults | None = None
+    pressure: Pressure | None = None
+
+
+def contexts(
+    services: Services,
+    accounts: Accounts,
+    clock: Clock,
+    *,
+    host_suffixes: tuple[str, ...] = (),
+    strict: bool = False,
+) -> Contexts:
+    """What the path of a request needs, for each service.
+
+    Arguments:
+        host_suffixes: domains below which a label is an account, beside `blob.localhost` etc.
+        strict: see Context.
+    """
+    return {
+        service: Context(
+            services,
+            endpoint,
+            accounts,
+            clock,
+            suffixes=(f"{service.value}.localhost", *host_suffixes),
+            strict=strict,
+        )
+        for service, endpoint in ENDPOINTS.items()
+    }
+
+
+def listeners(
+    contexts: Contexts, router: OnePort, shared: Shared, ports: Mapping[str, int]
+) -> list[Wanted]:
+    """The listeners that `ports` names: services, and one_port.NAME for all of them."""
+    wanted = []
+    for name, port in ports.items():
+        if name == one_port.NAME:
+            made = _server(partial(_routed, contexts, router), contexts[Service.BLOB], shared)
+        else:
+            context = contexts[Service(name)]
+            made = _server(partial(_always, context), context, shared)
+        wanted.append(Wanted(name, made, port))
+    return wanted
+
+
+def _always(context: Context, request: Request) -> Context:
+    return context
+
+
+def _routed(contexts: Contexts, router: OnePort, request: Request) -> Context:
+    """The context of the service that the request names. Raises StorageError InvalidUri."""
+    return contexts[router.take(request)]
+
+
+def _server(context_of: _ContextOf, otherwise: Context, shared: Shared) -> HttpServer:
+    """A server that answers each request in the context that `context_of` gives.
+
+    Arguments:
+        otherwise: for refusals of what names no service, or could not be read.
+    """
+    own, pressure = shared.own, shared.pressure
+    answer: _Answer = pipeline.respond if shared.faults is None else shared.faults.respond
+
+    def handle(request: Request) -> Awaitable[Response]:
+        if request.path.startswith(PREFIX):
+            return own.respond(request)
+        context = context_of(request)
+        if pressure is not None:
+            pressure.refuse_upload(request)
+        return answer(context, request)
+
+    def render(error: StorageError, request: Request | None) -> Response:
+        context = otherwise
+        if request is not None:
+            try:
+                context = context_of(request)
+            except StorageError:
+                pass  # it names no service
+        return pipeline.refuse(context, error, request)
+
+    return HttpServer(
+        handle, render, settings=shared.bounds, observe=_observer(shared), tls=shared.tls
+    )
+
+
+def _observer(shared: Shared) -> Callable[[Exchange], None]:
+    telemetry, pressure = shared.telemetry, shared.pressure
+    if pressure is None:
+        return telemetry.observe
+
+    def observe(exchange: Exchange) -> None:
+        if exchange.complete:
+            pressure.served()
+        telemetry.observe(exchange)
+
+    return observe
