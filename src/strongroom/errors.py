@@ -17,11 +17,20 @@ Extras = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """One row: the `code` of the wire, the HTTP `status`, the `message` text's first line."""
+    """One row of the table.
+
+    Attributes:
+        code: as the REST protocol names it.
+        status: of the HTTP answer.
+        message: the text's first line.
+        ntstatus: what SMB answers in the same situation (MS-ERREF section 2.3); None = nothing
+            that SMB serves leads to this error.
+    """
 
     code: str
     status: int
     message: str
+    ntstatus: int | None = None
 
 
 class StorageError(Exception):
@@ -93,11 +102,19 @@ def body_too_large(max_bytes: int) -> StorageError:
 
 
 _TABLE: Final[list[ErrorCode]] = []
+# MS-ERREF section 2.3: severity 3 in the two highest bits.
+_NT_ERROR: Final = 0xC000_0000
+_NT_LAST: Final = 0xFFFF_FFFF
 
 
-def row(code: str, status: int, message: str) -> ErrorCode:
-    """Add a row: here, in blob_errors.py, queue_errors.py and table_errors.py only."""
-    made = ErrorCode(code, status, message)
+def row(code: str, status: int, message: str, ntstatus: int | None = None) -> ErrorCode:
+    """Add a row: here, in blob_errors.py, queue_errors.py and table_errors.py only.
+
+    Raises: ValueError for an `ntstatus` that is no error: its two highest bits are set in errors.
+    """
+    if ntstatus is not None and not _NT_ERROR <= ntstatus <= _NT_LAST:
+        raise ValueError(f"{ntstatus:#x} is no NTSTATUS of an error ({code})")
+    made = ErrorCode(code, status, message, ntstatus)
     _TABLE.append(made)
     return made
 

@@ -51,6 +51,9 @@ FORBIDDEN = (
     ("operations/queue/queue.py", "import strongroom.services.blob", "The queue wings"),
     ("operations/table/table.py", "import strongroom.services.queue", "The table wings"),
     ("operations/blob/blob.py", "import strongroom.services.table", "The blob wings"),
+    ("operations/core/codec.py", "import strongroom.semantics.blob", "What services share"),
+    ("operations/core/fields.py", "import strongroom.services.queue", "What services share"),
+    ("services/core/places.py", "import strongroom.store.table", "What services share"),
 )
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import documents
+from strongroom.operations.blob import blob_fields, documents
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import STREAM, Operation, Resource, When
+from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, snapshots
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
@@ -32,12 +33,12 @@ PUT_BLOB: Final = Operation(
     rule=CREATES,
     input=blobs.PutBlob,
     accepts=(
-        fields.NO_PAGE_HEADERS,
-        fields.BODY_PROPERTIES,
+        blob_fields.NO_PAGE_HEADERS,
+        blob_fields.BODY_PROPERTIES,
         fields.METADATA,
-        fields.BODY_DIGESTS,
-        fields.TIER,
-        fields.TAGS,
+        blob_fields.BODY_DIGESTS,
+        blob_fields.TIER,
+        blob_fields.TAGS,
     ),
     body=STREAM,
     success=201,
@@ -58,10 +59,10 @@ GET_BLOB: Final = Operation(
     resource=Resource.BLOB,
     permission=permissions.READ,
     rule=READS,
-    snapshots=True,
+    snapshots=snapshot_time,
     waits=True,
     input=blobs.GetBlob,
-    accepts=(fields.RANGE, fields.RANGE_MD5, fields.RANGE_CRC64),
+    accepts=(blob_fields.RANGE, blob_fields.RANGE_MD5, blob_fields.RANGE_CRC64),
     success=documents.download_status,
     spreads=give.blob_headers,
     content=documents.download,
@@ -80,7 +81,7 @@ GET_BLOB_PROPERTIES: Final = Operation(
     resource=Resource.BLOB,
     permission=permissions.READ,
     rule=READS,
-    snapshots=True,
+    snapshots=snapshot_time,
     waits=True,
     spreads=give.blob_headers,
     content=documents.head_only,
@@ -95,7 +96,7 @@ GET_BLOB_METADATA: Final = Operation(
     comp="metadata",
     permission=permissions.READ,
     rule=READS,
-    snapshots=True,
+    snapshots=snapshot_time,
     waits=True,
     returns=(give.BLOB_ETAG, give.BLOB_LAST_MODIFIED),
     spreads=give.blob_metadata,
@@ -111,7 +112,7 @@ SET_BLOB_PROPERTIES: Final = Operation(
     permission=permissions.WRITE,
     rule=WRITES,
     input=attributes.SetProperties,
-    accepts=(fields.NEW_PROPERTIES,),
+    accepts=(blob_fields.NEW_PROPERTIES,),
     returns=(give.ETAG, give.LAST_MODIFIED),
     fails=(blob_errors.PENDING_COPY_OPERATION,),
     run=attributes.set_properties,
@@ -155,9 +156,9 @@ DELETE_BLOB: Final = Operation(
     resource=Resource.BLOB,
     permission=permissions.DELETE,
     rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, purpose=Purpose.FREEING),
-    snapshots=True,
+    snapshots=snapshot_time,
     input=snapshots.DeleteBlob,
-    accepts=(fields.DELETE_SNAPSHOTS,),
+    accepts=(blob_fields.DELETE_SNAPSHOTS,),
     success=202,
     returns=(give.PERMANENT,),
     fails=(blob_errors.SNAPSHOTS_PRESENT, blob_errors.PENDING_COPY_OPERATION),

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors, limits
-from strongroom.operations.blob import block_fields, documents
+from strongroom.operations.blob import blob_fields, block_fields, documents
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import STREAM, Body, Operation, Resource
+from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import blocks
+from strongroom.services.blob import blocks, intake
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.wire.blob.block_list import read_block_list
 
@@ -28,7 +29,7 @@ PUT_BLOCK: Final = Operation(
     permission=permissions.WRITE,
     rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES),
     input=blocks.PutBlock,
-    accepts=(block_fields.BLOCK_ID, fields.DIGESTS),
+    accepts=(block_fields.BLOCK_ID, blob_fields.DIGESTS),
     body=STREAM,
     success=201,
     returns=(give.BODY_MD5, give.BLOCK_CRC64, give.ENCRYPTED),
@@ -52,13 +53,13 @@ PUT_BLOCK_LIST: Final = Operation(
     rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES),
     input=blocks.PutBlockList,
     accepts=(
-        fields.OWN_PROPERTIES,
+        blob_fields.OWN_PROPERTIES,
         fields.METADATA,
-        fields.DIGESTS,
-        fields.TIER,
-        fields.TAGS,
+        blob_fields.DIGESTS,
+        blob_fields.TIER,
+        blob_fields.TAGS,
     ),
-    body=Body("blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=True),
+    body=Body("blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=intake.document),
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED, give.BODY_MD5, give.BODY_CRC64, give.ENCRYPTED),
     fails=(
@@ -78,7 +79,7 @@ GET_BLOCK_LIST: Final = Operation(
     comp="blocklist",
     permission=permissions.READ,
     rule=Rule(LeaseUse.READ, ConditionUse.TAGS, Existence.ANY),
-    snapshots=True,
+    snapshots=snapshot_time,
     input=blocks.GetBlockList,
     accepts=(block_fields.BLOCK_LIST_COMMITTED, block_fields.BLOCK_LIST_UNCOMMITTED),
     returns=(XML, give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
+from strongroom.operations.blob import blob_fields, copy_fields
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
@@ -30,11 +31,11 @@ _RULE: Final = Rule(
     LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, blob_errors.TARGET_CONDITION_NOT_MET
 )
 _ACCEPTS: Final = (
-    fields.COPY_SOURCE,
-    fields.SOURCE_CONDITIONS,
+    copy_fields.COPY_SOURCE,
+    copy_fields.SOURCE_CONDITIONS,
     fields.METADATA,
-    fields.TAGS,
-    fields.TIER,
+    blob_fields.TAGS,
+    blob_fields.TIER,
 )
 _RETURNS: Final = (give.ETAG, give.LAST_MODIFIED, give.COPY_ID, give.COPY_STATUS)
 
@@ -47,7 +48,7 @@ COPY_FROM_URL: Final = Operation(
     permission=permissions.CREATE,
     rule=_RULE,
     input=copying.CopyBlob,
-    accepts=(*_ACCEPTS, fields.SOURCE_MD5),
+    accepts=(*_ACCEPTS, copy_fields.SOURCE_MD5),
     success=202,
     returns=(*_RETURNS, give.BODY_MD5, give.BODY_CRC64),
     fails=(
@@ -68,7 +69,7 @@ COPY_BLOB: Final = Operation(
     permission=permissions.CREATE,
     rule=_RULE,
     input=copying.CopyBlob,
-    accepts=(*_ACCEPTS, fields.COPY_WAIT),
+    accepts=(*_ACCEPTS, copy_fields.COPY_WAIT),
     success=202,
     returns=_RETURNS,
     fails=(
@@ -89,7 +90,7 @@ ABORT_COPY: Final = Operation(
     permission=permissions.WRITE,
     rule=Rule(LeaseUse.WRITE, purpose=Purpose.UPKEEP),
     input=copying.AbortCopy,
-    accepts=(fields.COPY_ID,),
+    accepts=(copy_fields.COPY_ID,),
     success=204,
     fails=(blob_errors.NO_PENDING_COPY_OPERATION, blob_errors.COPY_ID_MISMATCH),
     run=copying.abort_copy,

@@ -19,11 +19,8 @@ from strongroom.errors import StorageError, invalid_query
 from strongroom.operations.core import fields
 from strongroom.operations.core.endpoint import Addressed
 from strongroom.operations.core.spec import STREAM, Operation, Origin, Unsaid
-from strongroom.semantics.blob import snapshots
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import NONE, Conditions
-from strongroom.services.blob import intake
-from strongroom.services.blob.guard import CONTAINER_CONDITIONS
 from strongroom.services.core.calls import (
     NO_TERMS,
     Call,
@@ -33,6 +30,7 @@ from strongroom.services.core.calls import (
     Place,
     Terms,
 )
+from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
 from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
 
@@ -105,8 +103,8 @@ async def _input(
     if body is not None and body.parse is not None:
         data = await request.body.read_all(body.max_bytes)
         values[body.name] = body.parse(data)
-        if body.receipt:
-            values["received"] = intake.document(data)
+        if body.receipt is not None:
+            values["received"] = body.receipt(data)
     return operation.input(**values)
 
 
@@ -141,9 +139,9 @@ def _snapshot(operation: Operation, query: Query) -> int | None:
     text = query.get(_SNAPSHOT)
     if text is None:
         return None
-    if not operation.snapshots:
+    if operation.snapshots is None:
         raise invalid_query(_SNAPSHOT, text, "The operation does not act on snapshots.")
-    return snapshots.snapshot_time(text)
+    return operation.snapshots(text)
 
 
 def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:

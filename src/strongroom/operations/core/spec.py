@@ -83,13 +83,13 @@ class Unsaid(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class Body:
     """What a request's body is: `parse` None = a stream that the service reads itself; otherwise a
-    document of at most `max_bytes` that becomes the input's field `name`, with what arrived
-    (`strongroom.store.bodies.Received`) as the field `received` when `receipt` is set."""
+    document of at most `max_bytes` that becomes the input's field `name`. `receipt` makes the field
+    `received` from the document's bytes, for operations that verify them against digests."""
 
     name: str = ""
     parse: Callable[[bytes], Any] | None = None
     max_bytes: int = 0
-    receipt: bool = False
+    receipt: Callable[[bytes], Any] | None = None
 
 
 STREAM: Final = Body()
@@ -151,7 +151,7 @@ class Operation:
         permission: what a SAS or an anonymous caller needs.
         rule: lease, conditions and existence, as the runner checks them; and the purpose, which
             decides what it may do on a full disk.
-        snapshots: whether the URL may name a snapshot.
+        snapshots: how the parameter `snapshot` is read, to ticks; None = the URL may not name one.
         waits: whether `x-strongroom-wait` is taken.
         success: the status, or a function of the result.
         returns: response headers; `spreads` gives further (name, value) pairs (metadata), and
@@ -174,7 +174,7 @@ class Operation:
     accepts: tuple[Field, ...] = ()
     body: Body | None = None
     rule: Rule = Rule()  # noqa: RUF009 - frozen, and every operation without one shares it
-    snapshots: bool = False
+    snapshots: Callable[[str], int] | None = None
     waits: bool = False
     success: int | Callable[[Any], int] = 200
     returns: tuple[Returned, ...] = ()

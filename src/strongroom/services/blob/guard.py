@@ -8,23 +8,15 @@ and 5.
 
 from __future__ import annotations
 
-from typing import Final
-
 from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import lease as leases
-from strongroom.semantics.core.conditions import Conditions, ContainerConditions
+from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call, ConditionUse, Existence
+from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.core.records import ContainerRecord
-
-CONTAINER_CONDITIONS: Final = {
-    ConditionUse.NONE: ContainerConditions.NONE,
-    ConditionUse.REFUSED: ContainerConditions.NONE,
-    ConditionUse.DATES: ContainerConditions.DATES,
-    ConditionUse.MODIFIED_SINCE: ContainerConditions.MODIFIED_SINCE,
-}
 
 
 def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:

@@ -1,0 +1,159 @@
+"""The fields of blobs' operations: properties, digests, ranges, tags, tiers.
+
+Lives here: one named field per header of the reference. Must not live here: what the values mean
+(services/, semantics/), or the codecs themselves (wire/core/headers.py). Source: request headers of
+the operations' pages; section 2 of the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError, invalid_header
+from strongroom.operations.core.fields import filled, flag, header
+from strongroom.operations.core.spec import Field
+from strongroom.semantics.blob import tags
+from strongroom.semantics.blob.snapshots import delete_option
+from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.values import ContentProperties
+from strongroom.wire.core import headers as wire
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
+
+# Where each stored property is read from: the blob's own header wins, else the standard one.
+_PROPERTY_HEADERS: Final = (
+    ("content_type", "x-ms-blob-content-type", "content-type"),
+    ("encoding", "x-ms-blob-content-encoding", "content-encoding"),
+    ("language", "x-ms-blob-content-language", "content-language"),
+    ("cache_control", "x-ms-blob-cache-control", "cache-control"),
+    ("disposition", "x-ms-blob-content-disposition", "content-disposition"),
+)
+_MD5: Final = "x-ms-blob-content-md5"
+DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
+
+
+def _properties(
+    request: Request, standard: bool = False, default_type: str | None = None
+) -> ContentProperties:
+    """Of each property, the first header that is not empty.
+
+    Arguments:
+        standard: also look at the standard headers, where the blob's own are missing.
+        default_type: the content type where no header gives one.
+
+    Raises: InvalidHeaderValue for a value that is too long.
+    """
+    get = request.headers.get
+    texts: list[str | None] = []
+    for _, own, other in _PROPERTY_HEADERS:
+        is_own = not standard or bool(get(own))
+        texts.append(_short(own if is_own else other, get(own if is_own else other)))
+    content_type, encoding, language, cache_control, disposition = texts
+    content_type = content_type or default_type
+    given = _short(_MD5, get(_MD5))
+    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
+    return ContentProperties(
+        content_type, encoding, language, md5, cache_control, disposition, other_md5
+    )
+
+
+def _short(name: str, value: str | None) -> str | None:
+    """A property's value, None where it is empty. Raises InvalidHeaderValue when it is too long."""
+    if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
+        raise invalid_header(name, value, "The value is longer than 4,096 characters.")
+    return value or None
+
+
+def _own_properties(request: Request, query: Query) -> ContentProperties:
+    return _properties(request, default_type=DEFAULT_CONTENT_TYPE)
+
+
+def _body_properties(request: Request, query: Query) -> ContentProperties:
+    return _properties(request, standard=True, default_type=DEFAULT_CONTENT_TYPE)
+
+
+_OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
+OWN_PROPERTIES: Final = Field("properties", _own_properties, headers=_OWN_NAMES)
+"""Properties from the x-ms-blob-* headers only; what is not given is None, but for the type."""
+BODY_PROPERTIES: Final = Field(
+    "properties",
+    _body_properties,
+    headers=(*_OWN_NAMES, *(standard for _, _, standard in _PROPERTY_HEADERS)),
+)
+"""Properties of Put Blob: the standard headers of the body count where the blob's own are
+missing."""
+
+
+def _digests(request: Request, query: Query) -> Digests:
+    md5 = filled(request, "content-md5")
+    crc64 = request.headers.get("x-ms-content-crc64")
+    if md5 is None and crc64 is None:
+        return NO_DIGESTS
+    if md5 is not None and crc64 is not None:
+        raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
+    return Digests(
+        None if md5 is None else wire.md5(md5),
+        None if crc64 is None else wire.crc64("x-ms-content-crc64", crc64),
+    )
+
+
+def _body_digests(request: Request, query: Query) -> Digests:
+    found, own = _digests(request, query), request.headers.get(_MD5)
+    return Digests(wire.md5(own), found.crc64) if own else found
+
+
+_DIGEST_HEADERS: Final = ("content-md5", "x-ms-content-crc64")
+DIGESTS: Final = Field("digests", _digests, headers=_DIGEST_HEADERS)
+BODY_DIGESTS: Final = Field("digests", _body_digests, headers=(*_DIGEST_HEADERS, _MD5))
+"""Digests of Put Blob: x-ms-blob-content-md5 takes precedence over Content-MD5."""
+RANGE: Final = Field(
+    "range",
+    lambda request, query: wire.requested_range(
+        request.headers.get("range"), request.headers.get("x-ms-range")
+    ),
+    headers=("range", "x-ms-range"),
+)
+
+
+def tier(name: str, value: str) -> str:
+    """An access tier that is served here: Hot, Cool or Cold. Raises InvalidHeaderValue."""
+    for word in ("Hot", "Cool", "Cold"):
+        if value.lower() == word.lower():
+            return word
+    raise invalid_header(name, value)
+
+
+def _no_page_headers(request: Request, query: Query) -> None:
+    for name in ("x-ms-blob-content-length", "x-ms-blob-sequence-number"):
+        value = request.headers.get(name)
+        if value is not None:
+            raise invalid_header(name, value, "The header is for page blobs.")
+
+
+NO_PAGE_HEADERS: Final = Field("", _no_page_headers)
+"""Refuses what only a page blob can have; fills nothing."""
+
+# Only a page blob has them; a request that changes nothing else leaves the six properties alone.
+_PAGE_NAMES: Final = frozenset(
+    ("x-ms-blob-content-length", "x-ms-blob-sequence-number", "x-ms-sequence-number-action")
+)
+
+
+def _new_properties(request: Request, query: Query) -> ContentProperties | None:
+    sent = request.headers
+    if sent.has_none_of(frozenset(_OWN_NAMES)) and not sent.has_none_of(_PAGE_NAMES):
+        return None
+    return _properties(request)
+
+
+NEW_PROPERTIES: Final = Field("properties", _new_properties, headers=(*_OWN_NAMES, *_PAGE_NAMES))
+"""Set Blob Properties: all six, each None unless it was sent. None instead of the six when the
+request is only about a page blob's size or sequence number."""
+DELETE_SNAPSHOTS: Final = header(
+    "snapshots", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
+)
+RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
+RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)
+TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())
+TIER: Final = header("tier", "x-ms-access-tier", tier)

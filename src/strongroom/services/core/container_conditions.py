@@ -1,0 +1,19 @@
+"""Which conditional headers each use of them lets a container's operation take.
+
+Lives here: one table, for the declarations and for the guard. Must not live here: the conditions
+themselves (semantics/core/conditions.py). Source: conditions.md, section 2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.semantics.core.conditions import ContainerConditions
+from strongroom.services.core.calls import ConditionUse
+
+CONTAINER_CONDITIONS: Final = {
+    ConditionUse.NONE: ContainerConditions.NONE,
+    ConditionUse.REFUSED: ContainerConditions.NONE,
+    ConditionUse.DATES: ContainerConditions.DATES,
+    ConditionUse.MODIFIED_SINCE: ContainerConditions.MODIFIED_SINCE,
+}
