@@ -266,7 +266,7 @@ def test_a_parameter_that_asks_for_more(client: Client, container: str, query: s
     expect(client.head(f"/{container}/b"), 200)
 
 
-@pytest.mark.parametrize("query", ["startFrom=a", "start%46rom=a", "showonly=files"])
+@pytest.mark.parametrize("query", ["showOnly=files", "show%4Fnly=files"])
 def test_a_list_parameter_that_asks_for_more(client: Client, container: str, query: str) -> None:
     """B-ADR-10."""
     listed = client.get(f"/{container}?restype=container&comp=list&{query}")

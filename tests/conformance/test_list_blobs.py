@@ -1,4 +1,4 @@
-"""List Blobs: rules B-LST-01 to B-LST-05 and B-LST-07 to B-LST-12."""
+"""List Blobs: rules B-LST-01 to B-LST-05 and B-LST-07 to B-LST-14."""
 
 from __future__ import annotations
 
@@ -316,6 +316,59 @@ def test_a_write_is_listed_at_once(client: Client, container: str) -> None:
         assert found["Etag"] == changed.etag.strip('"')
         expect(client.delete(target), 202)
         assert names(page(client, container)) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "more", "kept"),
+    [
+        ("", {}, TREE),
+        ("a/2", {}, ["a/2", "a/b/3", "a0", "b/", "b//x", "c/1", "d"]),
+        ("a/20", {}, ["a/b/3", "a0", "b/", "b//x", "c/1", "d"]),
+        ("d", {}, ["d"]),
+        ("d0", {}, []),
+        ("\uffff" * 1025, {}, []),
+        ("A", {"prefix": "a/"}, ["a/1", "a/2", "a/b/3"]),
+        ("a/2", {"prefix": "a/"}, ["a/2", "a/b/3"]),
+        ("b", {"prefix": "a/"}, []),
+        ("a/b/0", {"delimiter": "/"}, ["a/", "a0", "b/", "c/", "d"]),
+        ("a/b/4", {"delimiter": "/"}, ["a0", "b/", "c/", "d"]),
+        ("a/b/3", {"delimiter": "/", "prefix": "a/"}, ["a/b/"]),
+        ("c0", {"delimiter": "/"}, ["d"]),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 5000])
+def test_where_a_listing_starts(
+    client: Client,
+    container: str,
+    start: str,
+    more: dict[str, str],
+    kept: list[str],
+    size: int,
+) -> None:
+    """B-LST-13, B-LST-14: over pages too, of which later ones begin at their marker."""
+    fill(client, container, *TREE)
+    parts = list(pages(client, container, startFrom=start, maxresults=size, **more))
+    assert flat([rows(part) for part in parts]) == kept
+
+
+def test_of_a_marker_and_a_start_the_later_counts(client: Client, container: str) -> None:
+    """B-LST-13."""
+    fill(client, container, "a", "b", "c", "d")
+    marker = page(client, container, maxresults=2).findtext("NextMarker") or ""
+    for start, kept in (("a", ["c", "d"]), ("c", ["c", "d"]), ("d", ["d"]), ("e", [])):
+        assert names(page(client, container, marker=marker, startFrom=start)) == kept
+
+
+def test_a_start_with_an_old_version_and_what_is_included(client: Client, container: str) -> None:
+    """B-LST-13."""
+    fill(client, container, "a", "b", "c")
+    for name in "ab":
+        snapshot(client, f"/{container}/{name}")
+    stage(client, f"/{container}/d", "1", b"x")
+    query = "restype=container&comp=list&include=snapshots,uncommittedblobs&STARTFROM=b"
+    for version in ("2009-09-19", "2019-12-12"):
+        answer = expect(client.get(f"/{container}?{query}", {"x-ms-version": version}), 200)
+        assert names(answer.xml) == ["b", "b", "c", "d"]
 
 
 def test_a_missing_container(client: Client, new_name: Callable[[], str]) -> None:

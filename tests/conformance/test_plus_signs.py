@@ -78,6 +78,8 @@ def test_where_nothing_tells_a_prefix_has_spaces(client: Client, listed: str, ki
     own = f"&{token}" if token else ""
     assert blobs(client.get(f"{target}&prefix=a+b{own}", auth=lite)) == ["a b/c"]
     assert blobs(client.get(f"{target}&prefix=a%2Bb{own}", auth=lite)) == ["a+b/c"]
+    assert blobs(client.get(f"{target}&startFrom=a+b{own}", auth=lite)) == list(NAMES)
+    assert blobs(client.get(f"{target}&startFrom=a%2Bb{own}", auth=lite)) == ["a+b/c"]
     answer = client.get(f"{target}&delimiter=+b{own}", auth=lite)
     assert texts(expect(answer, 200).xml, ".//BlobPrefix/Name") == ["a+b"]
 

@@ -38,13 +38,19 @@ class Reader:
 
 
 def page_through(
-    reader: Reader, prefix: str, delimiter: str, max_results: int, cut_after: int = 0
+    reader: Reader,
+    prefix: str,
+    delimiter: str,
+    max_results: int,
+    cut_after: int = 0,
+    start_from: str = "",
 ) -> list[list[str]]:
     """All pages; each is cut short after `cut_after` reads when that is not 0."""
     pages: list[list[str]] = []
     marker = ""
     for _ in range(10_000):
-        page: Page[str] = Page(prefix, delimiter, max_results, listing.decode_marker(marker))
+        start = listing.start_at(listing.decode_marker(marker), start_from)
+        page: Page[str] = Page(prefix, delimiter, max_results, start)
         reads = 0
         while not page.done:
             page.feed(*reader.read(page.first, page.until, page.want))
@@ -58,11 +64,11 @@ def page_through(
     raise AssertionError("the listing does not end")
 
 
-def naive(records: list[Record], prefix: str, delimiter: str) -> list[str]:
+def naive(records: list[Record], prefix: str, delimiter: str, start_from: str) -> list[str]:
     found: list[str] = []
     for name, _, item in sorted(records, key=lambda record: record[:2]):
         text = name.decode()
-        if item is None or not text.startswith(prefix):
+        if item is None or not text.startswith(prefix) or name < start_from.encode():
             continue
         rest = text[len(prefix) :]
         if delimiter and delimiter in rest:
@@ -95,6 +101,7 @@ RECORDS = st.dictionaries(NAMES, st.lists(st.booleans(), min_size=1, max_size=3)
     st.integers(1, 8),
     st.integers(1, 7),
     st.integers(0, 3),
+    st.just("") | NAMES,
 )
 def test_paging_yields_what_the_naive_model_yields(
     records: list[Record],
@@ -103,9 +110,12 @@ def test_paging_yields_what_the_naive_model_yields(
     max_results: int,
     read_most: int,
     cut_after: int,
+    start_from: str,
 ) -> None:
-    pages = page_through(Reader(records, read_most), prefix, delimiter, max_results, cut_after)
-    assert [item for page in pages for item in page] == naive(records, prefix, delimiter)
+    reader = Reader(records, read_most)
+    pages = page_through(reader, prefix, delimiter, max_results, cut_after, start_from)
+    expected = naive(records, prefix, delimiter, start_from)
+    assert [item for page in pages for item in page] == expected
     assert all(len(page) <= max_results for page in pages)
     if not cut_after:
         assert all(len(page) == max_results for page in pages[:-1])
@@ -175,6 +185,15 @@ def test_markers_return_the_position(name: bytes, key: bytes) -> None:
     text = listing.encode_marker((name, key))
     assert text.isascii() and text
     assert listing.decode_marker(text) == (name, key)
+
+
+@pytest.mark.parametrize("char", ["a", "\uffff", "\U0010ffff"])
+def test_a_start_longer_than_any_name_lists_what_is_behind_it(char: str) -> None:
+    """The marker of a page that begins there is one that can be given back."""
+    longest = char * (3072 // len(char.encode()))
+    position = listing.start_at(START, longest + "b" * 9000)
+    assert (longest.encode(), b"") < position <= (longest.encode() + b"b", b"")
+    assert listing.decode_marker(listing.encode_marker(position)) == position
 
 
 def test_no_marker_is_the_start() -> None:

@@ -54,6 +54,7 @@ HELD_ID: Final = Field("", _held_id, headers=(LEASE_ID_HEADER,))
 MARKER: Final = parameter(
     "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
 )
+START_FROM: Final = parameter("start_from", "startfrom", default="")
 BLOB_INCLUDES: Final = Field(
     "include",
     lambda request, query: query.comma_list("include", list_blobs.INCLUDES),

@@ -147,7 +147,6 @@ _DEFAULT_SCOPE: Final = "x-ms-default-encryption-scope"
 _QUERY: Final[dict[str, str | None]] = {
     "versionid": None,
     "deletetype": "permanent",
-    "startfrom": None,
     "showonly": None,
 }
 _ASKED_IN_HEADERS: Final = frozenset((*_HEADERS, _DEFAULT_SCOPE))

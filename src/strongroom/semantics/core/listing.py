@@ -58,7 +58,7 @@ class Page(Generic[T]):
         delimiter: names that have it behind the prefix are listed as one `Prefix`; empty = none
             are.
         max_results: how many items the page may hold, at least 1.
-        start: where the page begins (`START`, or a decoded marker).
+        start: where the page begins (`START`, a decoded marker, what `start_at` gives).
     """
 
     def __init__(self, prefix: str, delimiter: str, max_results: int, start: Position) -> None:
@@ -134,6 +134,18 @@ class Page(Generic[T]):
 
     def _finish(self, marker: Position | None) -> None:
         self.done, self.marker = True, marker
+
+
+def start_at(start: Position, name: str) -> Position:
+    """Where a page begins that lists only names from `name` on, `name` included.
+
+    Arguments:
+        start: where its marker says that it begins; the later of the two counts.
+        name: the first name that may be listed; empty = any.
+    """
+    # No name is as long as this: what stands behind it makes no difference.
+    first = name.encode("utf-8", "surrogatepass")[: _NAME_BYTES_MAX + len(_BEHIND)]
+    return max(start, (first, b""))
 
 
 def encode_marker(position: Position | None) -> str:

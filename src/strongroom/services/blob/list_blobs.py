@@ -15,7 +15,7 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.engines import base
-from strongroom.semantics.core.listing import START, Page, Position, Prefix
+from strongroom.semantics.core.listing import START, Page, Position, Prefix, start_at
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -44,13 +44,14 @@ INCLUDES: Final = frozenset(
 class ListBlobs:
     """Input of List Blobs.
 
-    `start` is the decoded marker; `include` has words of `INCLUDES`; an empty `delimiter` folds
-    nothing.
+    `start` is the decoded marker; `start_from` is the first name that may be listed (empty = any);
+    `include` has words of `INCLUDES`; an empty `delimiter` folds nothing.
     """
 
     prefix: str = ""
     delimiter: str = ""
     start: Position = START
+    start_from: str = ""
     max_results: int = limits.LIST_RESULTS_MAX
     include: frozenset[str] = frozenset()
 
@@ -87,7 +88,8 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
     if snapshots and given.delimiter:
         reason = "Snapshots cannot be listed with a delimiter."
         raise errors.invalid_query("include", SNAPSHOTS, reason)
-    page = Page[BlobRow](given.prefix, given.delimiter, given.max_results, given.start)
+    start = start_at(given.start, given.start_from)
+    page = Page[BlobRow](given.prefix, given.delimiter, given.max_results, start)
     # A crowd of large listings must not be in memory together; those ahead never wait for a client.
     async with services.listings:
         return await _list(services, call, page, snapshots, uncommitted)

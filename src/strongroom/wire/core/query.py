@@ -116,7 +116,7 @@ _REMEMBERED_PAIR_CHARS_MAX: Final = 128
 _NEVER_SPACE: Final = frozenset(("blockid", "marker", "popreceipt", "snapshot", "versionid"))
 _NEVER_SPACE_PREFIX: Final = "next"
 # These values are free text: without a signature, a `+` in them is taken as a space.
-_SPACE_UNLESS_SIGNED: Final = frozenset(("$filter", "$select", "prefix"))
+_SPACE_UNLESS_SIGNED: Final = frozenset(("$filter", "$select", "prefix", "startfrom"))
 
 
 def parse(raw: str | None, plus: PlusSign = PlusSign.ITSELF) -> Query:
