@@ -84,6 +84,7 @@ READS = [
     Op("Get Blob Metadata", _comp("GET", "?comp=metadata"), (200, None)),
     Op("Get Block List", _comp("GET", "?comp=blocklist"), (200, None)),
     Op("Snapshot Blob", _comp("PUT", "?comp=snapshot"), (201, None)),
+    Op("Set Blob Tier", _comp("PUT", "?comp=tier", x_ms_access_tier="Cool"), (200, None)),
 ]
 CELLS = table("B-LOP")
 CREATORS = [op for op in WRITES if op.creates]

@@ -103,6 +103,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str], bytes]] = {
     "Delete Blob": ("DELETE", "", {}, b""),
     "Delete with snapshots": ("DELETE", "", {"x-ms-delete-snapshots": "include"}, b""),
     "Snapshot Blob": ("PUT", "?comp=snapshot", {}, b""),
+    "Set Blob Tier": ("PUT", "?comp=tier", {"x-ms-access-tier": "Cool"}, b""),
     "acquire": (
         "PUT",
         "?comp=lease",
@@ -114,7 +115,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str], bytes]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_its_destination_refuses(pending: Pending, name: str) -> None:
-    """B-CPY-06."""
+    """B-CPY-06, B-TIR-09."""
     method, query, headers, data = REFUSED[name]
     answer = pending.client.send(method, pending.target + query, headers, data)
     expect(answer, 409, "PendingCopyOperation")

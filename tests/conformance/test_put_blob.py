@@ -277,7 +277,7 @@ def test_tags_that_are_refused(client: Client, container: str, text: str) -> Non
     expect_names(answer, 400, "InvalidHeaderValue", "x-ms-tags")
 
 
-@pytest.mark.parametrize("tier", ["Hot", "Cool", "Cold"])
+@pytest.mark.parametrize("tier", ["Hot", "Cool", "Cold", "Archive"])
 def test_a_tier_is_stored(client: Client, container: str, tier: str) -> None:
     """B-PUT-13."""
     put(client, f"/{container}/b", headers={"x-ms-access-tier": tier})

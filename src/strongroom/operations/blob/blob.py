@@ -15,7 +15,7 @@ from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import STREAM, Operation, Resource, When
 from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import attributes, blobs, snapshots
+from strongroom.services.blob import attributes, blobs, snapshots, tiering
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import Purpose
 
@@ -70,6 +70,7 @@ GET_BLOB: Final = Operation(
         errors.INVALID_RANGE,
         errors.OUT_OF_RANGE_INPUT,
         errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
+        blob_errors.BLOB_ARCHIVED,
     ),
     run=blobs.get_blob,
 )
@@ -114,7 +115,7 @@ SET_BLOB_PROPERTIES: Final = Operation(
     input=attributes.SetProperties,
     accepts=(blob_fields.NEW_PROPERTIES,),
     returns=(give.ETAG, give.LAST_MODIFIED),
-    fails=(blob_errors.PENDING_COPY_OPERATION,),
+    fails=(blob_errors.PENDING_COPY_OPERATION, blob_errors.BLOB_ARCHIVED),
     run=attributes.set_properties,
 )
 
@@ -129,7 +130,7 @@ SET_BLOB_METADATA: Final = Operation(
     input=attributes.SetMetadata,
     accepts=(fields.METADATA,),
     returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
-    fails=(blob_errors.PENDING_COPY_OPERATION,),
+    fails=(blob_errors.PENDING_COPY_OPERATION, blob_errors.BLOB_ARCHIVED),
     run=attributes.set_metadata,
 )
 
@@ -145,7 +146,7 @@ SNAPSHOT_BLOB: Final = Operation(
     accepts=(fields.METADATA,),
     success=201,
     returns=(give.SNAPSHOT, give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
-    fails=(blob_errors.PENDING_COPY_OPERATION,),
+    fails=(blob_errors.PENDING_COPY_OPERATION, blob_errors.BLOB_ARCHIVED),
     run=snapshots.snapshot_blob,
 )
 
@@ -165,6 +166,22 @@ DELETE_BLOB: Final = Operation(
     run=snapshots.delete_blob,
 )
 
+SET_BLOB_TIER: Final = Operation(
+    name="Set Blob Tier",
+    id="blob_set_tier",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="tier",
+    permission=permissions.WRITE,
+    rule=Rule(LeaseUse.READ, ConditionUse.TAGS),
+    snapshots=snapshot_time,
+    input=tiering.SetTier,
+    accepts=(blob_fields.NEW_TIER, blob_fields.REHYDRATE_PRIORITY),
+    success=give.tier_status,
+    fails=(blob_errors.PENDING_COPY_OPERATION,),
+    run=tiering.set_tier,
+)
+
 OPERATIONS: Final = (
     PUT_BLOB,
     GET_BLOB,
@@ -174,4 +191,5 @@ OPERATIONS: Final = (
     SET_BLOB_METADATA,
     SNAPSHOT_BLOB,
     DELETE_BLOB,
+    SET_BLOB_TIER,
 )

@@ -11,9 +11,9 @@ from typing import Final
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError, invalid_header
-from strongroom.operations.core.fields import filled, flag, header
+from strongroom.operations.core.fields import filled, flag, header, one_of
 from strongroom.operations.core.spec import Field
-from strongroom.semantics.blob import tags
+from strongroom.semantics.blob import tags, tiers
 from strongroom.semantics.blob.snapshots import delete_option
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.values import ContentProperties
@@ -116,14 +116,6 @@ RANGE: Final = Field(
 )
 
 
-def tier(name: str, value: str) -> str:
-    """An access tier that is served here: Hot, Cool or Cold. Raises InvalidHeaderValue."""
-    for word in ("Hot", "Cool", "Cold"):
-        if value.lower() == word.lower():
-            return word
-    raise invalid_header(name, value)
-
-
 def _no_page_headers(request: Request, query: Query) -> None:
     for name in ("x-ms-blob-content-length", "x-ms-blob-sequence-number"):
         value = request.headers.get(name)
@@ -156,4 +148,7 @@ DELETE_SNAPSHOTS: Final = header(
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)
 TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())
-TIER: Final = header("tier", "x-ms-access-tier", tier)
+TIER: Final = header("tier", tiers.HEADER, tiers.read_tier)
+NEW_TIER: Final = header("tier", tiers.HEADER, tiers.read_tier, required=True)
+REHYDRATE_PRIORITY: Final = header("", "x-ms-rehydrate-priority", one_of("High", "Standard"))
+"""Refuses another word; fills nothing, since a blob leaves the archive tier at once."""

@@ -39,6 +39,7 @@ PUT_BLOCK: Final = Operation(
         errors.REQUEST_BODY_TOO_LARGE,
         errors.MISSING_CONTENT_LENGTH_HEADER,
         blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.BLOB_ARCHIVED,
     ),
     run=blocks.put_block,
 )
@@ -66,6 +67,7 @@ PUT_BLOCK_LIST: Final = Operation(
         blob_errors.INVALID_BLOCK_LIST,
         blob_errors.BLOCK_LIST_TOO_LONG,
         blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.BLOB_ARCHIVED,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
     ),
     run=blocks.put_block_list,
@@ -84,6 +86,7 @@ GET_BLOCK_LIST: Final = Operation(
     accepts=(block_fields.BLOCK_LIST_COMMITTED, block_fields.BLOCK_LIST_UNCOMMITTED),
     returns=(XML, give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),
     content=documents.block_list,
+    fails=(blob_errors.BLOB_ARCHIVED,),
     run=blocks.get_block_list,
 )
 

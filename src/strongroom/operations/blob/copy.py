@@ -25,6 +25,7 @@ _SOURCE_ERRORS: Final = (
     blob_errors.TARGET_CONDITION_NOT_MET,
     errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED,
     blob_errors.PENDING_COPY_OPERATION,
+    blob_errors.BLOB_ARCHIVED,
     blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
 )
 _RULE: Final = Rule(
@@ -69,7 +70,7 @@ COPY_BLOB: Final = Operation(
     permission=permissions.CREATE,
     rule=_RULE,
     input=copying.CopyBlob,
-    accepts=(*_ACCEPTS, copy_fields.COPY_WAIT),
+    accepts=(*_ACCEPTS, blob_fields.REHYDRATE_PRIORITY, copy_fields.COPY_WAIT),
     success=202,
     returns=_RETURNS,
     fails=(

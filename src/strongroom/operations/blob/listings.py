@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from strongroom.operations.core.answers import document
 from strongroom.operations.core.spec import Content, Origin
-from strongroom.semantics.blob import copies
+from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.listing import Prefix
@@ -36,7 +36,7 @@ from strongroom.wire.core.query import Query
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 
 _FREE: Final[LeaseItem | None] = LeaseItem("unlocked", "available")
-_INFERRED: Final = TierItem("Hot", is_inferred=True)
+_INFERRED: Final = TierItem(tiers.ACCOUNT_TIER, is_inferred=True)
 
 
 def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.operations.core.spec import Returned
-from strongroom.semantics.blob import copies
+from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
+from strongroom.services.blob.tiering import TierSet
 from strongroom.values import ContentProperties, crc64_text, etag_text, iso7, md5_text, rfc1123
 
 # Results of writes: `etag` and `modified` are stamps.
@@ -86,7 +87,7 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
         found.append(("x-ms-tag-count", str(len(blob.tags))))
     if not view.is_snapshot:
         _add_lease(view, found)
-        _add_tier(view, found)
+    _add_tier(view, found)
     if blob.copy is not None:
         _add_copy(view, found)
     return tuple(found)
@@ -155,9 +156,14 @@ def lease_headers(lease: Any, now: int) -> tuple[tuple[str, str], ...]:
     return tuple(trio)
 
 
+def tier_status(result: TierSet) -> int:
+    """202 when the blob leaves the archive tier, as where that takes hours."""
+    return 202 if result.left_archive else 200
+
+
 def _add_tier(view: BlobView, found: list[tuple[str, str]]) -> None:
     blob = view.blob
-    found.append(("x-ms-access-tier", blob.tier or "Hot"))
+    found.append(("x-ms-access-tier", blob.tier or tiers.ACCOUNT_TIER))
     if blob.tier is None:
         found.append(("x-ms-access-tier-inferred", "true"))
     else:

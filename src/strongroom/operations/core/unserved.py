@@ -91,7 +91,6 @@ OPERATIONS: Final = (
            permissions.CONTAINER_WRITE, "rename", restype="container"),
     _later("Get Blob Tags", "blob_get_tags", "GET", _BLOB, _TAGS, "tags"),
     _later("Set Blob Tags", "blob_set_tags", "PUT", _BLOB, _TAGS, "tags"),
-    _later("Set Blob Tier", "blob_set_tier", "PUT", _BLOB, _W, "tier"),
     _later("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
     _later("Set Blob Immutability Policy", "blob_set_immutability_policy", "PUT", _BLOB,
            _IMMUTABLE, "immutabilitypolicies"),
@@ -139,7 +138,6 @@ _HEADERS: Final[dict[str, str | None]] = {
     "x-ms-seal-blob": "true",
     "x-ms-copy-source-authorization": None,
     "x-ms-copy-source-tag-option": "copy",
-    "x-ms-access-tier": "archive",
     "x-ms-access-tier-if-modified-since": None,
     "x-ms-access-tier-if-unmodified-since": None,
 }

@@ -13,7 +13,7 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import BlobWritten
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import modified_head, refuse_pending_copy
+from strongroom.services.blob.heads import modified_head, refuse_archived, refuse_pending_copy
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.values import ContentProperties, Metadata
@@ -36,7 +36,7 @@ class SetMetadata:
 async def set_properties(services: Services, call: Call[SetProperties]) -> BlobWritten:
     """Set Blob Properties. What a copy has left on the blob goes too.
 
-    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
     """
     given = call.input.properties
     changes: dict[str, Any] = {"copy": None}
@@ -48,7 +48,7 @@ async def set_properties(services: Services, call: Call[SetProperties]) -> BlobW
 async def set_metadata(services: Services, call: Call[SetMetadata]) -> BlobWritten:
     """Set Blob Metadata.
 
-    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
     """
     return await _modify(services, call, {"metadata": call.input.metadata})
 
@@ -57,6 +57,7 @@ async def _modify(services: Services, call: Call[Any], changes: dict[str, Any]) 
     def decide(state: BlobState, change: BlobChange) -> BlobWritten:
         assert state.head is not None
         refuse_pending_copy(state.head)
+        refuse_archived(state.head)
         change.put_head(modified_head(state.head, change.stamp, **changes))
         return BlobWritten(change.stamp, change.stamp)
 

@@ -18,6 +18,7 @@ from strongroom import errors, limits
 from strongroom.engines.base import ContentMissing, Ref
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
+from strongroom.semantics.blob import tiers
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.changes import BlobChange
@@ -130,13 +131,14 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     """Get Blob: a consistent body, pinned while it is sent, with a digest of the range if asked
     for.
 
-    Raises: StorageError InvalidRange (416 with Content-Range), InternalError (something of the body
-        is missing), and what guard_blob raises; DataDamaged.
+    Raises: StorageError BlobArchived, InvalidRange (416 with Content-Range), InternalError
+        (something of the body is missing), and what guard_blob raises; DataDamaged.
     """
     _check_digest_request(call.input)
     looks: Rereading | None = None
     while True:
         view = await access.view_blob(services, call, read_with(call.target.snapshot))
+        tiers.require_online(view.blob.tier)
         offset, length = _wanted(call.input, view.blob)
         try:
             if call.input.range_md5 or call.input.range_crc64:

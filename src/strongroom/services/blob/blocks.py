@@ -18,13 +18,13 @@ from strongroom import errors
 from strongroom.engines.base import ContentMissing, Key, Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import blocks as rules
-from strongroom.semantics.blob import copies
+from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.blob.blocks import Block
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, rereading
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import refuse_pending_copy, replace_head
+from strongroom.services.blob.heads import refuse_archived, refuse_pending_copy, replace_head
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.precedence import Precedence
 from strongroom.services.blob.rereading import Rereading, Stale
@@ -113,6 +113,7 @@ def _stage(
     # Here, behind the guard: the order of refusals must not depend on the body's size.
     intake.verify(given.digests, received)
     refuse_pending_copy(state.head)
+    refuse_archived(state.head)
     block_id, upload = given.block_id, state.upload
     rules.check_id_length(block_id, None if upload is None else upload.id_bytes)
     if upload is None:
@@ -270,6 +271,7 @@ def _refuse(basis: _Basis, state: BlobState, error: StorageError) -> None:
     """A list that names what is not there is refused at the serial point too: what was missing may
     have been committed by another list while this one was made."""
     refuse_pending_copy(state.head)
+    refuse_archived(state.head)
     _require_current(basis, state)
     raise error
 
@@ -282,6 +284,7 @@ def _replace(
     change: BlobChange,
 ) -> BlobWritten:
     _require_current(basis, state)
+    refuse_archived(state.head)
     given = call.input
     replace_head(
         call,
@@ -331,7 +334,8 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
     """Get Block List of a blob, also of one that has uncommitted blocks only, or of a snapshot.
     The uncommitted blocks are those of one moment, however many they are.
 
-    Raises: StorageError InternalError (the list is damaged), and what guard_blob raises.
+    Raises: StorageError BlobArchived, InternalError (the list is damaged), and what guard_blob
+        raises.
     """
     partition = keys.blob(generation_of(call), call.target.blob)
     looks = rereading(services, call)
@@ -339,6 +343,7 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
         takes = False
         while True:
             view = await access.view_blob(services, call, (keys.UPLOAD_KEY,), wait=False)
+            tiers.require_online(view.blob.tier)
             looks.saw(view.blob.body)
             try:
                 return await _lists(services, call, partition, view)

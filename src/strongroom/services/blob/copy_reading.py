@@ -118,6 +118,7 @@ async def _open(
         blob.metadata,
         etag_text(blob.etag),
         opened.copy_writer,
+        blob.tier,
     )
 
 

@@ -46,7 +46,8 @@ class OpenSource:
     """A source as it was when it was opened, whatever becomes of it meanwhile.
 
     Iterating gives its bytes, once, and raises SourceBroken. `size_bytes` None = not known
-    beforehand. `copy_writer`: see OpenBody.
+    beforehand. `copy_writer`: see OpenBody. `tier` is None when it has the account's, or is on
+    another server.
     """
 
     size_bytes: int | None
@@ -56,6 +57,7 @@ class OpenSource:
     metadata: Metadata = ()
     etag: str | None = None
     copy_writer: CopyWriter | None = None
+    tier: str | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return aiter(self.chunks)

@@ -15,7 +15,7 @@ from strongroom import blob_errors, errors, limits
 from strongroom.clock import guid
 from strongroom.engines.base import Ref
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies
+from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.blob.copies import Copy
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
@@ -81,7 +81,7 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
 
     Raises: StorageError InvalidHeaderValue (no usable URL), CannotVerifyCopySource,
         SourceConditionNotMet, InfiniteLeaseDurationRequired, PendingCopyOperation,
-        UnauthorizedBlobOverwrite, and what guard_blob raises.
+        UnauthorizedBlobOverwrite, BlobArchived, and what guard_blob raises.
     """
     answer_at = asyncio.get_running_loop().time() + call.input.wait_s
     source, order = await _open(services, call)
@@ -140,6 +140,11 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
         )
         return source, order
     source = await open_local(services, local, wanted)
+    try:
+        tiers.require_copy_tier(source.tier, given.tier)
+    except BaseException:
+        await source.close()
+        raise
     order = CopyOrder(
         account=local.account,
         container=local.container,

@@ -13,7 +13,7 @@ import msgspec
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies
+from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
@@ -26,6 +26,11 @@ from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 def refuse_pending_copy(head: BlobRecord | None) -> None:
     """409 PendingCopyOperation while a copy onto the blob is under way."""
     copies.require_none_pending(None if head is None else head.copy)
+
+
+def refuse_archived(head: BlobRecord | None) -> None:
+    """409 BlobArchived for what changes the blob and does not replace all of it."""
+    tiers.require_online(None if head is None else head.tier)
 
 
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
@@ -62,10 +67,10 @@ def replace_head(
     if before is not None:
         before.body.release(change, 0, alone=before.snapshots == 0)
     change.end_upload()
+    tier_changed = change.stamp if tier else 0
     if tier is None and before is not None:
-        tier, tier_changed = before.tier, before.tier_changed
-    else:
-        tier_changed = change.stamp if tier else 0
+        tier = tiers.inherited(before.tier)
+        tier_changed = before.tier_changed if tier else 0
     head = BlobRecord(
         kind=BlobKind.BLOCK,
         committed=True,

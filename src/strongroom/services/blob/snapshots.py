@@ -18,7 +18,7 @@ from strongroom.semantics.blob.snapshots import DeleteSnapshots, check_delete_ta
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import refuse_pending_copy
+from strongroom.services.blob.heads import refuse_archived, refuse_pending_copy
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -51,7 +51,7 @@ class SnapshotTaken:
 async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> SnapshotTaken:
     """Snapshot Blob: the snapshot shares the content of the blob, whose ETag stays.
 
-    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
     """
     return await access.change_blob(
         services, call, lambda state, change: _take(call.input, state, change), read_with(None)
@@ -62,6 +62,7 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
     head = state.head
     assert head is not None
     refuse_pending_copy(head)
+    refuse_archived(head)
     taken = msgspec.structs.replace(head, lease=None, snapshots=0)
     if given.metadata:
         taken = msgspec.structs.replace(

@@ -1,0 +1,54 @@
+"""Access tiers: which there are, and what an archived blob refuses.
+
+Lives here: the rules as pure functions of tiers. Must not live here: records, the headers that
+report a tier. Sources: "Set Blob Tier", "Access tiers for blob data"; reference section 11.
+A tier of None is the account's own, which every blob has that was never given one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import blob_errors
+from strongroom.errors import StorageError, invalid_header
+
+HEADER: Final = "x-ms-access-tier"
+ACCOUNT_TIER: Final = "Hot"
+ARCHIVE: Final = "Archive"
+_ONLINE: Final = ("Hot", "Cool", "Cold")
+TIERS: Final = (*_ONLINE, ARCHIVE)
+"""The tiers of block blobs; page blobs in premium accounts have others."""
+
+
+def read_tier(name: str, value: str) -> str:
+    """The tier that a header names, in any case. Raises InvalidHeaderValue."""
+    for word in TIERS:
+        if value.lower() == word.lower():
+            return word
+    raise invalid_header(name, value)
+
+
+def require_online(tier: str | None) -> None:
+    """Refuse what needs the content of a blob. Raises StorageError BlobArchived."""
+    if tier == ARCHIVE:
+        raise StorageError(blob_errors.BLOB_ARCHIVED)
+
+
+def require_copy_tier(source: str | None, wanted: str | None) -> None:
+    """Refuse a copy of an archived blob unless the copy is given a tier that can be read.
+
+    Raises: StorageError BlobArchived.
+    """
+    if wanted not in _ONLINE:
+        require_online(source)
+
+
+def leaves_archive(before: str | None, after: str) -> bool:
+    """Whether setting this tier makes an archived blob readable again."""
+    return before == ARCHIVE and after != ARCHIVE
+
+
+def inherited(before: str | None) -> str | None:
+    """The tier of a blob that replaces another and is given none: that of the other, unless nobody
+    could read what was just written."""
+    return None if before == ARCHIVE else before

@@ -1,0 +1,52 @@
+"""Set Blob Tier.
+
+Lives here: the decision on a blob or a snapshot. Must not live here: which tiers there are and what
+they refuse (semantics/blob/tiers.py). Source: "Set Blob Tier"; reference section 11. An archived
+blob can be read at once after it has left that tier, so no blob is ever being rehydrated.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from strongroom.semantics.blob import tiers
+from strongroom.services.blob import access
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import refuse_pending_copy
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.core import keys
+
+
+class SetTier(msgspec.Struct, frozen=True):
+    """Input of Set Blob Tier: one of `tiers.TIERS`."""
+
+    tier: str
+
+
+class TierSet(msgspec.Struct, frozen=True):
+    """Result of Set Blob Tier: whether the blob has left the archive tier."""
+
+    left_archive: bool
+
+
+async def set_tier(services: Services, call: Call[SetTier]) -> TierSet:
+    """Set Blob Tier. ETag, Last-Modified and the lease stay as they are.
+
+    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    """
+    return await access.change_blob(services, call, lambda state, change: _set(call, state, change))
+
+
+def _set(call: Call[SetTier], state: BlobState, change: BlobChange) -> TierSet:
+    named, snapshot, tier = state.named, call.target.snapshot, call.input.tier
+    assert named is not None
+    refuse_pending_copy(named)
+    tiered = msgspec.structs.replace(named, tier=tier, tier_changed=change.stamp)
+    if snapshot is None:
+        change.put_head(tiered)
+    else:
+        change.put(keys.snapshot(snapshot), blob_records.BLOB.encode(tiered))
+    return TierSet(tiers.leaves_archive(named.tier, tier))
