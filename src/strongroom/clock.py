@@ -92,6 +92,28 @@ class ManualClock:
         self._wall += round(seconds * TICKS_PER_S)
 
 
+class SkewedClock:
+    """A clock whose wall time is off by a constant: another machine's, for tests and simulation.
+
+    Arguments:
+        clock: everything else is as it says.
+        ahead_s: by how much wall time is ahead of it.
+    """
+
+    def __init__(self, clock: Clock, ahead_s: float) -> None:
+        self._clock = clock
+        self._ahead = round(ahead_s * TICKS_PER_S)
+
+    def wall_ticks(self) -> int:
+        return self._clock.wall_ticks() + self._ahead
+
+    def boot_ticks(self) -> int:
+        return self._clock.boot_ticks()
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._clock.random_bytes(count)
+
+
 def guid(clock: Clock) -> str:
     """A random version 4 GUID as lower-case text with hyphens."""
     text = clock.random_bytes(16).hex()

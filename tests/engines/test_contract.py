@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from strongroom.testing.contract_engines import EmbeddedSubject, MemorySubject
-from strongroom.testing.engine_contract import CONTRACT, Case, Subject, prove
+from strongroom.testing.engine_contract import CONTRACT, STOPPING_CONTRACT, Case, Subject, prove
 
 
-@pytest.mark.parametrize("case", CONTRACT, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", CONTRACT + STOPPING_CONTRACT, ids=lambda case: case.__name__)
 @pytest.mark.parametrize("engine", ["memory", "embedded"])
 def test_the_engine_keeps_the_contract(engine: str, case: Case, tmp_path: Path) -> None:
     subject: Subject = MemorySubject() if engine == "memory" else EmbeddedSubject(tmp_path)

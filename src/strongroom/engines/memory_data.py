@@ -25,6 +25,7 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bounds import growth_bytes, purpose_of, values_after
 from strongroom.engines.memory_content import MemoryContent
+from strongroom.engines.memory_gateways import MemoryMembers
 from strongroom.values import Purpose
 
 K = TypeVar("K")
@@ -35,15 +36,21 @@ class MemoryData:
     """Records and the contents that partitions own.
 
     Arguments:
+        members: the gateways that share the data.
         capacity_bytes: see MemoryStore.
         reserve_bytes: see MemoryStore.
 
     Attributes:
         contents: the adopted contents by id.
+        newest: the stamp of the last commit in each partition. While there is one gateway only, it
+            is forgotten whenever no decision is under way.
         size_bytes: of keys, values and bodies, those that nobody owns yet too.
     """
 
-    def __init__(self, capacity_bytes: int | None, reserve_bytes: int) -> None:
+    def __init__(
+        self, members: MemoryMembers, capacity_bytes: int | None, reserve_bytes: int
+    ) -> None:
+        self.members = members
         self.capacity_bytes = capacity_bytes
         self._reserve_bytes = reserve_bytes
         self._records: dict[Partition, dict[Key, Record]] = {}
@@ -51,6 +58,7 @@ class MemoryData:
         self._order: dict[bytes, list[Position]] = {}
         self._hidden: dict[Partition, list[bytes]] = {}
         self.contents: dict[int, MemoryContent] = {}
+        self.newest: dict[Partition, int] = {}
         self.size_bytes = 0
         self._last_content = 0
 

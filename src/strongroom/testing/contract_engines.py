@@ -6,6 +6,7 @@ not live here: cases.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import itertools
 import os
@@ -18,6 +19,7 @@ from strongroom.engines.directory import Layout
 from strongroom.engines.embedded import EmbeddedOptions, open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.engines.records_sqlite import Reader
+from strongroom.testing.contract_subject import HeldCommits
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
 
@@ -26,24 +28,70 @@ _SEGMENT_BYTES: Final = 1024 * 1024
 _vfs_numbers = itertools.count()
 
 
+class _Held:
+    """See HeldCommits."""
+
+    def __init__(self) -> None:
+        self._reached = asyncio.Event()
+        self._open = asyncio.Event()
+
+    async def __call__(self) -> None:
+        self._reached.set()
+        await self._open.wait()
+
+    async def reached(self) -> None:
+        await self._reached.wait()
+
+    def release(self) -> None:
+        self._open.set()
+
+
 class MemorySubject:
-    """The memory engine."""
+    """The memory engine, with as many gateways as a case asks for.
+
+    Arguments:
+        make: the engine, or a mutant of it.
+    """
 
     store: Store
 
-    def __init__(self) -> None:
+    def __init__(self, make: type[MemoryStore] = MemoryStore) -> None:
         self.clock = ManualClock()
-        self._memory = MemoryStore(self.clock)
+        self._memory = make(self.clock)
+        self._others: list[MemoryStore] = []
+        # What a crash leaves of a commit: nothing, or all of it.
+        self._cuts = itertools.cycle((0, 1_000_000))
 
     async def start(self) -> None:
         self.store = self._memory
+
+    async def second(self, skew_s: float = 0.0) -> Store:
+        other = self._memory.second(skew_s)
+        self._others.append(other)
+        return other
+
+    def hold_commits(self, store: Store) -> HeldCommits:
+        held = _Held()
+        self._gateway(store).before_commit = held
+        return held
+
+    def stop_heart(self, store: Store) -> None:
+        self._gateway(store).gateways.is_beating = False
+
+    def start_heart(self, store: Store) -> None:
+        self._gateway(store).gateways.is_beating = True
+
+    def _gateway(self, store: Store) -> MemoryStore:
+        (found,) = [one for one in (self._memory, *self._others) if one is store]
+        return found
 
     async def restart(self) -> None:
         self._memory = self._memory.restarted()
         self.store = self._memory
 
     async def stop(self) -> None:
-        await self._memory.close()
+        for one in (*self._others, self._memory):
+            await one.close()
 
     def fill(self) -> None:
         self._memory.data.capacity_bytes = self._memory.data.size_bytes
@@ -52,7 +100,7 @@ class MemorySubject:
         self._memory.data.capacity_bytes = None
 
     def break_next_commit(self) -> None:
-        self._memory.cut_after_steps(0)
+        self._memory.cut_after_steps(next(self._cuts))
 
     def damage(self, content_id: int) -> None:
         self._memory.damage(content_id)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from strongroom.clock import ManualClock
 from strongroom.engines.base import (
     COMMIT_WRITES_MAX,
     KEY_BYTES_MAX,
@@ -237,12 +238,21 @@ async def who_stands_still_is_listed_exactly_once(subject: Subject) -> None:
 
 async def limits_are_kept(subject: Subject) -> None:
     store = subject.store
-    big = Ref(
-        place(b"p" * PARTITION_BYTES_MAX, b"k" * KEYSPACE_BYTES_MAX),
-        Key(False, b"n" * KEY_BYTES_MAX),
-    )
-    await put(store, (big, bytes(RECORD_BYTES_MAX)))
-    assert await value(store, big) == bytes(RECORD_BYTES_MAX)
+    # Names that do not compress: an index that stores them compressed would hide its own limit.
+    noise = ManualClock().random_bytes
+    longest = noise(PARTITION_BYTES_MAX)
+    partition = place(longest, noise(KEYSPACE_BYTES_MAX))
+    names = [noise(KEY_BYTES_MAX) for _ in range(4)]
+    names += [names[0][:-1] + bytes([255 - names[0][-1]])]
+    bodies = [noise(RECORD_BYTES_MAX) for _ in names]
+    for is_hidden in (False, True):
+        refs = [Ref(partition, Key(is_hidden, name)) for name in names]
+        await put(store, *zip(refs, bodies, strict=True))
+        assert [one and one.value for one in await store.read(refs)] == bodies
+        items = await store.read_range(partition, is_hidden, b"", None, 10)
+        assert [item.name for item in items] == sorted(names)
+    faces = await scan_all(store, partition.keyspace, 2)
+    assert [(one.partition, one.key) for one in faces] == [(longest, one) for one in sorted(names)]
     many = tuple(Write(Key(True, b"%d" % one), b"") for one in range(COMMIT_WRITES_MAX))
     await commit(store, Step(place(), many))
     too_much = [
@@ -279,7 +289,9 @@ async def stamps_are_unique_and_rise_with_time(subject: Subject) -> None:
     subject.clock.advance(5)
     later = await store.now()
     assert later >= before + 5 * 10_000_000
-    assert await put(store, (face(), b"")) >= max(later, *stamps)
+    stamp = await put(store, (face(), b""))
+    assert stamp >= max(later, *stamps)
+    assert await store.now() >= stamp, "the commit would lie in the future"
 
 
 async def versions_of_a_record_rise_whoever_writes(subject: Subject) -> None:
@@ -320,6 +332,33 @@ async def commits_of_a_partition_are_seen_in_the_order_of_their_stamps(subject: 
     await watching
 
 
+async def what_other_partitions_told_is_so_when_the_commit_happens(subject: Subject) -> None:
+    """Once a deletion is answered, no commit happens whose decision saw what was deleted."""
+    store = subject.store
+
+    def create(gate: Ref, ref: Ref) -> Callable[[Sequence[Record | None], int], Commit[None]]:
+        def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
+            if records[0] is None:
+                raise Refused("the gate is shut")
+            return Commit(None, writes((ref, b"")))
+
+        return decide
+
+    async def one(number: int) -> None:
+        gate, ref = face(b"%d" % number, b"gates"), face(b"%d" % number)
+        await put(store, (gate, b"open"))
+        creating = asyncio.ensure_future(store.update(place(), [gate], create(gate, ref)))
+        for _ in range(number % 7):
+            await asyncio.sleep(0)
+        await put(store, (gate, None))
+        (found,) = await store.read([ref])
+        refused = isinstance((await asyncio.gather(creating, return_exceptions=True))[0], Refused)
+        assert (await value(store, ref) is None) == refused
+        assert (found is None) == refused, "it was created after the gate had been shut"
+
+    await asyncio.gather(*(one(number) for number in range(70)))
+
+
 async def a_restart_keeps_everything_and_time_goes_on(subject: Subject) -> None:
     stamp = await put(subject.store, (face(), b"kept"), (hidden(b"h"), b"too"))
     subject.store.advance(3600)
@@ -353,5 +392,6 @@ CASES: Final = (
     stamps_are_unique_and_rise_with_time,
     versions_of_a_record_rise_whoever_writes,
     commits_of_a_partition_are_seen_in_the_order_of_their_stamps,
+    what_other_partitions_told_is_so_when_the_commit_happens,
     a_restart_keeps_everything_and_time_goes_on,
 )

@@ -26,6 +26,7 @@ from strongroom.engines.base import (
     Store,
     Write,
 )
+from strongroom.engines.gateways import Hold
 from strongroom.values import FileSlice, Purpose
 
 
@@ -64,7 +65,44 @@ class Subject(Protocol):
         ...
 
 
+class HeldCommits(Protocol):
+    """Commits of one gateway that wait between their decision and the commit itself."""
+
+    async def reached(self) -> None:
+        """Return when one waits."""
+        ...
+
+    def release(self) -> None:
+        """Let all go on, those that come later too."""
+        ...
+
+
+class SharedSubject(Subject, Protocol):
+    """An engine that serves several gateways; `store` is one of them."""
+
+    async def second(self, skew_s: float = 0.0) -> Store:
+        """Another gateway, which `stop` stops too. Its clock is ahead by `skew_s`."""
+        ...
+
+    def hold_commits(self, store: Store) -> HeldCommits:
+        """Hold back the commits of a gateway from now on."""
+        ...
+
+    def stop_heart(self, store: Store) -> None:
+        """The gateway sends no heartbeats from now on."""
+        ...
+
+    def start_heart(self, store: Store) -> None:
+        """It sends them again."""
+        ...
+
+
 _RECORDS_MAX: Final = 400
+
+
+def is_lost(hold: Hold) -> bool:
+    """`hold.lost`, asked anew: a type checker takes an attribute for constant."""
+    return hold.lost
 
 
 class Refused(Exception):

@@ -99,6 +99,39 @@ async def moving_the_clock_wakes_everyone(subject: Subject) -> None:
     assert await store.now() >= before + 30 * 10_000_000
 
 
+async def a_moved_clock_outlasts_a_restart(subject: Subject) -> None:
+    before = await subject.store.now()
+    subject.store.advance(3600)
+    await subject.restart()
+    assert await subject.store.now() >= before + 3600 * 10_000_000
+    subject.store.advance(3600)
+    moved = await subject.store.now()
+    await subject.restart()
+    assert await subject.store.now() >= moved >= before + 7200 * 10_000_000
+
+
+async def waiters_are_counted_and_can_be_sent_home_for_good(subject: Subject) -> None:
+    store = subject.store
+    assert store.watching() == 0
+    waiting = [
+        asyncio.create_task(store.wait(ref, None, _LONG_S)) for ref in (face(), face(), face(b"2"))
+    ]
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    assert store.watching() == 3
+    async with asyncio.timeout(_LONG_S / 2):
+        wakes = store.wakes
+        store.stop_waiting()
+        assert store.wakes != wakes
+        await asyncio.gather(*waiting)
+        assert store.watching() == 0
+        await store.wait(face(), None, _LONG_S)
+        store.stop_waiting()
+        store.advance(1)
+        await store.wait(face(), None, _LONG_S)
+    await put(store, (face(), b"still serves"))
+
+
 async def closing_wakes_everyone(subject: Subject) -> None:
     store = subject.store
     stamp = await put(store, (face(), b""))
@@ -139,6 +172,8 @@ CASES: Final = (
     nothing_else_wakes_who_waits,
     a_wait_ends_when_its_time_is_up,
     moving_the_clock_wakes_everyone,
+    a_moved_clock_outlasts_a_restart,
+    waiters_are_counted_and_can_be_sent_home_for_good,
     closing_wakes_everyone,
     no_change_is_missed_between_looking_and_waiting,
 )

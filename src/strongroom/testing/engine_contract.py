@@ -17,6 +17,7 @@ from typing import Final
 from strongroom.testing import (
     contract_contents,
     contract_failures,
+    contract_gateways,
     contract_records,
     contract_waiting,
 )
@@ -31,7 +32,10 @@ CONTRACT: Final[tuple[Case, ...]] = (
     *contract_waiting.CASES,
     *contract_contents.CASES,
     *contract_failures.CASES,
+    *contract_gateways.CASES,
 )
+STOPPING_CONTRACT: Final[tuple[Case, ...]] = contract_failures.STOPPING_CASES
+"""For engines that have nobody to ask what became of a commit, such as those in one process."""
 
 
 async def prove(case: Case, subject: Subject) -> None:

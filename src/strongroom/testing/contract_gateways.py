@@ -1,0 +1,104 @@
+"""The contract's cases about gateways that one gateway alone can be put through.
+
+Lives here: cases only. Those of several gateways are in contract_shared.py and
+contract_membership.py.
+"""
+
+# ruff: noqa: D103 - a case's name says what must hold
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from strongroom.engines.gateways import GATEWAYS_MAX
+from strongroom.testing.contract_subject import Subject, face, is_lost, put
+
+_SOON_S: Final = 30.0
+_WRITERS: Final = 24
+
+
+async def a_gateway_alone_owns_everything(subject: Subject) -> None:
+    gateways = subject.store.gateways
+    assert 0 <= gateways.number < GATEWAYS_MAX
+    assert all(gateways.owns(b"%d" % one) for one in range(20))
+    incarnation = gateways.incarnation
+    await put(subject.store, (face(), b""))
+    await subject.restart()
+    assert subject.store.gateways.incarnation != incarnation
+    assert subject.store.gateways.owns(b"name")
+
+
+async def a_hold_is_given_once_until_it_is_given_back(subject: Subject) -> None:
+    gateways = subject.store.gateways
+    hold, other = await gateways.hold(b"name"), await gateways.hold(b"other")
+    assert hold is not None and other is not None
+    assert await gateways.hold(b"name") is None
+    assert not is_lost(hold)
+    hold.release()
+    assert is_lost(hold)
+    again = await gateways.hold(b"name")
+    assert again is not None and not is_lost(again)
+    hold.release()
+    assert await gateways.hold(b"name") is None, "it was given back by one who no longer had it"
+    await subject.restart()
+    assert is_lost(again) and is_lost(other)
+    assert await subject.store.gateways.hold(b"name") is not None
+
+
+async def no_reader_of_its_own_holds_back_its_horizon(subject: Subject) -> None:
+    store = subject.store
+    mark = store.gateways.begin_reading()
+    stamp = await put(store, (face(), b""))
+    assert (await store.gateways.horizon()).frees(7, stamp)
+    mark.narrow((7, 8))
+    assert (await store.gateways.horizon()).frees(7, stamp)
+    mark.end()
+    mark.end()
+
+
+async def after_quiet_no_older_commit_happens(subject: Subject) -> None:
+    store = subject.store
+    writing = [True]
+    refs = [face(b"%d" % number) for number in range(_WRITERS)]
+
+    async def write(number: int) -> None:
+        while writing[0]:
+            await put(store, (refs[number], b""))
+
+    tasks = [asyncio.create_task(write(number)) for number in range(_WRITERS)]
+    async with asyncio.timeout(_SOON_S):
+        for turns in range(12):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            stamp = await put(store, (face(b"mark"), b""))
+            await store.gateways.quiet(stamp)
+            before = [one and one.version for one in await store.read(refs)]
+            for _ in range(20):
+                await asyncio.sleep(0)
+            after = [one and one.version for one in await store.read(refs)]
+            for old, new in zip(before, after, strict=True):
+                assert old == new or (new or 0) > stamp, "an older commit happened later"
+        writing[0] = False
+        await asyncio.gather(*tasks)
+
+
+async def the_future_is_never_quiet(subject: Subject) -> None:
+    store = subject.store
+    async with asyncio.timeout(_SOON_S):
+        await store.gateways.quiet(await store.now())
+        await store.gateways.quiet(await put(store, (face(), b"")))
+        try:
+            await store.gateways.quiet(await store.now() + 3600 * 10_000_000)
+        except ValueError:
+            return
+    raise AssertionError("it waits for a stamp that nobody was given")
+
+
+CASES: Final = (
+    a_gateway_alone_owns_everything,
+    a_hold_is_given_once_until_it_is_given_back,
+    no_reader_of_its_own_holds_back_its_horizon,
+    after_quiet_no_older_commit_happens,
+    the_future_is_never_quiet,
+)
