@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from strongroom.auth.authorize import Grant, KeyRange
 from strongroom.auth.request import Service
-from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
@@ -31,6 +30,7 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.core import keys
 from strongroom.values import BlobKind, ContentProperties
+from tests.services.purity import WatchedClock, outside_of_decisions
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Sender:
 
 
 def services(store: Any = None) -> Services:
-    clock = ManualClock()
+    clock = WatchedClock()
     return Services(MemoryStore(clock) if store is None else store, clock)
 
 
@@ -98,11 +98,15 @@ def call(
     body: bytes = b"",
     client: Client | None = None,
 ) -> Call[Any]:
+    def present() -> Callable[[Place | None], None]:
+        outside_of_decisions("what the accounts say")
+        return authorize
+
     return Call(
         rule=rule,
         target=CallTarget(service, account, container, blob, snapshot, entity, secondary),
         place=place,
-        caller=Caller(authorize, Grant("", may_overwrite=True, key_range=key_range), VERSION),
+        caller=Caller(present, Grant("", may_overwrite=True, key_range=key_range), VERSION),
         terms=Terms(conditions, lease_id, wait_s),
         client=client or Sender(Bytes(body)),
         input=given,

@@ -441,10 +441,13 @@ class Counting:
     ) -> Any:
         def counted(found: Sequence[Record | None], stamp: int) -> Commit[Any]:
             commit = decide(found, stamp)
-            self._add(len(reads) + sum(len(step.writes) for step in commit.steps))
+            written[:] = [len(step.writes) for step in commit.steps]
             return commit
 
-        return await self._store.update(partition, reads, counted, purpose)
+        written: list[int] = []
+        result = await self._store.update(partition, reads, counted, purpose)
+        self._add(len(reads) + sum(written))
+        return result
 
     def _add(self, records: int) -> None:
         self.calls += 1

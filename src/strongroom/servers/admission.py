@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import errors
-from strongroom.auth.accounts import Accounts
+from strongroom.auth.accounts import Account, Accounts
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import Grant, authorize
 from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
@@ -30,7 +30,7 @@ from strongroom.operations.core.codec import Admitted
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.services.core import account
-from strongroom.services.core.calls import Call, Place
+from strongroom.services.core.calls import Call, Judge, Place
 from strongroom.services.core.runner import Services
 from strongroom.values import PublicAccess
 from strongroom.wire.core import path, query
@@ -176,8 +176,8 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     _refuse_unserved(context, operation, asked)
     version = asked.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
-    again = partial(_judge_again, context, asked, claim, operation)
-    admitted = Admitted(endpoint.service, asked.addressed, place, grant, again, version, owner)
+    renew = partial(_present_judge, context, asked, claim, operation)
+    admitted = Admitted(endpoint.service, asked.addressed, place, grant, renew, version, owner)
     if not asked.sound:
         endpoint.check_names(asked.addressed)
     return operation, await codec.decode(operation, request, asked.query, admitted)
@@ -230,7 +230,7 @@ async def _awaited_place(
     _judge(asked, claim, operation, None, context.clock.wall_ticks())
     service, name = context.endpoint.service, asked.addressed.target.account
     place = await context.services.await_place(service, name, container, wait_s, asked.request)
-    _judge_again(context, asked, claim, operation, place)
+    _present_judge(context, asked, claim, operation)(place)
     return place
 
 
@@ -252,14 +252,35 @@ def _judge(
     )
 
 
+class _Found(msgspec.Struct, frozen=True):
+    """Accounts of which one was looked up: what it was then, or None."""
+
+    account: Account | None
+
+    def get(self, name: str) -> Account | None:
+        """See Accounts.get."""
+        return self.account
+
+
+def _present_judge(context: Context, asked: Asked, claim: Claim, operation: Operation) -> Judge:
+    """What judges a request that was here for a while, as of now: the key that signed it may be
+    gone. It reads neither the clock nor the accounts, so it may be called in decisions."""
+    found = _Found(context.accounts.get(asked.signed.account))
+    return partial(_judge_again, asked, claim, operation, found, context.clock.wall_ticks())
+
+
 def _judge_again(
-    context: Context, asked: Asked, claim: Claim, operation: Operation, place: Place | None
+    asked: Asked,
+    claim: Claim,
+    operation: Operation,
+    accounts: Accounts,
+    now_wall_ticks: int,
+    place: Place | None,
 ) -> Grant:
-    """As `_judge`, of a request that was here for a while: the key that signed it may be gone."""
     if asked.identified:  # the part of a batch has no credentials of its own
         # As of then: nobody is refused for the time that this server let them wait.
-        claim = authenticate(asked.request, asked.signed, context.accounts, asked.identified)
-    return _judge(asked, claim, operation, place, context.clock.wall_ticks())
+        claim = authenticate(asked.request, asked.signed, accounts, asked.identified)
+    return _judge(asked, claim, operation, place, now_wall_ticks)
 
 
 def _refuse_unserved(context: Context, operation: Operation, asked: Asked) -> None:

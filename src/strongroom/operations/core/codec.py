@@ -27,6 +27,7 @@ from strongroom.services.core.calls import (
     Caller,
     CallTarget,
     ConditionUse,
+    Judge,
     Place,
     Terms,
 )
@@ -48,7 +49,7 @@ class Admitted(msgspec.Struct, frozen=True):
     addressed: Addressed
     place: Place | None
     grant: Grant
-    authorize: Callable[[Place | None], object]
+    authorize: Callable[[], Judge]
     version: str
     owner: bool = False
 

@@ -174,6 +174,7 @@ async def change_blob(
 
     Raises: StorageError as guard_blob and the decision do; the engine's errors.
     """
+    call = call.as_of_now()
     named_ref = _named_ref(call)
     partition = named_ref.partition
     refs = [place_ref(call), ref_of((partition, keys.HEAD_KEY))]
@@ -270,6 +271,7 @@ async def commit_container(
     services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
 ) -> T:
     """Like `change_container`, for a decision that names the commit's steps itself."""
+    call = call.as_of_now()
     ref = keys.container(call.target.account, call.target.container)
 
     def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:

@@ -120,15 +120,20 @@ class CallTarget(msgspec.Struct, frozen=True):
     secondary: bool = False
 
 
+Judge = Callable[[Place | None], object]
+"""Judges a caller by a place, and by what was true when it was made. Raises StorageError."""
+
+
 class Caller(msgspec.Struct, frozen=True):
     """Who asks, and what was granted.
 
-    `authorize` judges the caller again and raises. It is called when the place has changed since
-    the request was authorized, and each time that a waiting request looks again. `version` is the
-    request's x-ms-version. `owner`: the request is signed with the account's key.
+    `authorize` reads wall time and the account's keys, and returns what judges the caller by them.
+    The caller is judged again when the place has changed since the request was authorized, and each
+    time that a waiting request looks again. `version` is the request's x-ms-version. `owner`: the
+    request is signed with the account's key.
     """
 
-    authorize: Callable[[Place | None], object]
+    authorize: Callable[[], Judge]
     grant: Grant
     version: str
     owner: bool = False
@@ -148,7 +153,8 @@ NO_TERMS: Final = Terms()
 
 class Call(msgspec.Struct, Generic[I_co], frozen=True):
     """One request, decoded and authorized. `place` is None for operations on the account, and for
-    one that creates a place. `input` is what only this operation is given."""
+    one that creates a place. `input` is what only this operation is given. `judge` judges the
+    caller again; decisions are given calls `as_of_now`, which have one."""
 
     rule: Rule
     target: CallTarget
@@ -157,6 +163,21 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
     terms: Terms
     client: Client
     input: I_co
+    judge: Judge | None = None
+
+    def as_of_now(self) -> Call[I_co]:
+        """The same, with a judge that is pure: a decision must not read wall time or accounts."""
+        judge = self.caller.authorize()
+        return Call(
+            self.rule,
+            self.target,
+            self.place,
+            self.caller,
+            self.terms,
+            self.client,
+            self.input,
+            judge,
+        )
 
 
 Piece = bytes | FileSlice

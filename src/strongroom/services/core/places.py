@@ -88,6 +88,7 @@ def check_place(call: Call[Any], found: Record | None) -> None:
     waits, the request is authorized again: meanwhile its token may have expired, or its key gone.
 
     Arguments:
+        call: in a decision, one `as_of_now`.
         found: its record, as the decision sees it.
 
     Raises: StorageError ContainerNotFound, QueueNotFound or TableNotFound (deleted, or another
@@ -103,4 +104,5 @@ def check_place(call: Call[Any], found: Record | None) -> None:
     there = kind.read(found)
     if there.generation != place.generation:
         raise StorageError(kind.missing)
-    call.caller.authorize(there)
+    judge = call.judge or call.caller.authorize()
+    judge(there)

@@ -93,7 +93,7 @@ async def _put(
     """Put into the queue's epoch; None when that has ended."""
     partition = keys.message_partition(queue.generation, queue.epoch)
     reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
-    decision = _Put(partition, reads, call.rule.purpose, call, queue, message_id)
+    decision = _Put(partition, reads, call.rule.purpose, call.as_of_now(), queue, message_id)
     return await services.commit(decision)
 
 
@@ -177,7 +177,9 @@ async def _change(
     key = keys.message_at(place)
     partition = keys.message_partition(queue.generation, queue.epoch)
     reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
-    return await services.commit(_Change(partition, reads, call.rule.purpose, call, queue, change))
+    return await services.commit(
+        _Change(partition, reads, call.rule.purpose, call.as_of_now(), queue, change)
+    )
 
 
 class _Change(Decision[T], Generic[T], frozen=True):

@@ -170,7 +170,8 @@ async def _take(
     # What is only moved is counted as before: then the ledger is not looked at.
     reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
     reads += [Ref(partition, one.key) for one in seen]
-    return await services.commit(_Take(partition, reads, call.rule.purpose, call, queue, seen))
+    take = _Take(partition, reads, call.rule.purpose, call.as_of_now(), queue, seen)
+    return await services.commit(take)
 
 
 class _Take(Decision[tuple[Messages, int]], frozen=True):

@@ -102,7 +102,7 @@ async def delete_table(services: Services, call: Call[Any]) -> None:
     Raises: StorageError ResourceNotFound.
     """
     ref = place_ref(call)
-    await services.commit(_Delete(ref.partition, [ref], call.rule.purpose, call))
+    await services.commit(_Delete(ref.partition, [ref], call.rule.purpose, call.as_of_now()))
     services.work.set()
 
 
@@ -152,7 +152,7 @@ async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ..
 async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
     """Set Table ACL. In effect with its answer. Raises: StorageError TableNotFound."""
     ref = place_ref(call)
-    await services.commit(_SetAcl(ref.partition, [ref], call.rule.purpose, call))
+    await services.commit(_SetAcl(ref.partition, [ref], call.rule.purpose, call.as_of_now()))
 
 
 class _SetAcl(Decision[None], frozen=True):

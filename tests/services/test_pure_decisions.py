@@ -1,0 +1,128 @@
+"""Every decision is run here, twice each time; conftest.py does so in all tests of the services."""
+
+from __future__ import annotations
+
+import pytest
+
+from strongroom.auth.request import Service
+from strongroom.clock import ManualClock
+from strongroom.engines.base import Commit, Key, Partition, Step, Write
+from strongroom.engines.memory import MemoryStore
+from strongroom.semantics.table.entities import Change
+from strongroom.service_properties import ServiceProperties
+from strongroom.services.core import account
+from strongroom.services.core.account import SetServiceProperties
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.services.queue import queues
+from strongroom.services.queue.queues import SetQueueAcl
+from strongroom.services.table import tables
+from strongroom.services.table.tables import SetTableAcl
+from tests.services import container_calls, queue_calls, test_entities
+from tests.services.container_calls import call, run
+from tests.services.purity import Impure, WatchedClock, outside_of_decisions, twice
+
+PARTITION = Partition(b"x", b"y")
+
+
+def kinds(kind: type) -> set[type]:
+    """All kinds of decisions there are."""
+    below: list[type] = kind.__subclasses__()
+    return {one for one in below if one.__module__.startswith("strongroom.")}.union(
+        *map(kinds, below)
+    )
+
+
+async def everything(on: Services) -> None:
+    """Operations that make decisions of all kinds."""
+    wanted = SetServiceProperties(ServiceProperties(default_service_version="2020-02-10"))
+    await account.set_properties(on, call(wanted, container=""))
+    await queue_calls.create(on)
+    await queue_calls.put(on, "expires", ttl_s=5)
+    await queue_calls.put(on, "x" * 50_000)
+    (_, got) = await queue_calls.get(on, 2)
+    await queue_calls.delete(on, await queue_calls.update(on, got, 5))
+    await queues.set_acl(on, await queue_calls.placed(on, SetQueueAcl()))
+    queue_calls.pass_time(on, 6)
+    await queue_calls.sweep(on)
+    await queue_calls.drop(on)
+    await test_entities.table(on)
+    await test_entities.write(on, Change.INSERT, A="1")
+    await test_entities.write(on, Change.MERGE, **test_entities.texts(["B", "C", "D"]))
+    await test_entities.write(on, Change.MERGE, E="5")
+    await tables.set_acl(on, await test_entities.placed(on, SetTableAcl()))
+    await tables.delete_table(on, await test_entities.placed(on))
+    await queue_calls.sweep(on)
+
+
+def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: set[type] = set()
+    counting = twice(MemoryStore.update, lambda decide: ran.add(type(decide.__self__)))  # type: ignore[attr-defined]
+    monkeypatch.setattr(MemoryStore, "update", counting)
+    run(lambda: everything(container_calls.services()))
+    assert kinds(Decision) - ran == set()
+
+
+def test_one_that_counts_is_found_out() -> None:
+    seen: list[int] = []
+
+    def count(found: object, stamp: int) -> Commit[int]:
+        seen.append(stamp)
+        return Commit(len(seen))
+
+    _is_found_out(count)
+
+
+def test_one_that_writes_something_else_is_found_out() -> None:
+    values = iter((b"1", b"2"))
+
+    def write(found: object, stamp: int) -> Commit[None]:
+        key = Key(False, b"z")
+        return Commit(None, (Step(PARTITION, (Write(key, next(values)),)),))
+
+    _is_found_out(write)
+
+
+def test_one_that_refuses_only_once_is_found_out() -> None:
+    left = [ValueError("once")]
+
+    def refuse(found: object, stamp: int) -> Commit[None]:
+        if left:
+            raise left.pop()
+        return Commit(None)
+
+    _is_found_out(refuse)
+
+
+def test_one_that_reads_the_clock_or_the_accounts_is_found_out() -> None:
+    clock = WatchedClock()
+    _is_found_out(lambda found, stamp: Commit(clock.wall_ticks()))
+    _is_found_out(lambda found, stamp: Commit(clock.random_bytes(1)))
+    _is_found_out(lambda found, stamp: outside_of_decisions("accounts"))
+
+
+def _is_found_out(decide: object) -> None:
+    async def test() -> None:
+        store = MemoryStore(ManualClock())
+        with pytest.raises(Impure):
+            await store.update(PARTITION, [], decide)  # type: ignore[arg-type]
+
+    run(test)
+
+
+def test_a_request_is_judged_by_what_was_true_before_its_decision() -> None:
+    """Also where its queue has changed since it was authorized."""
+    judged: list[object] = []
+
+    async def test() -> None:
+        on = container_calls.services()
+        await queue_calls.create(on)
+        late = await queue_calls.placed(on, queues.SetQueueMetadata(), authorize=judged.append)
+        await queues.set_acl(on, await queue_calls.placed(on, SetQueueAcl()))
+        await queues.set_metadata(on, late)
+        place = await on.place(Service.QUEUE, container_calls.ACCOUNT, queue_calls.QUEUE)
+        assert place is not None and judged
+
+    run(test)
