@@ -3,7 +3,8 @@
 Lives here: the walk over a generation's blobs, hidden records before the face that leads to them.
 Must not live here: when it runs (sweeper.py).
 
-No request can begin to read here: the container's record, which every one looks at, is gone. A
+No request can begin to read here: the container's record, which every one looks at, is gone. When
+a job begins, no write is under way any more that saw that record (rule 2 of sweeper.py). A
 partition without a face record holds at most what a job of its own is about to sweep.
 """
 
@@ -31,19 +32,8 @@ async def sweep_container(services: Services, removal: Removal, generation: int)
 
     Returns: whether nothing is left.
     """
-    found = True
-    while found:
-        found, skipped = await _pass(services, removal, generation)
-        await removal.commit()
-        if skipped:
-            return False
-    return True
-
-
-async def _pass(services: Services, removal: Removal, generation: int) -> tuple[bool, bool]:
-    """One walk: whether it met anything, and whether it left anything for its readers."""
     keyspace = keys.blobs(generation)
-    met = skipped = False
+    skipped = False
     position: Position | None = _START
     current: Partition | None = None
     busy = False
@@ -51,7 +41,6 @@ async def _pass(services: Services, removal: Removal, generation: int) -> tuple[
         page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
         position = page.resume
         for face in page.faces():
-            met = True
             partition = Partition(keyspace, face.partition)
             if partition != current:
                 current = partition
@@ -63,7 +52,8 @@ async def _pass(services: Services, removal: Removal, generation: int) -> tuple[
             else:
                 await _drop_face(services, removal, partition, face)
         await asyncio.sleep(0)
-    return met, skipped
+    await removal.commit()
+    return not skipped
 
 
 async def _drop_face(

@@ -23,8 +23,8 @@ Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
 async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) -> None:
     """Read until the page is complete, or until it has read as much as one page may.
 
-    Each read is of one committed state and goes on where the last one ended, so whatever stands
-    still meanwhile is listed exactly once.
+    A read gives each partition as one commit left it, not earlier than the read began, and goes on
+    where the last one ended. So what stands still meanwhile is listed exactly once.
     """
     scanned = least = scanned_bytes = 0
     while not page.done:

@@ -2,7 +2,8 @@
 
 Lives here: the work of the two jobs. Must not live here: when they run (sweeper.py), when a message
 has expired (semantics/queue/messages.py). Nobody sees what is swept here: an expired message is not
-returned, and an epoch that has ended is not looked at.
+returned, and an epoch that has ended is not looked at. When a job begins, nothing is under way any
+more that was decided while the epoch had not ended (rule 2 of sweeper.py).
 """
 
 from __future__ import annotations
@@ -44,23 +45,19 @@ async def sweep_messages(services: Services, removal: Removal, job: Job, stamp: 
 
 
 async def _sweep_epoch(services: Services, removal: Removal, generation: int, epoch: int) -> None:
-    """The ledger goes first: without it nothing is put any more. A message may move while others
-    are removed, so it takes one walk that meets nothing to know that it was the last."""
+    """Nothing is put or moved here any more, so one walk meets everything."""
     partition = keys.message_partition(generation, epoch)
-    met = True
-    while met:
-        met, first = False, b""
-        while True:
-            page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
-            for item in page:
-                met = True
-                await _forget_job(removal, epoch, item)
-                await removal.add(partition, (Key(True, item.name),))
-            if len(page) < _PAGE_RECORDS:
-                break
-            first = page[-1].name + b"\0"
-            await asyncio.sleep(0)
-        await removal.commit()
+    first = b""
+    while True:
+        page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
+        for item in page:
+            await _forget_job(removal, epoch, item)
+            await removal.add(partition, (Key(True, item.name),))
+        if len(page) < _PAGE_RECORDS:
+            break
+        first = page[-1].name + b"\0"
+        await asyncio.sleep(0)
+    await removal.commit()
 
 
 async def _forget_job(removal: Removal, epoch: int, item: Item) -> None:

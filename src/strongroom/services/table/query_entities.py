@@ -4,9 +4,10 @@ Lives here: which ranges of keys are read, how far, and where the next page begi
 here: the grammar and the meaning of $filter (semantics/), $select and JSON (wire/). Source: "Query
 Entities", "Query timeout and pagination".
 
-What a page tells of one partition was true at one moment: a partition is read at once, as far as
-one read goes, and where that is not far enough, the page ends in it. Where a partition can hold
-only a few matches, by their keys, these entities are read and nothing else.
+The entities of one partition in a page are as one commit left them. A partition is read at once,
+as far as one read goes; where that is not far enough, the page ends in it. Partitions of one page
+may be as of different times. Where a partition can hold only a few matches, by their keys, these
+entities are read and nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Dropping the entities of a deleted table.
 
 Lives here: the walk over a generation. Must not live here: when it runs (sweeper.py). No request
-can begin to read here: the table's record, which every one looks at, is gone.
+can begin to read here: the table's record, which every one looks at, is gone. When a job begins, no
+write is under way any more that saw that record (rule 2 of sweeper.py).
 """
 
 from __future__ import annotations
@@ -25,17 +26,12 @@ async def sweep_table(services: Services, removal: Removal, job: Job) -> None:
     if await tables.is_alive(services, job):
         return
     keyspace = keys.entities(job.generation)
-    met = True
-    # A write that was under way may land behind the walk: it ends when one meets nothing.
-    while met:
-        met = False
-        position: Position | None = _START
-        while position is not None:
-            page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
-            position = page.resume
-            for face in page.faces():
-                met = True
-                partition = Partition(keyspace, face.partition)
-                await removal.add(partition, (Key(False, face.key),))
-            await asyncio.sleep(0)
-        await removal.commit()
+    position: Position | None = _START
+    while position is not None:
+        page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
+        position = page.resume
+        for face in page.faces():
+            partition = Partition(keyspace, face.partition)
+            await removal.add(partition, (Key(False, face.key),))
+        await asyncio.sleep(0)
+    await removal.commit()

@@ -174,7 +174,8 @@ def _written(ref: Ref, table: TableRecord) -> Step:
 
 
 async def is_alive(services: Services, job: Job) -> bool:
-    """Whether a table's deletion was ordered, but its commit never happened."""
+    """Whether a table's deletion was ordered, but its commit never happened. It cannot happen
+    later: see rule 2 of sweeper.py."""
     place = await services.place(Service.TABLE, *job.token.split("/"))
     return place is not None and place.generation == job.generation
 
