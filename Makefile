@@ -10,6 +10,8 @@ JOBS ?= $(if $(ARGS),0,$(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cor
 # The folder to test, unless ARGS names what to test.
 in = $(if $(filter tests/%,$(ARGS)),,$(1))
 NODE_DIR := tests/interop/node
+# Where it is set, each of the hundreds of processes that tests start would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run install test check interop proof bench
 
