@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import zlib
 from collections.abc import Awaitable
 from pathlib import Path
 
@@ -255,6 +256,15 @@ def test_compaction_uses_it_where_that_frees_a_segment(tmp_path: Path) -> None:
         assert list(check(tmp_path / "data")) == []
 
     asyncio.run(prove())
+
+
+def test_its_bytes_can_be_neither_compressed_nor_shared(tmp_path: Path) -> None:
+    path = tmp_path / "ballast"
+    assert Ballast(OsFiles(), str(path), 4 << 20).fill(4 << 20)
+    text = path.read_bytes()
+    assert len(zlib.compress(text, 1)) > len(text)
+    blocks = {text[at : at + 4096] for at in range(0, len(text), 4096)}
+    assert len(blocks) == len(text) // 4096
 
 
 def test_compaction_gives_up_nothing_for_a_segment_that_it_cannot_move(tmp_path: Path) -> None:

@@ -69,9 +69,9 @@ class Ballast:
                 raise
             return False
         try:
+            noise = hashlib.shake_128(b"ballast").digest(_PIECE_BYTES)
             for offset in range(held_bytes, length, _PIECE_BYTES):
-                size_bytes = min(_PIECE_BYTES, length - offset)
-                data = hashlib.shake_128(b"%d" % offset).digest(size_bytes)
+                data = _turned(noise, offset // _PIECE_BYTES)[: length - offset]
                 self._files.write_at(descriptor, data, offset)
             self._files.sync(descriptor)
         except OSError as error:
@@ -89,3 +89,9 @@ class Ballast:
             return self._files.reopen(self._path)
         except FileNotFoundError:
             return self._files.create(self._path)
+
+
+def _turned(noise: bytes, places: int) -> bytes:
+    """The noise from another byte on, so that no block of one piece is a block of another one: a
+    file system may store equal blocks once."""
+    return noise[places:] + noise[:places]
