@@ -35,7 +35,9 @@ def main() -> None:
     with endpoint() as at:
         os.environ["AZURE_STORAGE_CONNECTION_STRING"] = at.connection_string
         store = "azure:///the-hounds"
-        fork = multiprocessing.get_context("spawn")
+        # Each node is a copy of a process that has loaded the toolkit already.
+        fork = multiprocessing.get_context("forkserver")
+        fork.set_forkserver_preload(["strongroom.coordination"])
         ready: Queue[int] = fork.Queue()
         released: Queue[tuple[float, object]] = fork.Queue()
         nodes = [fork.Process(target=node, args=(store, ready, released)) for _ in range(NODES)]

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from azure.core.exceptions import HttpResponseError
-
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -47,6 +45,9 @@ def step(what: str, expected: int, call: Callable[[], Any]) -> Any:
     Returns what `call` returned, None when it was refused as expected. An error that is no answer
     of the service is not caught.
     """
+    # Here, so that the many processes of other examples do not load the SDK.
+    from azure.core.exceptions import HttpResponseError
+
     try:
         result, status, code = call(), expected, ""
     except HttpResponseError as error:
