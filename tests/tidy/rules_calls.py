@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.sources import PACKAGE, Source
+from tests.tidy.sources import PACKAGE, Source, nodes
 
 # asyncio's loop.time() is not here: it paces sockets, and no stored value may come from it.
 CLOCK_AND_CHANCE = {
@@ -48,10 +48,10 @@ def clock_or_chance(source: Source) -> list[str]:
     """Time and randomness are arguments; only clock.py reads them, so that a test can move both."""
     if source.path in CLOCK_MODULES:
         return []
-    names = _imported_names(source.tree)
+    names = _imported_names(source)
     complaints = [
         f"{source.path}:{node.lineno} {name} belongs to clock.py"
-        for node, name in _mentions(source.tree, names)
+        for node, name in _mentions(source, names)
         if name not in NOT_CHANCE and (name in CLOCK_AND_CHANCE or name.startswith(CHANCE_MODULES))
     ]
     return complaints + _bare_clock_calls(source, names)
@@ -71,7 +71,7 @@ def skips(source: Source) -> list[str]:
 
 
 def _uses(source: Source, banned: set[str], reason: str) -> list[str]:
-    mentions = _mentions(source.tree, _imported_names(source.tree))
+    mentions = _mentions(source, _imported_names(source))
     return [
         f"{source.path}:{node.lineno} {name} {reason}" for node, name in mentions if name in banned
     ]
@@ -79,7 +79,7 @@ def _uses(source: Source, banned: set[str], reason: str) -> list[str]:
 
 def _bare_clock_calls(source: Source, names: dict[str, str]) -> list[str]:
     complaints = []
-    for node in ast.walk(source.tree):
+    for node in nodes(source):
         if isinstance(node, ast.Call):
             name = _dotted(node.func, names)
             needed = CLOCK_WHEN_BARE.get(name, 0)
@@ -90,10 +90,10 @@ def _bare_clock_calls(source: Source, names: dict[str, str]) -> list[str]:
     return complaints
 
 
-def _imported_names(tree: ast.Module) -> dict[str, str]:
+def _imported_names(source: Source) -> dict[str, str]:
     """Map each local name to the dotted name that it was imported from."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.split(".")[0]
@@ -104,8 +104,8 @@ def _imported_names(tree: ast.Module) -> dict[str, str]:
     return names
 
 
-def _mentions(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[ast.expr, str]]:
-    for node in ast.walk(tree):
+def _mentions(source: Source, names: dict[str, str]) -> Iterator[tuple[ast.expr, str]]:
+    for node in nodes(source):
         if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             name = _dotted(node, names)
             if name:

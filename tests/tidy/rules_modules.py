@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
-from tests.tidy.sources import Source
+from tests.tidy.sources import Source, nodes
 
 # Shipped for users: such a module lives if anything in the repository, a test say, imports it.
 PUBLIC_PACKAGES = ("strongroom.coordination", "strongroom.testing")
@@ -52,7 +52,7 @@ def folders_without_init(everything: Iterable[Source]) -> list[str]:
 def imported_modules(source: Source) -> set[str]:
     """Return every dotted name that a file's imports may refer to, modules and members alike."""
     found: set[str] = set()
-    for node in ast.walk(source.tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

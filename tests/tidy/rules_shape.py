@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from pathlib import PurePosixPath
 
-from tests.tidy.sources import Source
+from tests.tidy.sources import Source, nodes
 
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 500
@@ -27,7 +27,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def functions(source: Source) -> list[_Function]:
     """Return every function and method of a file, nested ones too."""
-    return [node for node in ast.walk(source.tree) if isinstance(node, _Function)]
+    return [node for node in nodes(source) if isinstance(node, _Function)]
 
 
 def long_functions(source: Source) -> list[str]:

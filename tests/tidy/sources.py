@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -44,6 +45,12 @@ def parse(path: str, text: str) -> Source:
 
 
 @cache
+def nodes(source: Source) -> tuple[ast.AST, ...]:
+    """Return every node of the file's tree; most rules look at all of them."""
+    return tuple(ast.walk(source.tree))
+
+
+@cache
 def text_files() -> dict[PurePosixPath, str]:
     """Return the text of every file that people wrote for this project, by path."""
     return {
@@ -56,7 +63,14 @@ def text_files() -> dict[PurePosixPath, str]:
 def python_sources() -> tuple[Source, ...]:
     """Return every Python file of the project, in order of its path."""
     texts = text_files().items()
-    return tuple(parse(str(path), text) for path, text in texts if path.suffix == ".py")
+    # The trees are millions of objects that stay: looking for garbage among them, again and again
+    # while they grow, would take most of the time.
+    gc.disable()
+    try:
+        return tuple(parse(str(path), text) for path, text in texts if path.suffix == ".py")
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache
