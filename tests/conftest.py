@@ -1,5 +1,5 @@
-"""What holds for every test: a skip is a failure, Ctrl-C is heard, and Hypothesis runs alike on
-every machine.
+"""What holds for every test: a skip is a failure, Ctrl-C is heard, Hypothesis runs alike on every
+machine, and garbage collection leaves out what lives as long as the run.
 
 A test that cannot run has proved nothing, so a missing tool fails with the reason that the test
 gave. `HYPOTHESIS_PROFILE=deep` looks for more examples, with a new seed each
@@ -8,6 +8,7 @@ time.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -29,6 +30,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what it runs in the background like this, and children would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Take modules and collected tests, a million objects, out of every later collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -98,26 +99,36 @@ def test_properties_are_counted(
 
 MANY, NESTED = "TooManyProperties", "InvalidInput"
 KEYED = b'{"PartitionKey":"p","RowKey":"r",%b}'
-BULK = {
-    "properties": (KEYED % b",".join(b'"P%d":1' % n for n in range(300_000)), MANY),
-    "members of OData": (KEYED % b",".join(b'"odata.%d":1' % n for n in range(200_000)), MANY),
-    "nulls": (KEYED % b",".join(b'"P%d":null' % n for n in range(250_000)), MANY),
-    "objects": (KEYED % b'"A":[%b]' % b",".join([b"{}"] * 1_300_000), NESTED),
+BULK: dict[str, tuple[Callable[[], bytes], str]] = {
+    "properties": (lambda: KEYED % b",".join(b'"P%d":1' % n for n in range(300_000)), MANY),
+    "members of OData": (
+        lambda: KEYED % b",".join(b'"odata.%d":1' % n for n in range(200_000)),
+        MANY,
+    ),
+    "nulls": (lambda: KEYED % b",".join(b'"P%d":null' % n for n in range(250_000)), MANY),
+    "objects": (lambda: KEYED % b'"A":[%b]' % b",".join([b"{}"] * 1_300_000), NESTED),
     "objects in a member of OData": (
-        KEYED % b'"odata.x":[%b]' % b",".join([b"{}"] * 1_300_000),
+        lambda: KEYED % b'"odata.x":[%b]' % b",".join([b"{}"] * 1_300_000),
         NESTED,
     ),
-    "objects that are not empty": (KEYED % b'"A":[%b]' % b",".join([b'{"a":1}'] * 500_000), NESTED),
-    "texts": (KEYED % b'"A":[%b]' % b",".join(b'"%06d"' % n for n in range(400_000)), NESTED),
-    "depth": (b'{"A":' * 600_000, NESTED),
-    "arrays": (b'{"A":' + b"[" * 4_000_000, NESTED),
+    "objects that are not empty": (
+        lambda: KEYED % b'"A":[%b]' % b",".join([b'{"a":1}'] * 500_000),
+        NESTED,
+    ),
+    "texts": (
+        lambda: KEYED % b'"A":[%b]' % b",".join(b'"%06d"' % n for n in range(400_000)),
+        NESTED,
+    ),
+    "depth": (lambda: b'{"A":' * 600_000, NESTED),
+    "arrays": (lambda: b'{"A":' + b"[" * 4_000_000, NESTED),
 }
 
 
 @pytest.mark.parametrize("name", BULK)
 def test_a_document_in_bulk_is_refused(tables: TableClient, name: str) -> None:
     """T-KEY-04, T-FMT-08: what is left out of an entity has its bounds too."""
-    body, code = BULK[name]
+    made, code = BULK[name]
+    body = made()
     assert len(body) < 4 * MIB
     expect_json(send(tables, body), 400, code)
     other = tables.another()
@@ -128,7 +139,8 @@ def test_a_document_in_bulk_is_refused(tables: TableClient, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, (_, code) in BULK.items() if code == NESTED])
 def test_what_is_nested_in_bulk_is_refused_before_it_is_taken_apart(name: str) -> None:
     """T-FMT-08: in memory, its objects are up to twenty times as large as the document."""
-    body, _ = BULK[name]
+    made, _ = BULK[name]
+    body = made()
     tracemalloc.start()
     try:
         with pytest.raises(StorageError):
