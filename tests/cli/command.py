@@ -1,4 +1,4 @@
-"""Running the command as people do: a process of its own, its output and exit code."""
+"""Running the command: as people do, in a process of its own, or quicker, in this process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from typer.testing import CliRunner
+
+from strongroom.cli import app
 from strongroom.config import ACCOUNTS_VARIABLES
 
 TIMEOUT_S = 60
+# A terminal wide enough to keep lines whole.
+_TERMINAL = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,26 @@ def strongroom(*arguments: object, stdin: str = "", **environment: str) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
+def in_process(*arguments: object, stdin: str = "", **environment: str) -> Ran:
+    """Run `strongroom ARGUMENTS...` to its end in this process, which saves starting another.
+
+    It is for commands that read, write and return. What needs a process of its own is a command
+    that serves, that starts other programs, or that signals end. An error that the command does
+    not expect is raised here.
+    """
+    without: dict[str, str | None] = dict.fromkeys(ACCOUNTS_VARIABLES)
+    done = CliRunner().invoke(
+        app,
+        list(map(str, arguments)),
+        input=stdin,
+        env=without | _TERMINAL | environment,
+        catch_exceptions=False,
+        prog_name="python -m strongroom",
+    )
+    return Ran(done.exit_code, done.stdout, done.stderr)
+
+
 def _environment() -> dict[str, str]:
-    """This process's, without accounts, and with a terminal wide enough to keep lines whole."""
+    """This process's, without accounts."""
     kept = {name: text for name, text in os.environ.items() if name not in ACCOUNTS_VARIABLES}
-    return kept | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    return kept | _TERMINAL

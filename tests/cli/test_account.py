@@ -15,7 +15,7 @@ from azure.storage.blob import BlobServiceClient
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY
 from strongroom.cli.exits import Exit
 from strongroom.testing import Server
-from tests.cli.command import Ran, strongroom
+from tests.cli.command import Ran, in_process, strongroom
 
 KEY = base64.b64encode(b"a key from standard input").decode()
 
@@ -40,17 +40,17 @@ def works(server: Server, name: str, key: str) -> bool:
 
 def test_a_new_key_works_at_once_and_the_old_one_until_it_is_removed(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    first = made_key(strongroom("account", "add", "orders", "--data", data))
+    first = made_key(in_process("account", "add", "orders", "--data", data))
     with Server.start(data=data, test_clock=False) as server:
         assert works(server, "orders", first)
-        second = made_key(strongroom("account", "rotate", "orders", "--data", data))
+        second = made_key(in_process("account", "rotate", "orders", "--data", data))
         assert second != first
         assert works(server, "orders", second)
         assert works(server, "orders", first)
-        assert strongroom("account", "remove-old-key", "orders", "--data", data).code == 0
+        assert in_process("account", "remove-old-key", "orders", "--data", data).code == 0
         assert works(server, "orders", second)
         assert not works(server, "orders", first)
-        third = made_key(strongroom("account", "add", "more", "--data", data))
+        third = made_key(in_process("account", "add", "more", "--data", data))
         assert works(server, "more", third)
         assert first not in server.output()
 
@@ -59,14 +59,14 @@ def test_the_first_account_ends_the_development_account(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Server.start(data=data, test_clock=False) as server:
         assert works(server, "devstoreaccount1", DEVELOPMENT_ACCOUNT_KEY)
-        key = made_key(strongroom("account", "add", "orders", "--data", data))
+        key = made_key(in_process("account", "add", "orders", "--data", data))
         assert works(server, "orders", key)
         assert not works(server, "devstoreaccount1", DEVELOPMENT_ACCOUNT_KEY)
 
 
 def test_a_broken_file_leaves_the_accounts_as_they_were(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    key = made_key(strongroom("account", "add", "orders", "--data", data))
+    key = made_key(in_process("account", "add", "orders", "--data", data))
     with Server.start(data=data, test_clock=False) as server:
         (data / "accounts.json").write_text('{"accounts": [')
         assert works(server, "orders", key)
@@ -79,35 +79,35 @@ def test_a_broken_file_leaves_the_accounts_as_they_were(tmp_path: Path) -> None:
 
 def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "kept" / "accounts.json"
-    made_key(strongroom("account", "add", "orders", "--accounts-file", file))
+    made_key(in_process("account", "add", "orders", "--accounts-file", file))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.chmod(0o644)
-    made_key(strongroom("account", "rotate", "orders", "--accounts-file", file))
+    made_key(in_process("account", "rotate", "orders", "--accounts-file", file))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in file.parent.iterdir()] == ["accounts.json"]
 
 
 def test_listing_shows_keys_only_when_asked(tmp_path: Path) -> None:
-    key = made_key(strongroom("account", "add", "orders", "--data", tmp_path))
-    plain = strongroom("account", "list", "--data", tmp_path)
+    key = made_key(in_process("account", "add", "orders", "--data", tmp_path))
+    plain = in_process("account", "list", "--data", tmp_path)
     assert "orders" in plain.out
     assert key not in plain.out
-    as_json = strongroom("account", "list", "--json", "--data", tmp_path)
+    as_json = in_process("account", "list", "--json", "--data", tmp_path)
     assert json.loads(as_json.out) == [{"name": "orders", "key_count": 1}]
-    shown = strongroom("account", "list", "--json", "--show", "--data", tmp_path)
+    shown = in_process("account", "list", "--json", "--show", "--data", tmp_path)
     assert json.loads(shown.out) == [{"name": "orders", "key_count": 1, "keys": [key]}]
-    assert key in strongroom("account", "list", "--show", "--data", tmp_path).out
+    assert key in in_process("account", "list", "--show", "--data", tmp_path).out
 
 
 def test_a_key_of_ones_own_comes_from_standard_input_and_is_not_repeated(tmp_path: Path) -> None:
     ran = strongroom("account", "add", "orders", "--key-stdin", "--data", tmp_path, stdin=KEY)
     assert ran.code == 0
     assert KEY not in ran.out + ran.err
-    assert KEY in strongroom("account", "list", "--show", "--data", tmp_path).out
+    assert KEY in in_process("account", "list", "--show", "--data", tmp_path).out
 
 
 def test_what_cannot_be_done_is_said_and_changes_nothing(tmp_path: Path) -> None:
-    made_key(strongroom("account", "add", "orders", "--data", tmp_path))
+    made_key(in_process("account", "add", "orders", "--data", tmp_path))
     before = (tmp_path / "accounts.json").read_bytes()
     for arguments, stdin, code in [
         (["add", "orders"], "", Exit.REFUSED),
@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(tmp_path: Path) -> None
         (["add", "more", "--key-stdin"], "not base64!", Exit.USAGE),
         (["add", "more", "--key-stdin"], "", Exit.USAGE),
     ]:
-        ran = strongroom("account", *arguments, "--data", tmp_path, stdin=stdin)
+        ran = in_process("account", *arguments, "--data", tmp_path, stdin=stdin)
         assert ran.code == code, arguments
         assert ran.err
         assert "Traceback" not in ran.err
@@ -126,7 +126,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(tmp_path: Path) -> None
 
 def test_a_file_that_cannot_be_read_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "accounts.json").write_text("{}")
-    ran = strongroom("account", "add", "orders", "--data", tmp_path)
+    ran = in_process("account", "add", "orders", "--data", tmp_path)
     assert ran.code == Exit.SETTINGS
     assert "accounts.json" in ran.err
     assert (tmp_path / "accounts.json").read_text() == "{}"
@@ -140,5 +140,5 @@ def test_changes_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
         for name in names
     ]
     assert [process.wait(60) for process in running] == [0] * len(names)
-    listed = json.loads(strongroom("account", "list", "--json", "--data", tmp_path).out)
+    listed = json.loads(in_process("account", "list", "--json", "--data", tmp_path).out)
     assert sorted(account["name"] for account in listed) == names

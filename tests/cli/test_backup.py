@@ -13,7 +13,7 @@ from strongroom.cli.exits import Exit
 from strongroom.engines.checksummed_pages import PAGE_BYTES
 from strongroom.testing import Server
 from strongroom.testing.ports import port_flags
-from tests.cli.command import strongroom
+from tests.cli.command import in_process, strongroom
 
 BODY = b"b" * 50_000
 
@@ -58,20 +58,20 @@ def test_a_backup_under_load_is_whole_and_holds_what_was_answered_before(tmp_pat
 
 def test_keys_stay_out_of_a_backup_and_the_command_says_so(tmp_path: Path) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
-    assert strongroom("account", "add", "orders", "--data", data).code == 0
+    assert in_process("account", "add", "orders", "--data", data).code == 0
     with Server.start(data=data, test_clock=False):
         pass
-    ran = strongroom("backup", data, backup)
+    ran = in_process("backup", data, backup)
     assert "accounts.json" in ran.out
     assert not list(backup.rglob("accounts.json"))
-    assert strongroom("backup", data, tmp_path / "second", "--quiet").out == ""
+    assert in_process("backup", data, tmp_path / "second", "--quiet").out == ""
 
 
 def test_a_backup_is_not_served(tmp_path: Path) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
     with Server.start(data=data, test_clock=False):
         pass
-    assert strongroom("backup", data, backup).code == 0
+    assert in_process("backup", data, backup).code == 0
     ran = strongroom("serve", "--data", backup, *port_flags())
     assert ran.code == Exit.DATA
     assert "backup" in ran.err
@@ -85,11 +85,11 @@ def test_nothing_is_copied_over_something(tmp_path: Path, command: str) -> None:
     source = data
     if command == "restore":
         source = tmp_path / "backup"
-        assert strongroom("backup", data, source).code == 0
+        assert in_process("backup", data, source).code == 0
     target = tmp_path / "target"
     target.mkdir()
     (target / "precious").write_text("kept")
-    ran = strongroom(command, source, target)
+    ran = in_process(command, source, target)
     assert ran.code == Exit.DATA
     assert "not empty" in ran.err
     assert [path.name for path in target.iterdir()] == ["precious"]
@@ -99,15 +99,15 @@ def test_an_interrupted_backup_is_not_restored_and_the_next_replaces_it(tmp_path
     data, target = tmp_path / "data", tmp_path / "backup"
     with Server.start(data=data, test_clock=False):
         pass
-    assert strongroom("backup", data, target).code == 0
+    assert in_process("backup", data, target).code == 0
     (target / "FORMAT").rename(target / "UNFINISHED")
-    for ran in (strongroom("restore", target, tmp_path / "new"), strongroom("doctor", target)):
+    for ran in (in_process("restore", target, tmp_path / "new"), in_process("doctor", target)):
         assert ran.code == Exit.DATA
         assert "was interrupted" in ran.err
         assert len(ran.err.splitlines()) == 1
     ran = strongroom("backup", data, target)
     assert (ran.code, "interrupted; it is replaced" in ran.err) == (0, True)
-    assert strongroom("restore", target, tmp_path / "new").code == 0
+    assert in_process("restore", target, tmp_path / "new").code == 0
 
 
 def test_a_damaged_backup_is_restored_only_knowingly(tmp_path: Path) -> None:
@@ -115,14 +115,14 @@ def test_a_damaged_backup_is_restored_only_knowingly(tmp_path: Path) -> None:
     with Server.start(data=data, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         client.create_container("box").upload_blob("body", BODY)
-    assert strongroom("backup", data, target).code == 0
+    assert in_process("backup", data, target).code == 0
     (segment,) = (target / "segments").iterdir()
     segment.unlink()
-    ran = strongroom("restore", target, tmp_path / "new")
+    ran = in_process("restore", target, tmp_path / "new")
     assert ran.code == Exit.DATA
     assert f"{target} is not whole: segment" in ran.err
     assert "--accept-damage" in ran.err
-    assert strongroom("restore", target, tmp_path / "new", "--accept-damage").code == 0
+    assert in_process("restore", target, tmp_path / "new", "--accept-damage").code == 0
 
 
 @pytest.mark.parametrize("command", ["backup", "restore", "doctor"])
@@ -130,14 +130,14 @@ def test_what_is_no_data_directory_is_refused(tmp_path: Path, command: str) -> N
     source = tmp_path / "nothing"
     source.mkdir()
     target = [] if command == "doctor" else [tmp_path / "target"]
-    ran = strongroom(command, source, *target)
+    ran = in_process(command, source, *target)
     assert ran.code == Exit.DATA
     assert len(ran.err.splitlines()) == 1
     assert not list(source.iterdir())
 
 
 def test_a_missing_directory_is_refused_by_name(tmp_path: Path) -> None:
-    ran = strongroom("doctor", tmp_path / "missing")
+    ran = in_process("doctor", tmp_path / "missing")
     assert ran.code == Exit.DATA
     assert "missing" in ran.err
 
@@ -147,15 +147,15 @@ def test_the_doctor_finds_a_flipped_bit(tmp_path: Path) -> None:
     with Server.start(data=data, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         client.create_container("box").upload_blob("body", BODY)
-    assert strongroom("doctor", data).code == 0
+    assert in_process("doctor", data).code == 0
     (segment,) = [path for path in (data / "segments").iterdir() if BODY in path.read_bytes()]
     damaged = bytearray(segment.read_bytes())
     damaged[damaged.index(BODY) + 1000] ^= 1
     segment.write_bytes(damaged)
-    ran = strongroom("doctor", data)
+    ran = in_process("doctor", data)
     assert ran.code == Exit.REFUSED
     assert "checksum" in ran.out
-    report = json.loads(strongroom("doctor", data, "--json").out)
+    report = json.loads(in_process("doctor", data, "--json").out)
     assert not report["whole"]
     assert [finding["problem"] for finding in report["findings"]] == ["its checksum differs"]
 
@@ -173,7 +173,7 @@ def broken(data: Path) -> Path:
 def test_records_that_cannot_be_read_are_named(tmp_path: Path, command: str) -> None:
     records = broken(tmp_path / "data")
     target = [] if command == "doctor" else [tmp_path / "target"]
-    ran = strongroom(command, tmp_path / "data", *target)
+    ran = in_process(command, tmp_path / "data", *target)
     assert ran.code == Exit.DATA
     assert f"{records} cannot be read: file is not a database" in ran.err
     assert len(ran.err.splitlines()) == 1
@@ -192,7 +192,7 @@ def test_the_doctor_tells_what_it_found_before_it_could_read_no_further(tmp_path
     kept_bytes = 8 * PAGE_BYTES
     text[kept_bytes:] = b"\xff" * (len(text) - kept_bytes)
     records.write_bytes(text)
-    ran = strongroom("doctor", data, "--json")
+    ran = in_process("doctor", data, "--json")
     assert ran.code == Exit.REFUSED
     findings = json.loads(ran.out)["findings"]
     assert {finding["place"] for finding in findings} == {"records.sqlite"}

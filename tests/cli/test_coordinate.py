@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
-from tests.cli.command import Ran, strongroom
+from tests.cli.command import Ran, in_process, strongroom
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def store(tmp_path: Path) -> str:
 
 
 def run(store: str, *arguments: object) -> Ran:
-    return strongroom(*arguments, STRONGROOM_STORE=store)
+    return in_process(*arguments, STRONGROOM_STORE=store)
 
 
 def test_ids_are_never_printed_twice(store: str) -> None:
@@ -55,7 +55,7 @@ def test_locks_are_seen_and_broken(store: str) -> None:
 def test_a_store_is_checked(store: str) -> None:
     ran = strongroom("check-store", store)
     assert ran.code == 0 and "of 16 racing writers one wins" in ran.out and "BAD" not in ran.out
-    found = json.loads(strongroom("check-store", store, "--json").out)
+    found = json.loads(in_process("check-store", store, "--json").out)
     assert found["promises"]["scope"] == "host"
     assert all(finding["passed"] for finding in found["findings"])
     with connect(store) as client:
@@ -102,9 +102,10 @@ def test_a_payload_that_is_no_json(payload: str, store: str) -> None:
 
 
 def test_half_a_pair_of_surrogates_is_printed_as_it_was_given(store: str) -> None:
-    assert run(store, "gate", "g", "open", "--payload", r'"\ud800\u00fc"').code == Exit.DONE
+    payload = r'"\ud800\u00fc"'
+    assert run(store, "gate", "g", "open", "--payload", payload).code == Exit.DONE
     for command in (["show", "--json"], ["wait"]):
-        ran = run(store, "gate", "g", *command)
+        ran = strongroom("gate", "g", *command, STRONGROOM_STORE=store)
         assert ran.code == Exit.DONE and r"\ud800" in ran.out
 
 
@@ -120,5 +121,5 @@ def test_half_a_pair_of_surrogates_is_printed_as_it_was_given(store: str) -> Non
     ],
 )
 def test_a_url_that_cannot_be_read_is_not_quoted(url: str) -> None:
-    ran = strongroom("lock", "a", "--try", "--store", url, "--", "true")
+    ran = in_process("lock", "a", "--try", "--store", url, "--", "true")
     assert ran.code == Exit.SETTINGS and "s3cret" not in ran.out + ran.err

@@ -12,7 +12,7 @@ from strongroom.cli.exits import Exit
 from strongroom.engines.checksummed_pages import PAGE_BYTES
 from strongroom.testing import Server
 from strongroom.testing.ports import port_flags
-from tests.cli.command import strongroom
+from tests.cli.command import in_process, strongroom
 from tests.engines.logs import flipped, frame_at
 
 _BLOBS = 40
@@ -42,7 +42,7 @@ def test_a_damaged_log_is_refused_by_name(command: str, damaged: Path) -> None:
         "doctor": ("doctor", damaged),
         "backup": ("backup", damaged, damaged.with_name("backup")),
     }[command]
-    ran = strongroom(*arguments)
+    ran = (strongroom if command == "serve" else in_process)(*arguments)
     assert ran.code == Exit.DATA
     assert f"{log} is damaged at frame 20" in ran.err
     assert f"strongroom doctor --cut-log {damaged}" in ran.err
@@ -62,5 +62,5 @@ def test_a_damaged_log_can_be_cut_knowingly(damaged: Path) -> None:
         names = {int(one.name) for one in client.get_container_client("box").list_blobs()}
     assert 0 < len(names) < _BLOBS
     assert names == set(range(len(names))), "what lay before the damage is there, in order"
-    ran = strongroom("doctor", damaged, "--cut-log")
+    ran = in_process("doctor", damaged, "--cut-log")
     assert (ran.code, "nothing was cut" in ran.err) == (Exit.DONE, True)

@@ -11,7 +11,7 @@ import pytest
 from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
 from strongroom.testing.ports import HOST, free_port
-from tests.cli.command import strongroom
+from tests.cli.command import in_process, strongroom
 
 
 @pytest.fixture
@@ -50,6 +50,6 @@ def test_opening_tells_of_the_bus_and_opens(store: str) -> None:
 
 @pytest.mark.parametrize("act", ["wait", "open"])
 def test_a_bus_that_nobody_knows(store: str, act: str) -> None:
-    ran = strongroom("gate", "g", act, "--hints", "pigeon://loft", "--store", store)
+    ran = in_process("gate", "g", act, "--hints", "pigeon://loft", "--store", store)
     assert ran.code == Exit.SETTINGS
     assert "no message bus is known for 'pigeon'" in ran.err

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import __version__
 from strongroom.cli.exits import MEANINGS
-from tests.cli.command import Ran, strongroom
+from tests.cli.command import Ran, in_process, strongroom
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 COMMANDS = [
@@ -44,11 +44,17 @@ WITH_EXAMPLES = [command[0] for command in COMMANDS if len(command) == 1]
 @cache
 def help_of(*command: str) -> Ran:
     """What `strongroom COMMAND --help` says; several tests look at it."""
-    return strongroom(*command, "--help")
+    return in_process(*command, "--help")
 
 
 def test_the_version_is_shown() -> None:
     assert strongroom("--version").out == f"strongroom {__version__}\n"
+
+
+def test_a_process_says_what_the_tests_of_help_look_at() -> None:
+    """The other tests here save the process, the one for what is right and for what is wrong."""
+    for arguments in (["serve", "--help"], ["serve", "--blob-port", "65536"]):
+        assert strongroom(*arguments) == in_process(*arguments)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -113,7 +119,7 @@ def test_exit_codes_are_the_same_in_help_and_in_the_manual() -> None:
     ids=" ".join,
 )
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
-    ran = strongroom(*arguments)
+    ran = in_process(*arguments)
     assert ran.code == 2
     assert "Traceback" not in ran.err
     assert ran.err

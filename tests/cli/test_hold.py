@@ -15,7 +15,7 @@ from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
 from strongroom.testing import Server
 from tests.cli.beats import await_beats, await_file, beating, boot_s, last_beat_s, started
-from tests.cli.command import TIMEOUT_S, strongroom
+from tests.cli.command import TIMEOUT_S, in_process, strongroom
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_one_that_is_held_is_not_to_be_had(store: str) -> None:
 
 
 def test_try_does_not_go_with_wait(store: str) -> None:
-    ran = strongroom("lock", "a", "--store", store, "--try", "--wait", "1", "--", "true")
+    ran = in_process("lock", "a", "--store", store, "--try", "--wait", "1", "--", "true")
     assert ran.code == Exit.USAGE
 
 
@@ -82,7 +82,7 @@ def test_when_the_lock_is_broken_the_command_is_dead(
     command, file = beats
     process = started(store, "lock", "a", "--ttl", "20", "--", *command)
     await_beats(file)
-    assert strongroom("locks", "break", "a", "--store", store).code == 0
+    assert in_process("locks", "break", "a", "--store", store).code == 0
     _, said = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == Exit.LOST and b"lost" in said
     last_beat_s(file)
@@ -158,7 +158,7 @@ def test_signals_are_passed_on(store: str) -> None:
 
 @pytest.mark.parametrize("grace", ["nan", "-5", "20", "7.5"])
 def test_a_grace_that_leaves_no_time(grace: str, store: str) -> None:
-    ran = strongroom("lock", "a", "--store", store, "--ttl", 15, "--grace", grace, "--", "true")
+    ran = in_process("lock", "a", "--store", store, "--ttl", 15, "--grace", grace, "--", "true")
     assert ran.code == Exit.USAGE and "--grace" in ran.err
 
 

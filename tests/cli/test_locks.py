@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.cli.exits import Exit
 from strongroom.coordination import CoordinationError, connect
-from tests.cli.command import Ran, strongroom
+from tests.cli.command import Ran, in_process, strongroom
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> str:
 
 
 def run(store: str, *arguments: object) -> Ran:
-    return strongroom("locks", *arguments, STRONGROOM_STORE=store)
+    return in_process("locks", *arguments, STRONGROOM_STORE=store)
 
 
 def test_a_lock_is_explained_while_it_is_held(store: str) -> None:
@@ -126,10 +126,10 @@ def test_a_record_that_cannot_be_read_hides_no_other(store: str, tmp_path: Path)
             client.lock(name).acquire().release()
         client.store.cas("lock/b", None, b"[" * 60_000, 1.0)
         client.store.cas("lock/%zz", None, b"somebody else's", 1.0)
-    listed = strongroom("locks", "list", "--store", store)
+    listed = in_process("locks", "list", "--store", store)
     assert [line.partition(":")[0] for line in listed.out.splitlines()] == ["a", "c"]
     assert listed.code == Exit.REFUSED and "lock/b" in listed.err and "Traceback" not in listed.err
-    shown = strongroom("locks", "list", "--json", "--store", store)
+    shown = in_process("locks", "list", "--json", "--store", store)
     assert [view["name"] for view in json.loads(shown.out)] == ["a", "c"]
     assert strongroom("lock", "b", "--try", "--store", store, "--", "true").code == Exit.REFUSED
 
@@ -138,8 +138,8 @@ def test_what_others_wrote_does_not_move_the_cursor(store: str) -> None:
     name, label = "a\x1b[2J\nb", "ann\x1b]0;owned\x07"
     with connect(store, label=label) as client, client.lock(name), client.members("g").join():
         shown = run(store, "show", name).out + run(store, "list").out
-        members = strongroom("members", "g", "list", STRONGROOM_STORE=store).out
-        gate = strongroom("gate", "x", "open", STRONGROOM_STORE=store)
+        members = in_process("members", "g", "list", STRONGROOM_STORE=store).out
+        gate = in_process("gate", "x", "open", STRONGROOM_STORE=store)
         assert gate.code == 0
         listed = json.loads(run(store, "list", "--json").out)
     assert r"a\x1b[2J\nb: held by ann\x1b]0;owned\x07 since" in shown

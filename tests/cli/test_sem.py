@@ -14,7 +14,7 @@ from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
 from strongroom.testing import Server
 from tests.cli.beats import await_beats, beating, boot_s, last_beat_s, started
-from tests.cli.command import TIMEOUT_S, strongroom
+from tests.cli.command import TIMEOUT_S, in_process, strongroom
 
 HELD = [
     pytest.param(["sem", "a", "--permits", "1"], id="sem"),
@@ -78,7 +78,7 @@ def test_no_permit_is_to_be_had(store: str) -> None:
         assert ran.code == Exit.SETTINGS and "'a'" in ran.err
     wrong = [["--permits", "0"], ["--permits", "1", "--try", "--wait", "1"], []]
     for flags in wrong:
-        assert strongroom("sem", "a", *flags, "--store", store, "--", "true").code == Exit.USAGE
+        assert in_process("sem", "a", *flags, "--store", store, "--", "true").code == Exit.USAGE
 
 
 def test_readers_share_and_writers_do_not(store: str) -> None:
@@ -90,7 +90,7 @@ def test_readers_share_and_writers_do_not(store: str) -> None:
             assert [tried("read"), tried("write")] == [0, Exit.NOT_ACQUIRED]
         with client.rwlock("a").write():
             assert tried("read") == Exit.NOT_ACQUIRED
-    assert strongroom("rwlock", "a", "wriet", "--store", store, "--", "true").code == Exit.USAGE
+    assert in_process("rwlock", "a", "wriet", "--store", store, "--", "true").code == Exit.USAGE
 
 
 @pytest.mark.parametrize("held", HELD)
@@ -101,7 +101,7 @@ def test_when_its_hold_is_broken_the_command_is_dead(
     process = started(store, *held, "--ttl", "20", "--", *command)
     await_beats(file)
     kind = KINDS[held[0]]
-    assert strongroom("locks", "break", "a", "--kind", kind, "--store", store).code == 0
+    assert in_process("locks", "break", "a", "--kind", kind, "--store", store).code == 0
     _, said = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == Exit.LOST and b"'a' is lost" in said
     last_beat_s(file)
@@ -165,7 +165,7 @@ def test_parties_meet_at_a_barrier(store: str) -> None:
 def test_a_barrier_that_does_not_fill(store: str) -> None:
     ran = strongroom("barrier", "b", "--parties", 2, "--wait", 0.3, "--store", store)
     assert ran.code == Exit.NOT_ACQUIRED
-    assert strongroom("barrier", "b", "--parties", 0, "--store", store).code == Exit.USAGE
+    assert in_process("barrier", "b", "--parties", 0, "--store", store).code == Exit.USAGE
     waiting = started(store, "barrier", "b", "--parties", "2", "--verbose")
     assert waiting.stderr is not None
     assert b"1 of 2 are there" in waiting.stderr.readline()

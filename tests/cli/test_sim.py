@@ -11,25 +11,28 @@ from strongroom.cli import app
 from strongroom.cli.exits import Exit
 from strongroom.coordination.simulation import play
 from strongroom.coordination.simulation.report import Report
-from tests.cli.command import strongroom
+from tests.cli.command import in_process, strongroom
 
 
 def test_a_seed_plays_the_same_run_again() -> None:
-    first, again = (strongroom("sim", "--seed", 7, "--scenario", "lock-fair") for _ in "12")
+    arguments = ("sim", "--seed", 7, "--scenario", "lock-fair")
+    first, again = in_process(*arguments), strongroom(*arguments)
     assert first.code == 0 and first.out == again.out
     assert first.out.startswith("ok  lock-fair seed 7: ")
-    assert first.out != strongroom("sim", "--seed", 8, "--scenario", "lock-fair").out
+    assert first.out != in_process("sim", "--seed", 8, "--scenario", "lock-fair").out
 
 
 def test_every_scenario_is_played() -> None:
-    found = json.loads(strongroom("sim", "--seed", 1, "--json").out)
+    found = json.loads(in_process("sim", "--seed", 1, "--json").out)
     assert [one["scenario"] for one in found] == list(play.SCENARIOS)
     assert all(one["counts"] and one["events_count"] > 100 for one in found)
     assert not any(one["violations"] for one in found)
+    alone = json.loads(in_process("sim", "--seed", 1, "--scenario", "ids", "--json").out)
+    assert alone == [one for one in found if one["scenario"] == "ids"]
 
 
 def test_several_seeds_follow_each_other() -> None:
-    out = strongroom("sim", "--seed", 5, "--count", 3, "--scenario", "ids").out
+    out = in_process("sim", "--seed", 5, "--count", 3, "--scenario", "ids").out
     assert [line.split(":")[0] for line in out.splitlines()[:3]] == [
         "ok  ids seed 5",
         "ok  ids seed 6",
@@ -50,8 +53,8 @@ def test_a_violation_is_told_and_is_exit_code_1(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_trace_tells_what_happens_and_changes_nothing() -> None:
-    plain = strongroom("sim", "--seed", 5, "--scenario", "lock-watched").out
-    traced = strongroom("sim", "--seed", 5, "--scenario", "lock-watched", "--trace").out
+    plain = in_process("sim", "--seed", 5, "--scenario", "lock-watched").out
+    traced = in_process("sim", "--seed", 5, "--scenario", "lock-watched", "--trace").out
     assert traced.endswith(plain)
     for told in (
         "stands still until",
@@ -72,8 +75,8 @@ def test_a_trace_tells_what_happens_and_changes_nothing() -> None:
 
 
 def test_what_cannot_be_played() -> None:
-    assert strongroom("sim", "--seed", 1, "--trace", "--json").code == Exit.USAGE
-    ran = strongroom("sim", "--seed", 1, "--scenario", "nonsense")
+    assert in_process("sim", "--seed", 1, "--trace", "--json").code == Exit.USAGE
+    ran = in_process("sim", "--seed", 1, "--scenario", "nonsense")
     assert ran.code == Exit.USAGE and "lock-fair" in ran.err
-    assert strongroom("sim").code == Exit.USAGE
-    assert strongroom("sim", "--seed", 1, "--count", 0).code == Exit.USAGE
+    assert in_process("sim").code == Exit.USAGE
+    assert in_process("sim", "--seed", 1, "--count", 0).code == Exit.USAGE
