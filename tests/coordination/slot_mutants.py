@@ -164,8 +164,8 @@ def _no_withdrawal(self: SlotAcquisition) -> Steps[None]:
 
 MUTANTS: dict[str, Mutant] = {
     "holder counts from the response": Mutant("rwlock", FromResponse(0.3)),
-    "observer counts from the request": Mutant("rwlock-polled", FromRequest(0.3)),
-    "observer waits exactly the TTL": Mutant("rwlock", ExactWait(0.3)),
+    "observer counts from the request": Mutant("rwlock-polled", FromRequest(0.3), first_seed=4),
+    "observer waits exactly the TTL": Mutant("rwlock", ExactWait(0.3), first_seed=3),
     "slots of others are dropped at once": Mutant(
         "semaphore", None, ((slots_core, "slot_left_s", _drop_at_once),)
     ),
@@ -173,7 +173,7 @@ MUTANTS: dict[str, Mutant] = {
         "semaphore", None, ((slots_core, "slot_left_s", _first_sight_is_enough),)
     ),
     "the observer's own TTL counts": Mutant(
-        "rwlock", None, ((slots_core, "slot_left_s", _ttl_of_the_observer),)
+        "rwlock", None, ((slots_core, "slot_left_s", _ttl_of_the_observer),), first_seed=12
     ),
     "one too many": Mutant("semaphore", None, ((SemaphoreRule, "in_the_way", _one_too_many),)),
     "a holder without a new fence": Mutant(
@@ -204,7 +204,7 @@ MUTANTS: dict[str, Mutant] = {
         "rwlock", None, ((SlotKeeper, "give", _give_clears_everything),)
     ),
     "giving up leaves the slot standing": Mutant(
-        "rwlock-no-crashes", None, ((SlotAcquisition, "_withdraw", _no_withdrawal),), first_seed=60
+        "rwlock-no-crashes", None, ((SlotAcquisition, "_withdraw", _no_withdrawal),), first_seed=68
     ),
 }
 

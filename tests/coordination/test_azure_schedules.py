@@ -15,7 +15,7 @@ from strongroom.coordination.stores.azure_etag import HELD_STATES
 from strongroom.coordination.stores.azure_lease import AzureLeaseStore
 from tests.coordination.azure_world import run_schedule
 
-SEEDS = 6
+SEEDS = 3
 MUTANT_SEEDS = 40
 
 

@@ -13,7 +13,7 @@ from strongroom.coordination.simulation.members_scenario import FAULTS, run_memb
 from strongroom.coordination.simulation.world import Faults
 from tests.coordination.member_mutants import EXACT, MUTANTS, first_kill
 
-SEEDS = 3
+SEEDS = 2
 MUTANT_SEEDS = 150
 
 

@@ -11,7 +11,7 @@ import pytest
 from strongroom.coordination.simulation.lock_scenario import VARIANTS, Variant, run_locks
 from tests.coordination.lock_mutants import MUTANTS, first_kill
 
-SEEDS = 10
+SEEDS = 4
 MUTANT_SEEDS = 200
 
 

@@ -16,7 +16,7 @@ from strongroom.coordination.simulation.barrier_scenario import run_barrier
 from strongroom.coordination.simulation.slots_scenario import VARIANTS, Variant, run_slots
 from tests.coordination.slot_mutants import MUTANTS, first_kill
 
-SEEDS = 5
+SEEDS = 4
 MUTANT_SEEDS = 150
 
 

@@ -8,20 +8,20 @@ from tests.durability.rounds import QUEUES, TABLES, kill_rounds
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
-    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=1)
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=1)
     assert lost == []
     assert acknowledged > 0
 
 
 def test_no_message_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     """Q-GET-07, Q-POP-05: put ones are there, deleted ones are not, got ones come back."""
-    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=2, workload=QUEUES)
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=2, workload=QUEUES)
     assert lost == []
     assert acknowledged > 0
 
 
 def test_no_entity_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
     """T-BAT-02, T-WRI-07: a transaction under way happened whole or not at all."""
-    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=4, seed=3, workload=TABLES)
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=3, workload=TABLES)
     assert lost == []
     assert acknowledged > 0
