@@ -199,9 +199,20 @@ def _parse(head: bytes) -> tuple[int, Fields]:
     return int(found[1]), tuple(headers)
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Request and answer for a message; written out only where a check fails."""
+
+    sent: Sent
+    got: Got
+
+    def __str__(self) -> str:
+        return f"{self.sent}\n{self.got}"
+
+
 def check(sent: Sent, got: Got) -> None:
     """What holds for every answer. Raises AssertionError that shows both."""
-    shown = f"{sent}\n{got}"
+    shown = Shown(sent, got)
     assert got.status < 500 or got.status == 501, shown
     if sent.target.startswith("/.strongroom/"):
         return
@@ -220,14 +231,14 @@ def check(sent: Sent, got: Got) -> None:
         _check_error(sent, got, code, shown)
 
 
-def _check_success(got: Got, shown: str) -> None:
+def _check_success(got: Got, shown: Shown) -> None:
     # A blob may claim to be XML as well; it is no answer of the server's own.
     own = got.get("x-ms-blob-type") is None
     if own and got.body and got.get("Content-Type") == "application/xml":
         assert ET.fromstring(got.body.decode("utf-8-sig")).tag, shown
 
 
-def _check_error(sent: Sent, got: Got, code: str | None, shown: str) -> None:
+def _check_error(sent: Sent, got: Got, code: str | None, shown: Shown) -> None:
     if code is not None:
         assert (got.status, code) in _CODES, shown
     if sent.method == "HEAD" or got.status == 304:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strongroom.testing.server import InProcessServer
 from tests.fuzz.channel import Channel, Sent
 from tests.fuzz.conftest import CREDENTIAL
-from tests.fuzz.effort import examples
+from tests.fuzz.effort import examples, pairs
 from tests.fuzz.requests import HOSTILE, METHODS, hostile
 from tests.fuzz.test_documents import BOMB, EXTERNAL, edited, edits
 
@@ -95,10 +95,9 @@ def test_any_path(queues: Channel, path: list[str], method: str) -> None:
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_each_parameter_with_each_hostile_value(queues: Channel, name: str) -> None:
-    for verb, path, parameters in REQUESTS:
-        for value in HOSTILE:
-            body = DOCUMENT if verb in ("POST", "PUT") else b""
-            queues.ask(Sent(verb, _target(path, {**parameters, name: value}), (), body))
+    for (verb, path, parameters), value in pairs(REQUESTS, HOSTILE):
+        body = DOCUMENT if verb in ("POST", "PUT") else b""
+        queues.ask(Sent(verb, _target(path, {**parameters, name: value}), (), body))
 
 
 def test_each_hostile_receipt_id_and_wait(queues: Channel) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.testing.history import Model, Operation, SearchLimitError, check
@@ -25,6 +25,7 @@ from strongroom.testing.models import (
     Release,
     Renew,
 )
+from tests.fuzz.effort import examples
 from tests.testing.histories import (
     DELETE,
     GET_404,
@@ -103,7 +104,7 @@ def test_agrees_with_brute_force_on_every_history_of_two(
     assert min(check_every_history(model, steps, 2).values()) > 30
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.integers(0, 99), min_size=4, max_size=6), st.randoms(use_true_random=False))
 @MODELS
 def test_agrees_with_brute_force_on_random_histories(
@@ -121,7 +122,7 @@ def test_agrees_with_brute_force_on_random_histories(
 WEIGHTS = st.sampled_from([[1, 1, 1, 1], [3, 0, 1, 0], [1, 5, 2, 0], [1, 0, 5, 1]])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.randoms(use_true_random=False), st.integers(1, 12), WEIGHTS, st.sampled_from([0, 0.1]))
 def test_what_an_atomic_blob_answers_is_accepted(
     random: Random, clients: int, weights: list[int], lost_share: float
@@ -130,7 +131,7 @@ def test_what_an_atomic_blob_answers_is_accepted(
     assert verdict.linearizable, verdict.explain()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.randoms(use_true_random=False), st.integers(1, 3), WEIGHTS, st.sampled_from([0, 0.2]))
 def test_mutated_histories_are_judged_as_by_brute_force(
     random: Random, clients: int, weights: list[int], lost_share: float
@@ -174,7 +175,7 @@ def test_a_search_that_is_too_long_proves_nothing() -> None:
         check(simulate(Random(7), 32, 10, [1, 1, 1, 1], 0), BlobModel(), max_steps=100)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.randoms(use_true_random=False), WEIGHTS)
 def test_every_counterexample_is_one_by_brute_force(random: Random, weights: list[int]) -> None:
     history = mutated(random, simulate(random, 3, 2, weights, 0.1))
