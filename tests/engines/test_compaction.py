@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import hashlib
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -139,6 +141,39 @@ def test_what_is_dropped_while_it_is_copied_stays_dropped(tmp_path: Path) -> Non
         assert list(check(tmp_path / "data")) == []
 
     asyncio.run(prove())
+
+
+def test_a_copy_that_fails_after_compaction_was_stopped_is_nobodys_error(tmp_path: Path) -> None:
+    """asyncio would log it at some later time, without a word of what it belongs to."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail(operation: str, path: str) -> int | None:
+        if not path.endswith(".seg") or threading.current_thread() is threading.main_thread():
+            return None  # not the copy
+        begun.set()
+        assert go_on.wait(20)
+        return errno.EIO
+
+    async def prove() -> list[object]:
+        unheard: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
+        disk = Disk(tmp_path)
+        async with store_on(disk) as store:
+            ids = await _store_bodies(store, range(20))
+            await _drop(store, ids, [number for number in range(20) if number % 4])
+            disk.fault = fail
+            compacting = asyncio.create_task(_compact_all(store))
+            assert await asyncio.to_thread(begun.wait, 20)
+            compacting.cancel()
+            await asyncio.sleep(0)
+            go_on.set()
+            await asyncio.wait([compacting])
+            assert compacting.cancelled()
+            disk.fault = None
+            gc.collect()
+        return unheard
+
+    assert asyncio.run(prove()) == []
 
 
 def test_a_damaged_content_is_left_where_it_is(tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ class Compactor:
                 while not job.done():
                     with suppress(asyncio.CancelledError):
                         await asyncio.wait([job])
+                job.exception()  # retrieved only so that asyncio does not log it
                 raise
         except OSError as error:
             raise segments.broken(error) from error
