@@ -22,13 +22,19 @@ def free_port() -> int:
     """A port that nobody listens on. Raises OSError when there is none."""
     for _ in range(_COUNT):
         port = _FIRST + next(_next) % _COUNT
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
+        if is_free(port):
             return port
     raise OSError("no port is free")
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on the port now."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def port_flags(blob_port: int | None = None) -> tuple[str, ...]:

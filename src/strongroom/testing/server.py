@@ -30,7 +30,7 @@ from strongroom.clock import SystemClock
 from strongroom.config import ACCOUNTS_VARIABLES, Settings
 from strongroom.servers.own_endpoints import PREFIX
 from strongroom.testing.faults import FaultControl
-from strongroom.testing.ports import HOST, free_port
+from strongroom.testing.ports import HOST, free_port, is_free
 
 T = TypeVar("T")
 Ports = tuple[int, int, int]
@@ -439,11 +439,14 @@ def _with_ports(settings: Settings, ports: Ports) -> Settings:
 
 
 def _on_free_ports(port: int | None, start: Callable[[Ports], T]) -> T:
-    """Start on the port that was asked for, or on free ones: another process may take one first."""
+    """Start on the port that was asked for, or on free ones: another process may take one first.
+
+    A port that was asked for and is taken is refused at once.
+    """
     for attempt in range(_PORT_TRIES):
         try:
             return start((port or free_port(), free_port(), free_port()))
         except CannotListen:
-            if attempt == _PORT_TRIES - 1:
+            if attempt == _PORT_TRIES - 1 or (port is not None and not is_free(port)):
                 raise
     raise AssertionError("the last attempt returns or raises")
