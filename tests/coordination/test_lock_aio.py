@@ -216,7 +216,7 @@ def test_fair_shares_are_equal() -> None:
 
         async def contend(number: int) -> None:
             client = Client(store).aio
-            while sum(counts) < 1600:
+            while sum(counts) < 640:
                 async with client.lock("a", fair=True, wait=60):
                     counts[number] += 1
 
