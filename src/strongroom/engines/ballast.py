@@ -69,7 +69,8 @@ class Ballast:
                 raise
             return False
         try:
-            noise = hashlib.shake_128(b"ballast").digest(_PIECE_BYTES)
+            size_bytes = max(0, min(_PIECE_BYTES, length - held_bytes))
+            noise = hashlib.shake_128(b"ballast").digest(size_bytes)
             for offset in range(held_bytes, length, _PIECE_BYTES):
                 data = _turned(noise, offset // _PIECE_BYTES)[: length - offset]
                 self._files.write_at(descriptor, data, offset)
