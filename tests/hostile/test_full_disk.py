@@ -19,7 +19,7 @@ from strongroom.testing.disk_sqlite import DiskVfs
 _BODY_BYTES = 512 * 1024
 _CAPACITY_BYTES = 6 * 1024 * 1024
 _BALLAST_BYTES = 1024 * 1024
-_ATTEMPTS = 100
+_ATTEMPTS = 400
 _vfs_numbers = itertools.count()
 
 
