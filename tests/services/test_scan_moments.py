@@ -13,8 +13,9 @@ from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import SCAN_BYTES_MAX, Face, Page, Position
 from strongroom.engines.memory import MemoryStore
+from strongroom.semantics.core.listing import Prefix
 from strongroom.semantics.table.entities import Change
-from strongroom.services.blob.list_blobs import BlobRow, ListBlobs, list_blobs
+from strongroom.services.blob.list_blobs import ListBlobs, list_blobs
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.list_queues import ListQueues, list_queues
 from strongroom.services.sweeper import Sweeper
@@ -136,7 +137,7 @@ async def listed(on: Services, most: int) -> list[str]:
     given = ListBlobs(max_results=most)
     while True:
         page = await list_blobs(on, await placed(on, given))
-        found += [item.name for item in page.items if isinstance(item, BlobRow)]
+        found += [str(item.name) for item in page.items if not isinstance(item, Prefix)]
         if page.marker is None:
             return found
         given = ListBlobs(max_results=most, start=page.marker)

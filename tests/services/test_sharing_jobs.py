@@ -36,10 +36,8 @@ class Shared:
         settled: quiet returns once this is set.
     """
 
-    number = 0
-    incarnation = 1
-
-    def __init__(self) -> None:
+    def __init__(self, gateways: Any) -> None:
+        self._gateways = gateways
         self.owned = True
         self.taken = False
         self.holds: list[Hold] = []
@@ -47,6 +45,9 @@ class Shared:
         self.settled = asyncio.Event()
         self.settled.set()
         self.after_hold: Callable[[], Awaitable[None]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gateways, name)
 
     def owns(self, name: bytes) -> bool:
         return self.owned
@@ -67,8 +68,8 @@ class Shared:
 async def with_job() -> tuple[Services, Sweeper, Shared]:
     """A deleted container of two blobs, whose job waits for a sweeper."""
     on, sweeper = await fresh()
-    gateways = Shared()
-    on.store.gateways = gateways  # type: ignore[misc, assignment]
+    gateways = Shared(on.store.gateways)
+    on.store.gateways = gateways  # type: ignore[misc]
     for name in "ab":
         await blob_calls.put(on, name, b"x" * 10_000)
     await drop_container(on)
