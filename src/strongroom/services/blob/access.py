@@ -19,6 +19,7 @@ from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.guard import guard_blob, guard_container
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
@@ -181,44 +182,37 @@ async def change_blob(
     refs += [ref_of((partition, key)) for key in (keys.UPLOAD_KEY, *extra)]
     if call.target.snapshot is not None:
         refs.append(named_ref)
-    decision = _Attended(call, partition, decide, len(extra))
-    update = services.store.update(partition, refs, decision.commit, call.rule.purpose)
-    result, has_work = await update
+    decision = _Attended(partition, refs, call.rule.purpose, call, decide, len(extra))
+    result, has_work = await services.commit(decision)
     if has_work:
         services.work.set()
     return result
 
 
-class _Attended(Generic[T]):
+class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
     """A decision on one blob in the name of a caller, who is judged first.
 
     Arguments:
-        extra: how many further records of the partition `decide` needs.
+        extra: how many further records of the partition `change` needs.
     """
 
-    __slots__ = ("_call", "_decide", "_extra", "_partition")
+    call: Call[Any]
+    change: BlobDecision[T]
+    extra: int
 
-    def __init__(
-        self, call: Call[Any], partition: Partition, decide: BlobDecision[T], extra: int
-    ) -> None:
-        self._call = call
-        self._partition = partition
-        self._decide = decide
-        self._extra = extra
-
-    def commit(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
         """The result, whether the commit leaves work that is due at once, and the steps."""
-        call = self._call
+        call = self.call
         check_place(call, found[0])
         head = blob_records.BLOB.of(found[1])
         named = head if call.target.snapshot is None else blob_records.BLOB.of(found[-1])
         guard_blob(call, named, stamp)
         upload = blob_records.UPLOAD.of(found[2])
         target = call.target.blob
-        change = BlobChange(self._partition, generation_of(call), target, stamp, head, upload)
-        rest = tuple(found[3 : 3 + self._extra])
+        change = BlobChange(self.partition, generation_of(call), target, stamp, head, upload)
+        rest = tuple(found[3 : 3 + self.extra])
         version = None if found[1] is None else found[1].version
-        result = self._decide(BlobState(head, named, upload, rest, stamp, version), change)
+        result = self.change(BlobState(head, named, upload, rest, stamp, version), change)
         steps = change.steps()
         return Commit((result, change.has_work), steps)
 
@@ -271,17 +265,25 @@ async def commit_container(
     services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
 ) -> T:
     """Like `change_container`, for a decision that names the commit's steps itself."""
-    call = call.as_of_now()
     ref = keys.container(call.target.account, call.target.container)
+    return await services.commit(
+        _OfContainer(ref.partition, [ref], call.rule.purpose, call.as_of_now(), decide)
+    )
 
-    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        check_place(call, found[0])
+
+class _OfContainer(Decision[T], Generic[T], frozen=True):
+    """A decision on a container's own record in the name of a caller, who is judged first."""
+
+    call: Call[Any]
+    change: Callable[[ContainerRecord, int], Commit[T]]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.decide."""
+        check_place(self.call, found[0])
         container = records.CONTAINER.of(found[0])
         assert container is not None
-        guard_container(call, container, stamp)
-        return decide(container, stamp)
-
-    return await services.store.update(ref.partition, [ref], at_serial_point, call.rule.purpose)
+        guard_container(self.call, container, stamp)
+        return self.change(container, stamp)
 
 
 async def change_unattended(
@@ -304,15 +306,23 @@ async def change_unattended(
     refs = [Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY)]
     if container is not None:
         refs.append(keys.container(*container.split("/")))
+    return await services.commit(_Unattended(partition, refs, purpose, generation, name, decide))
 
-    def at_serial_point(found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
-        if container is not None:
+
+class _Unattended(Decision[T | None], Generic[T], frozen=True):
+    """A decision on one blob without a caller. A third read is its container's record."""
+
+    generation: int
+    name: str
+    change: Callable[[BlobState, BlobChange], T]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
+        """See Decision.decide. The result is None when the container is another one or gone."""
+        if len(found) > 2:
             place = records.CONTAINER.of(found[2])
-            if place is None or place.generation != generation:
+            if place is None or place.generation != self.generation:
                 return Commit(None)
         head, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
-        change = BlobChange(partition, generation, name, stamp, head, upload)
-        result = decide(BlobState(head, head, upload, (), stamp), change)
+        change = BlobChange(self.partition, self.generation, self.name, stamp, head, upload)
+        result = self.change(BlobState(head, head, upload, (), stamp), change)
         return Commit(result, change.steps())
-
-    return await services.store.update(partition, refs, at_serial_point, purpose)

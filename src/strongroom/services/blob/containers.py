@@ -19,6 +19,7 @@ from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ContainerRecord, Job, JobKind
@@ -71,16 +72,22 @@ async def create_container(services: Services, call: Call[CreateContainer]) -> C
     Raises: StorageError ContainerAlreadyExists.
     """
     ref = keys.container(call.target.account, call.target.container)
-    given = call.input
+    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, call.input))
 
-    def decide(found: Sequence[Record | None], stamp: int) -> Commit[ContainerWritten]:
+
+class _Create(Decision[ContainerWritten], frozen=True):
+    """Create Container."""
+
+    given: CreateContainer
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[ContainerWritten]:
+        """See Decision.decide. Raises: StorageError ContainerAlreadyExists."""
         if found[0] is not None:
             raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
+        given = self.given
         created = ContainerRecord(stamp, stamp, stamp, given.metadata, given.public_access)
-        write = Write(ref.key, records.CONTAINER.encode(created))
-        return Commit(ContainerWritten(stamp, stamp), (Step(ref.partition, (write,)),))
-
-    return await services.store.update(ref.partition, [ref], decide)
+        write = Write(self.reads[0].key, records.CONTAINER.encode(created))
+        return Commit(ContainerWritten(stamp, stamp), (Step(self.partition, (write,)),))
 
 
 async def get_container(services: Services, call: Call[Any]) -> ContainerView:
