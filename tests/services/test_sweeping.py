@@ -83,11 +83,11 @@ def test_a_blob_that_is_read_keeps_its_blocks_until_the_reader_has_finished() ->
         await do.commit(on, "b", ["1"])
         place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"))
+        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"), on.store.gateways)
         await do.put(on, "b", b"")
         assert await swept(on, sweeper) == 0
         assert len(do.left(on)[1]) == 1
-        late = on.held.of(Readers).begin(keys.blob(place.generation, "b"))
+        late = on.held.of(Readers).begin(keys.blob(place.generation, "b"), on.store.gateways)
         reading.end()
         assert await swept(on, sweeper) > 0
         assert do.left(on)[1] == []
@@ -161,11 +161,11 @@ def test_who_began_to_read_while_a_sweep_waits_is_waited_for_too() -> None:
             await do.stage(on, "b", "1", text.encode() * BIG)
             await do.commit(on, "b", ["1"])
         await swept(on, sweeper)
-        first = on.held.of(Readers).begin(partition)
+        first = on.held.of(Readers).begin(partition, on.store.gateways)
         await do.stage(on, "b", "1", b"3" * BIG)
         await do.commit(on, "b", ["1"])
         await swept(on, sweeper)
-        second = on.held.of(Readers).begin(partition)
+        second = on.held.of(Readers).begin(partition, on.store.gateways)
         await do.put(on, "b", b"")
         assert await swept(on, sweeper) == 0
         first.end()
@@ -186,7 +186,7 @@ def test_a_sweep_that_waited_spares_what_was_given_up_meanwhile() -> None:
         partition = keys.blob(place.generation, "b")
         readings = []
         for version in (b"0", b"1", b"2"):
-            readings.append(on.held.of(Readers).begin(partition))
+            readings.append(on.held.of(Readers).begin(partition, on.store.gateways))
             await do.stage(on, "b", "1", version * BIG)
             await do.commit(on, "b", ["1"])
             await swept(on, sweeper)
@@ -282,7 +282,10 @@ def test_jobs_that_wait_for_readers_do_not_hold_up_others() -> None:
             await do.commit(on, name, ["1"])
         await swept(on, sweeper)
         generation = place.generation
-        readings = [on.held.of(Readers).begin(keys.blob(generation, name)) for name in names[:-1]]
+        readings = [
+            on.held.of(Readers).begin(keys.blob(generation, name), on.store.gateways)
+            for name in names[:-1]
+        ]
         for name in names:
             await do.put(on, name, b"")
         assert await swept(on, sweeper) == 1
@@ -327,7 +330,7 @@ def test_a_container_that_is_read_is_swept_later() -> None:
         await do.commit(on, "b", ["1"])
         place = await on.place(Service.BLOB, ACCOUNT, "photos")
         assert place is not None
-        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"))
+        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"), on.store.gateways)
         await swept(on, sweeper)
         await drop_container(on)
         assert await swept(on, sweeper) == 0

@@ -192,11 +192,12 @@ async def _open(
     body, place = view.blob.body, BodyPlace(services.store, view.partition, view.extra)
     if not body.is_in_parts:
         return await body.open(place, offset, length, take)
-    reading = services.held.of(Readers).begin(view.partition)
+    reading = services.held.of(Readers).begin(view.partition, services.store.gateways)
     try:
         # Registered first, looked at again second: what this head names is not swept any more.
         await _require_still(services, call, view)
         opened = await body.open(place, offset, length, take)
+        reading.left = opened.left
     except BaseException:
         reading.end()
         raise

@@ -46,7 +46,7 @@ async def open_local(
     looks = Rereading(what, lambda: _look(services, partition, source))
     while True:
         # Registered before the look at the head: what it names is not swept while it is read.
-        reading = services.held.of(Readers).begin(partition)
+        reading = services.held.of(Readers).begin(partition, services.store.gateways)
         try:
             blob, beside = await _look(services, partition, source)
             looks.saw(blob.body)
@@ -103,6 +103,7 @@ async def _open(
 ) -> OpenSource:
     place = BodyPlace(services.store, partition, beside)
     opened = await blob.body.open(place, 0, blob.size_bytes, to_store())
+    reading.left = opened.left
 
     def release() -> None:
         if opened.close is not None:

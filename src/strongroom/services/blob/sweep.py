@@ -7,12 +7,14 @@ Why nothing is dropped that is needed: what was given up never comes back, becau
 only blocks of the upload in progress or of the body that it replaces, and both are guarded. So
 garbage is listed first, and what is alive is looked up after that: head first, then snapshots,
 since a body moves from the head to a snapshot, never back. A reader of a body that is in parts
-registers before it looks at the head. The sweep waits for readers that registered before the
-garbage was listed.
+registers before it looks at the head. The sweep waits for readers of this process that
+registered before the garbage was listed, and for those of other gateways until all of them see that
+it was retired. What such a reader has named is left until it names it no more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,14 +33,15 @@ _STAGED_AT_ONCE: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A sweep that waits for readers: what was retired up to the stamp `horizon` may go when they
-    are done; what was retired later counts as alive until its own sweep."""
+    """A sweep that waits for readers, of this process or of other gateways. What was retired up to
+    the stamp `until` may go when they are done. What was retired later counts as alive until its
+    own sweep."""
 
     readers: frozenset[Reading]
-    horizon: int
+    until: int
 
     def is_over(self) -> bool:
-        """Whether all of them are done."""
+        """Whether those of this process are done."""
         return all(reading.done for reading in self.readers)
 
 
@@ -46,7 +49,30 @@ class Held:
 class _Garbage:
     old: tuple[tuple[Key, Retired], ...]
     young: frozenset[Body]
-    horizon: int
+    until: int
+
+
+class _Sparing:
+    """Removes for a sweep, except the contents that readers of other gateways have named.
+
+    Attributes:
+        spared: whether anything was left to them.
+    """
+
+    def __init__(self, removal: Removal) -> None:
+        self._removal = removal
+        self.named: frozenset[int] = frozenset()
+        self.spared = False
+
+    async def add(
+        self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
+    ) -> None:
+        """See Removal.add. What names a content that is spared stays too."""
+        wanted = set(drop)
+        if wanted & self.named:
+            self.spared = True
+            gone = ()
+        await self._removal.add(partition, gone, wanted - self.named)
 
 
 async def sweep_blob(
@@ -65,18 +91,22 @@ async def sweep_blob(
     place = BodyPlace(services.store, partition)
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(found)
-    garbage = await _garbage(place, None if held is None else held.horizon)
-    in_parts = any(body.is_in_parts for _, one in garbage.old for body in one.bodies)
-    if held is None and in_parts:
+    garbage = await _garbage(place, None if held is None else held.until)
+    sparing = _Sparing(removal)
+    if any(body.is_in_parts for _, one in garbage.old for body in one.bodies):
         readers = services.held.of(Readers).snapshot(partition)
-        if readers:
-            return Held(readers, garbage.horizon)
+        if held is None and readers:
+            return Held(readers, garbage.until)
+        horizon = await services.store.gateways.horizon()
+        if horizon.stamp <= garbage.until:
+            return Held(frozenset(), garbage.until)
+        sparing.named = horizon.named
     live = await _live_bodies(place) | garbage.young
     until = ended + 1 if upload is None else upload.number
-    await _drop_staged(place, removal, until, live)
+    await _drop_staged(place, removal, sparing, until, live)
     for key, retired in garbage.old:
-        await _drop_retired(place, removal, key, retired, live)
-    return None
+        await _drop_retired(place, sparing, key, retired, live)
+    return Held(frozenset(), garbage.until) if sparing.spared else None
 
 
 async def _garbage(place: BodyPlace, horizon: int | None) -> _Garbage:
@@ -114,7 +144,7 @@ async def _live_bodies(place: BodyPlace) -> frozenset[Body]:
 
 
 async def _drop_staged(
-    place: BodyPlace, removal: Removal, until: int, live: frozenset[Body]
+    place: BodyPlace, removal: Removal, sparing: _Sparing, until: int, live: frozenset[Body]
 ) -> None:
     """Staged blocks of uploads that have ended: the records go, and the contents of those that no
     list took."""
@@ -133,17 +163,20 @@ async def _drop_staged(
         left = await unused(place, contents.values(), live)
         for name, content in contents.items():
             drop = (content,) if content in left else ()
-            await removal.add(place.partition, (Key(True, name),), drop)
+            await sparing.add(place.partition, (Key(True, name),), drop)
         await removal.commit()
 
 
 async def _drop_retired(
-    place: BodyPlace, removal: Removal, key: Key, retired: Retired, live: frozenset[Body]
+    place: BodyPlace, sparing: _Sparing, key: Key, retired: Retired, live: frozenset[Body]
 ) -> None:
     gone, drop = [key], list[int]()
+    before, sparing.spared = sparing.spared, False
     for body in retired.bodies:
         if body not in live:
-            named = await body.let_go(place, live, removal)
+            named = await body.let_go(place, live, sparing)
             gone += named.keys
             drop += named.contents
-    await removal.add(place.partition, gone, drop)
+    if not sparing.spared:
+        await sparing.add(place.partition, gone, drop)
+    sparing.spared |= before

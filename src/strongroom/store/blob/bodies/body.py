@@ -129,12 +129,13 @@ class BodyPlace(msgspec.Struct, frozen=True):
 class OpenBody(msgspec.Struct, Generic[P], frozen=True):
     """Bytes of a body, which stay readable until `close` was called (None: nothing to close).
 
-    `copy_writer` stores the bytes of the whole body again in the same structure; None when any
-    structure will do.
+    `left` are the spans of a body in parts that are still to be read. `copy_writer` stores the
+    bytes of the whole body again in the same structure; None when any structure will do.
     """
 
     pieces: bytes | AsyncIterator[P]
     close: Callable[[], None] | None = None
+    left: Collection[Span] = ()
     copy_writer: CopyWriter | None = None
 
 

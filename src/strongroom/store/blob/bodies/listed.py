@@ -7,6 +7,7 @@ copying blocks. Must not live here: which blocks a client may name (semantics/bl
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
@@ -52,8 +53,9 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
         """See Body.open. Contents are pinned one after another; a registered reader keeps those
         that are still to be read."""
         blocks = await self.blocks(place)
-        pieces = read_spans(place.store.contents, spans(blocks, offset, length), take)
-        return OpenBody(pieces, None, functools.partial(copy_blocks, blocks))
+        left = deque(spans(blocks, offset, length))
+        pieces = read_spans(place.store.contents, left, take)
+        return OpenBody(pieces, None, left, functools.partial(copy_blocks, blocks))
 
     async def blocks(self, place: BodyPlace) -> tuple[ListedBlock, ...]:
         """See Body.blocks."""

@@ -1,23 +1,29 @@
 """Who reads a body that is in parts: its parts are not swept before they finish.
 
-Lives here: the readers of this process, by blob. Must not live here: sweeping.
+Lives here: the readers of this process by blob, and what other processes learn of them. Must not
+live here: sweeping. Source: the contract of readers in engines/gateways.py.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Collection
+
 from strongroom.engines.base import Partition
+from strongroom.engines.gateways import READING_S_MAX, Gateways, ReaderMark
+from strongroom.store.blob.bodies.blocks import Span
 
 
 class Readers:
-    """Who is reading a body made of many contents: its contents are not dropped before they
-    finish."""
+    """The readers of one process. A sweep of this process waits for those of one blob; other
+    gateways learn of all readers together, through their marks."""
 
     def __init__(self) -> None:
         self._active: dict[Partition, set[Reading]] = {}
 
-    def begin(self, partition: Partition) -> Reading:
-        """Register before looking at the head; call `end` when done."""
-        reading = Reading(self, partition)
+    def begin(self, partition: Partition, gateways: Gateways) -> Reading:
+        """Register before looking at the head; call `end` when done. Raises Unavailable."""
+        reading = Reading(self, partition, gateways.begin_reading())
         self._active.setdefault(partition, set()).add(reading)
         return reading
 
@@ -35,17 +41,34 @@ class Readers:
 
 
 class Reading:
-    """One reader of one partition."""
+    """One reader of one partition. After READING_S_MAX it names the contents that it still reads,
+    so that a client that stalls holds back nothing else on other gateways.
 
-    __slots__ = ("_readers", "done", "partition")
+    Attributes:
+        left: the spans that are still to be read, the present one included.
+    """
 
-    def __init__(self, readers: Readers, partition: Partition) -> None:
+    __slots__ = ("_mark", "_readers", "_timer", "done", "left", "partition")
+
+    def __init__(self, readers: Readers, partition: Partition, mark: ReaderMark) -> None:
         self._readers = readers
+        self._mark = mark
+        self._timer = asyncio.get_running_loop().call_later(READING_S_MAX, self.narrow)
         self.partition = partition
+        self.left: Collection[Span] | None = None
         self.done = False
+
+    def narrow(self) -> None:
+        """Name the contents that are left; again after another READING_S_MAX."""
+        self._timer.cancel()
+        if self.left is not None:
+            self._mark.narrow({span.content for span in self.left})
+        self._timer = asyncio.get_running_loop().call_later(READING_S_MAX, self.narrow)
 
     def end(self) -> None:
         """The reader is finished. Idempotent."""
         if not self.done:
             self.done = True
+            self._timer.cancel()
+            self._mark.end()
             self._readers.finish(self)

@@ -7,7 +7,8 @@ live here: which contents a body is made of.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator
 
 from strongroom.engines.base import VERIFIED_BYTES_MAX, Contents, Opened
 from strongroom.store.blob.bodies.blocks import Span
@@ -43,16 +44,18 @@ def to_store() -> Take[bytes]:
     return take
 
 
-async def read_spans(contents: Contents, spans: Sequence[Span], take: Take[P]) -> AsyncIterator[P]:
-    """The bytes of spans, in order; each content is pinned meanwhile. Raises ContentMissing,
-    DataDamaged."""
-    for span in spans:
+async def read_spans(contents: Contents, left: deque[Span], take: Take[P]) -> AsyncIterator[P]:
+    """The bytes of spans, in order; each content is pinned meanwhile. A span leaves `left` when it
+    was read. Raises ContentMissing, DataDamaged."""
+    while left:
+        span = left[0]
         opened = await contents.open(span.content)
         try:
             async for piece in take(opened, span):
                 yield piece
         finally:
             opened.close()
+        left.popleft()
 
 
 async def read_content(contents: Contents, content: int) -> bytes:
