@@ -304,14 +304,14 @@ class MemoryStore:
         """Flip a bit of an adopted content, as a disk may. For tests of whoever reads contents."""
         self.data.contents[content_id] = self.data.contents[content_id].damaged()
 
-    def restarted(self) -> MemoryStore:
+    def restarted(self) -> Self:
         """A new store that holds what this one held, as after a restart; this one is stopped."""
         self._broken = True
         self.watchers.wake_all()
         self.contents.give_up()
         self.gateways.end()
         floor_ticks = max(self._time.now(), self.gateways.book.last_stamp)
-        return MemoryStore(self._clock, data=self.data, floor_ticks=floor_ticks)
+        return type(self)(self._clock, data=self.data, floor_ticks=floor_ticks)
 
     def _why_stopped(self) -> Unavailable | None:
         if self._closed:

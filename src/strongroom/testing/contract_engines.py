@@ -59,6 +59,7 @@ class MemorySubject:
         self.clock = ManualClock()
         self._memory = make(self.clock)
         self._others: list[MemoryStore] = []
+        self._held: list[_Held] = []
         # What a crash leaves of a commit: nothing, or all of it.
         self._cuts = itertools.cycle((0, 1_000_000))
 
@@ -72,6 +73,7 @@ class MemorySubject:
 
     def hold_commits(self, store: Store) -> HeldCommits:
         held = _Held()
+        self._held.append(held)
         self._gateway(store).before_commit = held
         return held
 
@@ -90,6 +92,8 @@ class MemorySubject:
         self.store = self._memory
 
     async def stop(self) -> None:
+        for held in self._held:
+            held.release()
         for one in (*self._others, self._memory):
             await one.close()
 

@@ -1,8 +1,8 @@
 """The contract suite: what every engine must do, as functions that any engine can be put through.
 
 Lives here: what a suite needs to know of an engine, and the list of all cases. The cases themselves
-are in contract_records.py, contract_waiting.py, contract_contents.py and contract_failures.py; the
-contract is in engines/base.py. With pytest:
+are in the modules contract_*.py; the contract is in engines/base.py and engines/gateways.py. With
+pytest:
 
     @pytest.mark.parametrize("case", CONTRACT, ids=lambda case: case.__name__)
     def test_contract(case, tmp_path):
@@ -12,18 +12,31 @@ contract is in engines/base.py. With pytest:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from strongroom.testing import (
     contract_contents,
     contract_failures,
     contract_gateways,
+    contract_membership,
     contract_records,
+    contract_shared,
     contract_waiting,
 )
-from strongroom.testing.contract_subject import Subject
+from strongroom.testing.contract_subject import SharedSubject, Subject
 
-__all__ = ["CONTRACT", "Case", "Subject", "prove"]
+__all__ = [
+    "CONTRACT",
+    "SHARED_CONTRACT",
+    "STOPPING_CONTRACT",
+    "Case",
+    "SharedCase",
+    "SharedSubject",
+    "Subject",
+    "prove",
+]
+
+S = TypeVar("S", bound=Subject)
 
 Case = Callable[[Subject], Awaitable[None]]
 
@@ -38,7 +51,15 @@ STOPPING_CONTRACT: Final[tuple[Case, ...]] = contract_failures.STOPPING_CASES
 """For engines that have nobody to ask what became of a commit, such as those in one process."""
 
 
-async def prove(case: Case, subject: Subject) -> None:
+SharedCase = Callable[[SharedSubject], Awaitable[None]]
+SHARED_CONTRACT: Final[tuple[SharedCase, ...]] = (
+    *contract_shared.CASES,
+    *contract_membership.CASES,
+)
+"""For engines that several gateways serve."""
+
+
+async def prove(case: Callable[[S], Awaitable[None]], subject: S) -> None:
     """Run one case. Raises AssertionError when the engine breaks the contract."""
     await subject.start()
     try:

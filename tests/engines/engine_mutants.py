@@ -1,0 +1,315 @@
+"""Engines that break one rule of the contract each, and the cases of the suite that notice it.
+
+Lives here: mutants of the memory engine. Must not live here: cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from strongroom.engines.base import Commit, Decide, Partition, Record, Ref, Step, Unavailable
+from strongroom.engines.gateways import STAMP_MAX, Horizon
+from strongroom.engines.membership import Mark
+from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory_contents import MemoryContents
+from strongroom.engines.memory_gateways import MemoryGateway, MemoryHold
+from strongroom.testing import (
+    contract_failures,
+    contract_gateways,
+    contract_membership,
+    contract_records,
+    contract_shared,
+    contract_waiting,
+)
+from strongroom.values import Purpose
+
+T = TypeVar("T")
+Pairs = Sequence[tuple[Ref, Record | None]]
+
+
+class NoGuard(MemoryStore):
+    """A commit happens though a record of its partition has changed."""
+
+    def _are_unchanged(self, pairs: Pairs) -> bool:
+        return True
+
+
+class NoInputCheck(MemoryStore):
+    """A commit happens though a record of another partition has changed."""
+
+    def _are_inputs_unchanged(self, pairs: Pairs) -> bool:
+        return True
+
+
+class NoStampCheck(MemoryStore):
+    """A commit happens though its partition has a newer one."""
+
+    def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
+        return True
+
+
+class NothingCompared(NoGuard, NoStampCheck):
+    """Neither."""
+
+
+class StampsWithoutNumber(MemoryStore):
+    """Stamps do not carry the gateway's number."""
+
+    def _stamp(self) -> int:
+        book = self.gateways.book
+        book.observe(max(self._time.now(), book.last_stamp + 1))
+        return book.last_stamp
+
+
+class TimeBehindStamps(MemoryStore):
+    """Time is the clock's alone."""
+
+    async def now(self) -> int:
+        return self._time.now()
+
+
+class HalfSteps(MemoryStore):
+    """Steps in other partitions are in sight before the commit."""
+
+    async def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[T],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> T:
+        def early(seen: Sequence[Record | None], stamp: int) -> Commit[T]:
+            commit = decide(seen, stamp)
+            for step in commit.steps:
+                if step.partition != partition:
+                    self.data.write(step, stamp)
+            return commit
+
+        return await super().update(partition, reads, early, purpose)
+
+
+class WaitsOnlyHere(MemoryStore):
+    """Waiters hear only of commits of their own gateway."""
+
+    def _apply(self, *given: Any) -> None:
+        others = self._members.gateways
+        self._members.gateways = [self.gateways]
+        try:
+            super()._apply(*given)
+        finally:
+            self._members.gateways = others
+
+
+class ClockMovedHere(MemoryStore):
+    """Time is moved at one gateway only."""
+
+    def advance(self, seconds: float) -> None:
+        self._time.advance(seconds)
+        self.watchers.wake_all()
+
+
+class StopsWaitingOnce(MemoryStore):
+    """Who waits later sleeps all the same."""
+
+    def stop_waiting(self) -> None:
+        self.watchers.wake_all()
+
+
+class DeadCommits(MemoryStore):
+    """A commit does not look whether its gateway was declared dead."""
+
+    async def _pause(self) -> None:
+        await (asyncio.sleep(0) if self.before_commit is None else self.before_commit())
+
+
+class LateReads(MemoryStore):
+    """A gateway goes on though its heartbeat is late."""
+
+    def _check_serving(self) -> None:
+        if self._closed or self._broken:
+            raise Unavailable("closed")
+
+
+class _Eager(MemoryContents):
+    def discard(self, content_id: int) -> None:
+        self.written.pop(content_id, None)
+        self._data.contents.pop(content_id, None)
+
+
+class DiscardDropsAdopted(MemoryStore):
+    """`discard` drops a content though a commit has adopted it."""
+
+    _contents_type = _Eager
+
+
+class _Hasty(MemoryContents):
+    def settle(self, content_ids: Iterable[int]) -> None:
+        wanted = list(content_ids)
+        gone = [one for one in wanted if one in self._discarded]
+        super().settle(wanted)
+        for content_id in gone:
+            self._data.contents.pop(content_id, None)
+
+
+class DiscardDropsUndecided(MemoryStore):
+    """`discard` drops a content that an undecided commit adopts in the end."""
+
+    _contents_type = _Hasty
+
+
+class _NoHorizon(MemoryGateway):
+    async def horizon(self) -> Horizon:
+        return Horizon(STAMP_MAX)
+
+
+class HorizonIgnored(MemoryStore):
+    """Readers of other gateways do not count."""
+
+    _gateway_type = _NoHorizon
+
+
+class _NoNames(MemoryGateway):
+    async def horizon(self) -> Horizon:
+        return Horizon((await super().horizon()).stamp)
+
+
+class NamesIgnored(MemoryStore):
+    """Contents that a slow reader has named do not count."""
+
+    _gateway_type = _NoNames
+
+
+class _OwnReaders(MemoryGateway):
+    async def horizon(self) -> Horizon:
+        return self._members.look().horizon(-1)
+
+
+class OwnReadersCount(MemoryStore):
+    """Readers of the gateway itself hold its horizon back."""
+
+    _gateway_type = _OwnReaders
+
+
+class _ClockReaders(MemoryGateway):
+    def begin_reading(self) -> Mark:
+        return Mark(self.book, max(self.time.now(), self.book.last_stamp))
+
+
+class ReadersBeginAtTheirClock(MemoryStore):
+    """A reader begins at a stamp below which commits may yet happen."""
+
+    _gateway_type = _ClockReaders
+
+
+class _HoldTwice(MemoryGateway):
+    async def hold(self, name: bytes) -> MemoryHold | None:
+        found = await super().hold(name)
+        return found or MemoryHold(self, name)
+
+
+class HoldGrantedTwice(MemoryStore):
+    """A hold is granted though it is taken."""
+
+    _gateway_type = _HoldTwice
+
+
+class _HoldForEver(MemoryGateway):
+    def has(self, name: bytes) -> bool:
+        return True
+
+
+class HoldNeverLost(MemoryStore):
+    """A hold is believed though the heartbeat is late."""
+
+    _gateway_type = _HoldForEver
+
+
+class _QuietAtOnce(MemoryGateway):
+    async def quiet(self, stamp: int) -> None:
+        return
+
+
+class QuietAtOnce(MemoryStore):
+    """`quiet` waits for nobody."""
+
+    _gateway_type = _QuietAtOnce
+
+
+class _QuietHere(MemoryGateway):
+    async def quiet(self, stamp: int) -> None:
+        while any(one < stamp for one in self._in_flight()):
+            await self._members.change()
+
+
+class QuietHereOnly(MemoryStore):
+    """`quiet` waits only for the decisions of its own gateway."""
+
+    _gateway_type = _QuietHere
+
+
+class _OwnsAll(MemoryGateway):
+    def owns(self, name: bytes) -> bool:
+        return True
+
+
+class TwoSweepers(MemoryStore):
+    """Each gateway takes all work for its own."""
+
+    _gateway_type = _OwnsAll
+
+
+class _Undying(MemoryGateway):
+    def beat(self) -> bool:
+        self._members.table = msgspec.structs.replace(
+            self._members.table,
+            rows={
+                number: msgspec.structs.replace(row, seen=self._members.time.now())
+                for number, row in self._members.table.rows.items()
+            },
+        )
+        return super().beat()
+
+
+class NobodyDies(MemoryStore):
+    """A gateway that sends no heartbeats stays alive."""
+
+    _gateway_type = _Undying
+
+
+Case = Callable[[Any], Awaitable[None]]
+MUTANTS: Final[tuple[tuple[type[MemoryStore], Case], ...]] = (
+    (NoGuard, contract_records.counting_by_32_tasks_loses_nothing),
+    (NoGuard, contract_shared.counting_over_two_gateways_loses_nothing),
+    (NothingCompared, contract_shared.a_commit_held_back_is_decided_again),
+    (NoInputCheck, contract_records.what_other_partitions_told_is_so_when_the_commit_happens),
+    (NoInputCheck, contract_shared.a_put_decided_before_a_deletion_is_refused_after_it),
+    (NoStampCheck, contract_shared.a_commit_held_back_is_no_older_than_what_came_meanwhile),
+    (StampsWithoutNumber, contract_shared.stamps_of_two_gateways_are_unique),
+    (TimeBehindStamps, contract_records.stamps_are_unique_and_rise_with_time),
+    (TimeBehindStamps, contract_shared.a_clock_that_is_ahead_is_followed_where_it_was_seen),
+    (HalfSteps, contract_shared.a_job_is_never_seen_before_its_commit),
+    (WaitsOnlyHere, contract_shared.a_commit_wakes_waiters_at_the_other_gateway),
+    (ClockMovedHere, contract_shared.a_moved_clock_reaches_every_gateway),
+    (StopsWaitingOnce, contract_waiting.waiters_are_counted_and_can_be_sent_home_for_good),
+    (DeadCommits, contract_membership.a_dead_gateway_blocks_nothing_and_commits_nothing),
+    (LateReads, contract_membership.a_late_gateway_stops_and_its_hold_is_lost),
+    (DiscardDropsAdopted, contract_failures.a_body_lives_exactly_if_its_commit_does),
+    (DiscardDropsAdopted, contract_shared.a_content_is_adopted_where_it_was_written),
+    (DiscardDropsUndecided, contract_shared.a_commit_that_may_yet_adopt_keeps_its_body),
+    (HorizonIgnored, contract_membership.a_reader_holds_back_the_horizon_of_the_other),
+    (NamesIgnored, contract_membership.a_reader_holds_back_the_horizon_of_the_other),
+    (OwnReadersCount, contract_gateways.no_reader_of_its_own_holds_back_its_horizon),
+    (ReadersBeginAtTheirClock, contract_membership.a_reader_sees_what_it_does_not_hold_back),
+    (HoldGrantedTwice, contract_gateways.a_hold_is_given_once_until_it_is_given_back),
+    (HoldGrantedTwice, contract_membership.a_hold_excludes_the_other_gateway),
+    (HoldNeverLost, contract_membership.a_late_gateway_stops_and_its_hold_is_lost),
+    (QuietAtOnce, contract_gateways.after_quiet_no_older_commit_happens),
+    (QuietAtOnce, contract_membership.quiet_waits_for_what_the_other_has_decided),
+    (QuietHereOnly, contract_membership.quiet_waits_for_what_the_other_has_decided),
+    (TwoSweepers, contract_membership.gateways_have_numbers_of_their_own),
+    (NobodyDies, contract_membership.a_dead_gateway_blocks_nothing_and_commits_nothing),
+)

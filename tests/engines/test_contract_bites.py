@@ -1,0 +1,28 @@
+"""The contract suite finds engines that break a rule."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from strongroom.engines.memory import MemoryStore
+from strongroom.testing import contract_membership, contract_shared, contract_waiting
+from strongroom.testing.contract_engines import MemorySubject
+from strongroom.testing.engine_contract import CONTRACT, SHARED_CONTRACT, prove
+from tests.engines.engine_mutants import MUTANTS, Case
+
+
+@pytest.mark.parametrize(
+    ("mutant", "case"), MUTANTS, ids=[f"{one.__name__}-{case.__name__}" for one, case in MUTANTS]
+)
+def test_a_broken_engine_fails(
+    mutant: type[MemoryStore], case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (contract_membership, contract_shared, contract_waiting):
+        for name in ("_SOON_S", "_LONG_S"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, 2.0)
+    assert case in (*CONTRACT, *SHARED_CONTRACT)
+    with pytest.raises((AssertionError, TimeoutError)):
+        asyncio.run(prove(case, MemorySubject(mutant)))
