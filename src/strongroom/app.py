@@ -36,10 +36,10 @@ from strongroom.servers.accounts_file import ServedAccounts
 from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
-from strongroom.servers.faults import Faults
+from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.http import HttpSettings
-from strongroom.servers.listener import Listener, Wanted
+from strongroom.servers.listener import Listener, Opening
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
@@ -191,7 +191,7 @@ class App:
             host_suffixes=settings.host_suffixes,
             strict=settings.strict,
         )
-        faults = Faults() if settings.test_clock else None
+        faults = FaultInjector() if settings.test_clock else None
         sources = self.services.held.of(CopySources)
         sources.hold = faults
         sources.locate = CopyLocator(contexts[Service.BLOB], self.ports, router).locate
@@ -212,7 +212,7 @@ class App:
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
 
-    async def _open(self, wanted: Wanted) -> None:
+    async def _open(self, wanted: Opening) -> None:
         host, listener = self.settings.host, wanted.listener
         self.releases.insert(0, listener.close_idle)
         # Registered first: if a later port cannot be opened, this one is closed again.
@@ -233,7 +233,7 @@ class App:
 
         self._closing.append(stop)
 
-    def _own_endpoints(self, telemetry: Telemetry, faults: Faults | None) -> OwnEndpoints:
+    def _own_endpoints(self, telemetry: Telemetry, faults: FaultInjector | None) -> OwnEndpoints:
         settings = self.settings
         return OwnEndpoints(
             is_ready=lambda: bool(self._listeners) and not self._listeners[0].draining,

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from strongroom import __version__
-from strongroom.servers.faults import Faults
+from strongroom.servers.faults import FaultInjector
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.values import Health, datetime_of
@@ -33,7 +33,7 @@ class Server:
             metrics_anywhere=anywhere,
             now=self.now,
             advance=self.moved.append if clock else None,
-            faults=Faults() if clock else None,
+            faults=FaultInjector() if clock else None,
             hosts=OwnHosts(frozenset({"store.example.net"}), ("blob.example.org",)),
         )
 

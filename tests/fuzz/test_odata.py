@@ -21,13 +21,13 @@ from strongroom.semantics.table.entities import Properties, check_values
 from strongroom.values import INT32, Entity
 from strongroom.wire.table import odata, odata_documents, odata_entities
 from strongroom.wire.table.odata import Metadata
-from strongroom.wire.table.odata_documents import Place
+from strongroom.wire.table.odata_documents import TableAddress
 from tests.fuzz.effort import examples
 from tests.fuzz.requests import HOSTILE
 from tests.fuzz.test_documents import edited
 from tests.refusals import refusal
 
-PLACE = Place("http://host/account/", "account", "abc")
+PLACE = TableAddress("http://host/account/", "account", "abc")
 MOMENT = 635_000_000_000_000_000
 ENTITY = (
     b'{"PartitionKey":"p","RowKey":"r","A@odata.type":"Edm.Int64","A":"12","B":1.5,"C":true,'

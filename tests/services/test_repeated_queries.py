@@ -31,7 +31,7 @@ from strongroom.store.core import keys
 from strongroom.store.table import entity_records
 from strongroom.wire.table import odata_documents
 from strongroom.wire.table.odata import Metadata
-from strongroom.wire.table.odata_documents import Place
+from strongroom.wire.table.odata_documents import TableAddress
 from tests.semantics.table_entities import Entity, holds
 from tests.services.container_calls import ACCOUNT
 from tests.services.test_query_entities import create, put, query
@@ -170,7 +170,9 @@ def test_what_is_remembered_weighs_no_more_than_the_page_counts_for(
 def _tell(page: Page, wanted: Predicate | None) -> None:
     for part in scanned(page).parts:
         rows = part.matching(wanted, limits.TABLE_RESULTS_MAX)
-        odata_documents.entities(rows, Metadata.MINIMAL, Place("http://localhost/", "a", "t"))
+        odata_documents.entities(
+            rows, Metadata.MINIMAL, TableAddress("http://localhost/", "a", "t")
+        )
 
 
 def test_what_stood_still_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

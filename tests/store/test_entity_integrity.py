@@ -22,7 +22,7 @@ from tests.services.queue_calls import problems, stored, sweep
 
 
 async def create(on: Services, name: str) -> None:
-    asked = replace(given.call(CreateTable(name), container=name), service=Service.TABLE)
+    asked = given.call(CreateTable(name), container=name, service=Service.TABLE)
     await tables.create_table(on, asked)
 
 
@@ -31,10 +31,14 @@ async def put(on: Services, table: str, row: str, chars: int, kind: Change) -> N
     text = "x" * min(chars, 32_000)
     whole: dict[str, Value] = {"T": text, "L": Typed(EdmType.INT64, 7)}
     whole |= {f"T{n}": text for n in range(chars // 32_000)}
-    asked: Any = given.call(
-        WriteEntity(kind, EntityDocument(properties=whole)), container=table, place=place
+    asked = given.call(
+        WriteEntity(kind, EntityDocument(properties=whole)),
+        service=Service.TABLE,
+        container=table,
+        entity=("p", row),
+        place=place,
     )
-    await entities.write_entity(on, replace(asked, service=Service.TABLE, entity=("p", row)))
+    await entities.write_entity(on, asked)
 
 
 async def used() -> Services:

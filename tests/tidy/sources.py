@@ -27,6 +27,9 @@ class Source:
     text: str
     tree: ast.Module
 
+    def __hash__(self) -> int:
+        return hash(self.path)
+
     @property
     def in_package(self) -> bool:
         """Tell whether the file is part of the package, not of its tests or examples."""
@@ -37,6 +40,12 @@ class Source:
         """Return the dotted name under which the package's file is imported."""
         parts = self.path.relative_to("src").with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def nodes(source: Source) -> tuple[ast.AST, ...]:
+    """Return every node of a file's tree; several rules look at them all."""
+    return tuple(ast.walk(source.tree))
 
 
 def parse(path: str, text: str) -> Source:

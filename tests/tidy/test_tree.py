@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.tidy import rules_bodies, rules_calls, rules_modules, rules_shape, rules_words
+from tests.tidy import (
+    put_path,
+    ratchets,
+    rules_bodies,
+    rules_calls,
+    rules_modules,
+    rules_shape,
+    rules_words,
+)
 from tests.tidy.sources import PACKAGE, ROOT, Source, package_sources, python_sources, text_files
 
 Rule = Callable[[Source], list[str]]
@@ -78,6 +86,22 @@ def test_exceptions_have_a_reason_and_are_still_needed() -> None:
             if node.name == name
         )
         assert reason and rules_shape.FUNCTION_LINES_MAX < longest <= lines, (path, name)
+
+
+def test_what_may_only_fall_has_not_risen() -> None:
+    allowed = ratchets.allowed()
+    found = ratchets.measured()
+    assert set(allowed) == {*found, put_path.RATCHET}
+    for name, figures in found.items():
+        _report([f"{name}: {one}" for one in ratchets.complaints(figures, allowed[name])])
+
+
+def test_a_put_blob_passes_through_no_more_files() -> None:
+    files = put_path.files_of_a_put()
+    most = ratchets.allowed()[put_path.RATCHET][put_path.NAME]
+    # Fewer may be the chance of one run, so that the list is lowered by hand.
+    assert len(files) <= most, "\n".join(files)
+    assert "src/strongroom/servers/pipeline.py" in files
 
 
 def test_the_rules_see_the_project() -> None:

@@ -11,10 +11,10 @@ import pytest
 from strongroom.values import Entity, iso7
 from strongroom.wire.table import odata_documents as documents
 from strongroom.wire.table.odata import Metadata, etag_text
-from strongroom.wire.table.odata_documents import Place
+from strongroom.wire.table.odata_documents import TableAddress
 
 MOMENT = 635_000_000_000_000_007
-PLACE = Place("http://host/account/", "account", "abc")
+PLACE = TableAddress("http://host/account/", "account", "abc")
 FRAGMENT = b'"A":1,"L@odata.type":"Edm.Int64","L":"7","S":"x\\u0001"'
 ITEM = Entity("it's", "a b", MOMENT, FRAGMENT)
 BARE = Entity("", "", MOMENT, b"")
@@ -89,7 +89,7 @@ def test_a_type_stands_before_its_property_in_every_form() -> None:
 
 @pytest.mark.parametrize("level", list(Metadata))
 def test_tables_alone_and_in_pages(level: Metadata) -> None:
-    place = Place("http://host/account/", "account", "Tables")
+    place = TableAddress("http://host/account/", "account", "Tables")
     link = "Tables('abc')"
     links = {
         "odata.type": "account.Tables",
@@ -110,7 +110,7 @@ def test_what_was_told_once_is_told_the_same_and_at_other_levels_as_ever() -> No
     first = documents.entities([told], MINIMAL, PLACE)
     assert documents.entities([told, told], MINIMAL, PLACE).count(first[-100:-2]) == 2
     for level, names in itertools.product(Metadata, (None, ("L",))):
-        other = Place("https://elsewhere/", "another", "things")
+        other = TableAddress("https://elsewhere/", "another", "things")
         expected = documents.entities([fresh], level, other, names)
         assert documents.entities([told], level, other, names) == expected
         fresh = Entity("p", "r", MOMENT, FRAGMENT)

@@ -26,7 +26,7 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import names
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.servers.copy_addresses import SourceHosts, bare
-from strongroom.servers.copy_exchange import BYTES_MAX, Exchange
+from strongroom.servers.copy_exchange import BYTES_MAX, CopyExchange
 from strongroom.services.blob.copy_sources import OpenSource, SourceBroken, cannot_read, check_url
 from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
@@ -100,7 +100,7 @@ class CopyClient:
             exchange.close()
             raise
 
-    async def _connect(self, parts: SplitResult) -> Exchange:
+    async def _connect(self, parts: SplitResult) -> CopyExchange:
         host, port = parts.hostname or "", parts.port
         if port is None:
             port = 443 if parts.scheme == "https" else 80
@@ -113,7 +113,7 @@ class CopyClient:
             # TimeoutError and ssl.SSLError are among them.
             text = f"The copy source cannot be reached: {str(error) or 'it takes too long'}."
             raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
-        return Exchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
+        return CopyExchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
 
     async def _judged(self, host: str, port: int) -> list[str]:
         """The addresses of the host, all of which may be asked. Raises: StorageError, OSError."""
@@ -149,7 +149,7 @@ class CopyClient:
         return self._tls
 
 
-def _source(exchange: Exchange, conditions: Conditions) -> OpenSource:
+def _source(exchange: CopyExchange, conditions: Conditions) -> OpenSource:
     """The source of an answer. Raises StorageError for one that is no source."""
     fields = {name.lower(): value for name, value in exchange.fields}
     _check_status(exchange.status, exchange.reason, fields)

@@ -29,7 +29,7 @@ _HEAD_READ_BYTES: Final = 16 * 1024
 _READ_BYTES: Final = 256 * 1024
 
 
-class Exchange:
+class CopyExchange:
     """One request and its answer; the parser calls the `on_` methods.
 
     Arguments:

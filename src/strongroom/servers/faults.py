@@ -87,7 +87,7 @@ class RuleCount(msgspec.Struct):
     hit: int = 0
 
 
-class Faults:
+class FaultInjector:
     """The plan in force, and what has come of it."""
 
     def __init__(self) -> None:

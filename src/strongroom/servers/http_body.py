@@ -163,7 +163,7 @@ class WholeBody(EmptyBody):
         return data or b""
 
 
-class BodySource(Protocol):
+class BodyFeed(Protocol):
     """What a body asks of the connection it comes from."""
 
     def body_wanted(self) -> None:
@@ -212,7 +212,7 @@ class IncomingBody:
     def __init__(
         self,
         size_bytes: int | None,
-        source: BodySource,
+        source: BodyFeed,
         share: Share,
         documents: Documents | None = None,
         buffers: BodyBuffers | None = None,

@@ -48,7 +48,7 @@ class Listener(Protocol):
         ...
 
 
-class Wanted(NamedTuple):
+class Opening(NamedTuple):
     """A listener that is to be opened: its name among the others, and its port (0 = a free one)."""
 
     name: str

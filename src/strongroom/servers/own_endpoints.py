@@ -17,7 +17,7 @@ import msgspec
 
 from strongroom import __version__
 from strongroom.errors import StorageError
-from strongroom.servers.faults import FaultPlan, Faults
+from strongroom.servers.faults import FaultInjector, FaultPlan
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.values import Health, datetime_of
 from strongroom.wire.core.http import Request, Response
@@ -61,7 +61,7 @@ class OwnEndpoints:
     now: Callable[[], Awaitable[int]]
     advance: Callable[[float], None] | None
     hosts: OwnHosts
-    faults: Faults | None = None
+    faults: FaultInjector | None = None
 
     async def respond(self, request: Request) -> Response:
         """The answer; 403 for hosts and pages that may not ask, 404 for what is no endpoint."""

@@ -22,9 +22,9 @@ from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import one_port, pipeline
 from strongroom.servers.admission import Context
-from strongroom.servers.faults import Faults
+from strongroom.servers.faults import FaultInjector
 from strongroom.servers.http import Exchange, HttpServer, HttpSettings
-from strongroom.servers.listener import Wanted
+from strongroom.servers.listener import Opening
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
@@ -57,7 +57,7 @@ class Shared:
     bounds: HttpSettings
     telemetry: Telemetry
     tls: ssl.SSLContext | None = None
-    faults: Faults | None = None
+    faults: FaultInjector | None = None
     pressure: Pressure | None = None
 
 
@@ -90,7 +90,7 @@ def contexts(
 
 def listeners(
     contexts: Contexts, router: OnePort, shared: Shared, ports: Mapping[str, int]
-) -> list[Wanted]:
+) -> list[Opening]:
     """The listeners that `ports` names: services, and one_port.NAME for all of them."""
     wanted = []
     for name, port in ports.items():
@@ -99,7 +99,7 @@ def listeners(
         else:
             context = contexts[Service(name)]
             made = _server(partial(_always, context), context, shared)
-        wanted.append(Wanted(name, made, port))
+        wanted.append(Opening(name, made, port))
     return wanted
 
 

@@ -62,7 +62,7 @@ class TaskTicket(Ticket):
         self._poked.clear()
 
 
-class Listener(Store, Protocol):
+class ListeningStore(Store, Protocol):
     """A store whose waiters have tickets."""
 
     @property
@@ -82,7 +82,7 @@ class ListeningAio(ThreadedStore):
         store: what is called.
     """
 
-    def __init__(self, store: Listener) -> None:
+    def __init__(self, store: ListeningStore) -> None:
         super().__init__(store)
         self._listener = store
 

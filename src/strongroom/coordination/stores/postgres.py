@@ -171,7 +171,7 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def ticket(self, key: str, ticket: Ticket) -> Iterator[None]:
-        """See `listening_aio.Listener`."""
+        """See `listening_aio.ListeningStore`."""
         if self._pooled:
             ticket.settle(False)
             yield

@@ -157,7 +157,7 @@ class RedisStore(StoreBase):
             )
 
     def ticket(self, key: str, ticket: Ticket) -> AbstractContextManager[None]:
-        """See `listening_aio.Listener`."""
+        """See `listening_aio.ListeningStore`."""
         return self._board.ticket(self._key(key), ticket)
 
     def aio(self) -> AsyncStore:

@@ -36,7 +36,7 @@ class Addressed(msgspec.Struct, frozen=True):
     entity: tuple[str, str] | None = None
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusalBody(msgspec.Struct, frozen=True):
     """The body of a refusal."""
 
     body: bytes
@@ -53,9 +53,9 @@ def _as_sent(request: Request) -> str:
 
 def xml_refusal(
     error: StorageError, request_id: str, now: int, operation: Operation | None
-) -> Refusal:
+) -> RefusalBody:
     """The XML document that blobs and queues answer with; `now` is wall time in ticks."""
-    return Refusal(errors_xml.error_body(error, request_id, now), "application/xml")
+    return RefusalBody(errors_xml.error_body(error, request_id, now), "application/xml")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,5 +78,5 @@ class Endpoint:
     check_names: Callable[[Addressed], None]
     refuse_unserved: Callable[[Headers, Query], None] = _any
     method: Callable[[Request], str] = _as_sent
-    refusal: Callable[[StorageError, str, int, Operation | None], Refusal] = xml_refusal
+    refusal: Callable[[StorageError, str, int, Operation | None], RefusalBody] = xml_refusal
     always: tuple[tuple[str, str], ...] = ()

@@ -14,7 +14,7 @@ from strongroom import table_errors
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.core import properties
-from strongroom.operations.core.endpoint import Addressed, Endpoint, Refusal, xml_refusal
+from strongroom.operations.core.endpoint import Addressed, Endpoint, RefusalBody, xml_refusal
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.table import entity, entity_query, entity_returned, table
@@ -90,12 +90,12 @@ def _method(request: Request) -> str:
 
 def _refusal(
     error: StorageError, request_id: str, now: int, operation: Operation | None
-) -> Refusal:
+) -> RefusalBody:
     """JSON, but XML where the operation itself speaks XML (properties and access control)."""
     if operation is not None and operation.comp is not None:
         return xml_refusal(error, request_id, now, operation)
     body = odata.error_body(error, request_id, now)
-    return Refusal(body, Metadata.MINIMAL.content_type)
+    return RefusalBody(body, Metadata.MINIMAL.content_type)
 
 
 ENDPOINT: Final = Endpoint(

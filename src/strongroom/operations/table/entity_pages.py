@@ -19,7 +19,7 @@ from strongroom.wire.core import continuation
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
 from strongroom.wire.table import odata_documents
-from strongroom.wire.table.odata_documents import Place
+from strongroom.wire.table.odata_documents import TableAddress
 
 _PARTITION: Final = continuation.NEXT_PARTITION_KEY
 _ROW: Final = continuation.NEXT_ROW_KEY
@@ -49,7 +49,7 @@ def document(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
     body = odata_documents.entities(
         page.rows,
         give.metadata_of(origin),
-        Place(origin.endpoint, call.target.account, call.target.container),
+        TableAddress(origin.endpoint, call.target.account, call.target.container),
         selected(origin.query),
     )
     return Content(body, len(body))

@@ -18,7 +18,7 @@ from strongroom.values import Entity
 from strongroom.wire.core import continuation
 from strongroom.wire.table import odata, odata_documents, table_path
 from strongroom.wire.table.odata import Metadata
-from strongroom.wire.table.odata_documents import Place
+from strongroom.wire.table.odata_documents import TableAddress
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -118,8 +118,8 @@ def table_list(page: TablePage, call: Call[Any], origin: Origin) -> Content:
     return _document(odata_documents.tables(page.names, metadata_of(origin), place))
 
 
-def _place(origin: Origin, call: Call[Any], name: str) -> Place:
-    return Place(origin.endpoint, call.target.account, name)
+def _place(origin: Origin, call: Call[Any], name: str) -> TableAddress:
+    return TableAddress(origin.endpoint, call.target.account, name)
 
 
 def _document(body: bytes) -> Content:

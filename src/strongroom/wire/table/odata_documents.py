@@ -30,7 +30,7 @@ _KEPT_BYTES_MAX: Final = 768
 Names = tuple[str, ...] | None
 
 
-class Place(msgspec.Struct, frozen=True):
+class TableAddress(msgspec.Struct, frozen=True):
     """Where entities or tables are: the endpoint's URL with a slash at its end, the account, and
     the table's name (`Tables` for tables themselves)."""
 
@@ -39,13 +39,15 @@ class Place(msgspec.Struct, frozen=True):
     name: str
 
 
-def entity(item: Entity, level: Metadata, place: Place, select: Names = None) -> bytes:
+def entity(item: Entity, level: Metadata, place: TableAddress, select: Names = None) -> bytes:
     """One entity."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}/@Element")
     return b"{" + _joined(context, _members(item, level, place, select)) + b"}"
 
 
-def entities(items: Iterable[Entity], level: Metadata, place: Place, select: Names = None) -> bytes:
+def entities(
+    items: Iterable[Entity], level: Metadata, place: TableAddress, select: Names = None
+) -> bytes:
     """A page of entities."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
     rows = [_members(item, level, place, select) for item in items]
@@ -54,13 +56,13 @@ def entities(items: Iterable[Entity], level: Metadata, place: Place, select: Nam
     return b"{" + _joined(context, b'"value":[' + value + b"]") + b"}"
 
 
-def table(name: str, level: Metadata, place: Place) -> bytes:
+def table(name: str, level: Metadata, place: TableAddress) -> bytes:
     """One table."""
     context = _context(level, f"{place.endpoint}$metadata#Tables/@Element")
     return b"{" + _joined(context, _table(name, level, place)) + b"}"
 
 
-def tables(names: Sequence[str], level: Metadata, place: Place) -> bytes:
+def tables(names: Sequence[str], level: Metadata, place: TableAddress) -> bytes:
     """A page of tables."""
     context = _context(level, f"{place.endpoint}$metadata#Tables")
     rows = b",".join(b"{" + _table(name, level, place) + b"}" for name in names)
@@ -75,7 +77,7 @@ def _joined(*parts: bytes) -> bytes:
     return b",".join([part for part in parts if part])
 
 
-def _table(name: str, level: Metadata, place: Place) -> bytes:
+def _table(name: str, level: Metadata, place: TableAddress) -> bytes:
     shown = b'"TableName":' + _encode(name)
     if level is not Metadata.FULL:
         return shown
@@ -120,7 +122,7 @@ def _second_text(second: int) -> bytes:
     return iso7(second * 10_000_000)[:20].encode()
 
 
-def _members(item: Entity, level: Metadata, place: Place, select: Names) -> bytes:
+def _members(item: Entity, level: Metadata, place: TableAddress, select: Names) -> bytes:
     if level is Metadata.MINIMAL and select is None:
         return item.minimal or _minimal(item)
     parts: list[bytes] = []
