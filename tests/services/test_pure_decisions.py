@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from strongroom.auth.request import Service
@@ -67,7 +69,11 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ran: set[type] = set()
-    counting = twice(MemoryStore.update, lambda decide: ran.add(type(decide.__self__)))  # type: ignore[attr-defined]
+
+    def note(decide: Any) -> None:
+        ran.add(type(decide.__self__))
+
+    counting = twice(MemoryStore.update, note)
     monkeypatch.setattr(MemoryStore, "update", counting)
     run(lambda: everything(container_calls.services()))
     assert kinds(Decision) - ran == set()

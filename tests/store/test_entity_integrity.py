@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
@@ -53,8 +51,8 @@ async def used() -> Services:
     await put(on, "People", "a", 100, Change.INSERT_OR_MERGE)
     await put(on, "Gone", "a", 200_000, Change.INSERT)
     place = await on.place(Service.TABLE, given.ACCOUNT, "Gone")
-    gone: Any = given.call(None, container="Gone", place=place)
-    await tables.delete_table(on, replace(gone, service=Service.TABLE))
+    gone = given.call(None, service=Service.TABLE, container="Gone", place=place)
+    await tables.delete_table(on, gone)
     return on
 
 

@@ -54,12 +54,6 @@ def parse(path: str, text: str) -> Source:
 
 
 @cache
-def nodes(source: Source) -> tuple[ast.AST, ...]:
-    """Return every node of the file's tree; most rules look at all of them."""
-    return tuple(ast.walk(source.tree))
-
-
-@cache
 def text_files() -> dict[PurePosixPath, str]:
     """Return the text of every file that people wrote for this project, by path."""
     return {
