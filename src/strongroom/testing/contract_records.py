@@ -236,6 +236,37 @@ async def who_stands_still_is_listed_exactly_once(subject: Subject) -> None:
         await asyncio.gather(*churning)
 
 
+async def a_scan_shows_each_partition_as_one_commit_left_it(subject: Subject) -> None:
+    """Not older than the call; what different partitions show may be of different moments."""
+    store = subject.store
+    done = asyncio.Event()
+    written = dict.fromkeys(range(40), 0)
+
+    async def churn(first: int) -> None:
+        while not done.is_set():
+            for number in range(first, 40, 4):
+                name = b"%03d" % number
+                body = bytes(2000)
+                pair = ((face(key, name), body) for key in (b"a", b"b", b"c"))
+                written[number] = await put(store, *pair)
+
+    churning = [asyncio.create_task(churn(first)) for first in range(4)]
+    try:
+        for _ in range(8):
+            await asyncio.sleep(0)
+            before = dict(written)
+            page = await store.scan(b"k", Position(b"", b""), None, 1000)
+            versions: dict[bytes, set[int]] = {}
+            for one in page.faces():
+                versions.setdefault(one.partition, set()).add(one.version)
+            assert all(len(one) == 1 for one in versions.values()), "a commit was seen half"
+            for number, stamp in before.items():
+                assert not stamp or min(versions[b"%03d" % number]) >= stamp, "it is an old state"
+    finally:
+        done.set()
+        await asyncio.gather(*churning)
+
+
 async def limits_are_kept(subject: Subject) -> None:
     store = subject.store
     # Names that do not compress: an index that stores them compressed would hide its own limit.
@@ -387,6 +418,7 @@ CASES: Final = (
     a_scan_is_in_byte_order_whatever_the_pages,
     a_scan_resumes_where_nothing_is_and_stops_by_bytes,
     who_stands_still_is_listed_exactly_once,
+    a_scan_shows_each_partition_as_one_commit_left_it,
     limits_are_kept,
     stamps_are_unique_and_rise_with_time,
     versions_of_a_record_rise_whoever_writes,
