@@ -6,6 +6,7 @@ Lives here: what needs the list of kinds. Must not live here: what one kind does
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.engines.base import Key
@@ -18,6 +19,9 @@ from strongroom.store.blob.bodies.stored import Stored
 from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 from strongroom.store.core.records import CorruptRecord
+
+# Nearly every request reads a head; the others read a few snapshots.
+_FEW_REMEMBERED: Final = 64
 
 if TYPE_CHECKING:
     # All others know a body by its interface only.
@@ -53,6 +57,7 @@ def hidden_kind(name: bytes) -> HiddenKind:
     return kind
 
 
+@lru_cache(_FEW_REMEMBERED)
 def read_with(snapshot: int | None) -> tuple[Key, ...]:
     """The keys that are read together with the record of a head (None) or a snapshot, whatever
     kind its body is (BodyPlace.beside)."""
