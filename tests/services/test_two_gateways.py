@@ -1,0 +1,253 @@
+"""Two gateways serve one store: who does a job, and what becomes of a commit that comes late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from strongroom.blob_errors import CONTAINER_NOT_FOUND
+from strongroom.clock import ManualClock
+from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory_gateways import MemoryGateway
+from strongroom.semantics.table.entities import Change
+from strongroom.services.core.runner import Services
+from strongroom.services.sweeper import Sweeper
+from strongroom.services.table import tables
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import Job, JobKind
+from tests.services import blob_calls, container_calls, queue_calls, test_entities
+from tests.services.container_calls import refused, run, settle
+from tests.services.sweeps import drop_container
+
+BODY = b"x" * 10_000
+
+
+class Unchecked(MemoryStore):
+    """An engine that does not check the records of other partitions when it commits."""
+
+    def _are_inputs_unchanged(self, pairs: Any) -> bool:
+        return True
+
+
+def pair(engine: type[MemoryStore] = MemoryStore) -> list[Services]:
+    store = engine(ManualClock())
+    return [container_calls.services(store), container_calls.services(store.second())]
+
+
+class Gate:
+    """Holds the next commit of a gateway back until it is opened.
+
+    Arguments:
+        all_of_them: the commits after it, too.
+    """
+
+    def __init__(self, on: Services, all_of_them: bool = False) -> None:
+        assert isinstance(on.store, MemoryStore)
+        self.reached = asyncio.Event()
+        self._open = asyncio.Event()
+        self._all = all_of_them
+        on.store.before_commit = self._pass
+
+    async def _pass(self) -> None:
+        if self._all or not self.reached.is_set():
+            self.reached.set()
+            await self._open.wait()
+
+    def open(self) -> None:
+        self._open.set()
+
+
+class Doing(Sweeper):
+    """Counts the jobs that are done, and looks that no two of a lane are done at once."""
+
+    done: Counter[bytes]
+    lanes: set[tuple[int, str]]
+
+    async def _work(self, face: Any, job: Job, services: Services) -> bool:
+        lane = job.generation, job.blob
+        assert lane not in self.lanes, "two at once in a lane"
+        self.lanes.add(lane)
+        try:
+            await settle()
+            finished = await super()._work(face, job, services)
+        finally:
+            self.lanes.remove(lane)
+        self.done[face.partition] += finished
+        return finished
+
+
+def sweepers(both: list[Services]) -> list[Doing]:
+    done, lanes, found = Counter[bytes](), set[tuple[int, str]](), [Doing(on) for on in both]
+    for sweeper in found:
+        sweeper.done, sweeper.lanes = done, lanes
+    return found
+
+
+async def jobs_of_blobs(on: Services) -> None:
+    """60 jobs: three for each of 20 blobs."""
+    for number in range(20):
+        name = f"b{number}"
+        for turn in range(3):
+            await blob_calls.stage(on, name, "00", BODY + b"%d" % turn)
+            await blob_calls.commit(on, name, ["00"])
+            await blob_calls.snapshot(on, name)
+
+
+def test_each_job_is_done_once_and_no_two_of_a_lane_at_once() -> None:
+    async def test() -> None:
+        both = pair()
+        await container_calls.create(both[0])
+        await jobs_of_blobs(both[0])
+        ordered = queue_calls.jobs(both[0])
+        assert ordered >= 60
+        both[0].store.advance(1)
+        first, second = sweepers(both)
+        shares = await asyncio.gather(first.run_once(), second.run_once())
+        assert set(first.done.values()) == {1} and sum(first.done.values()) == ordered
+        assert all(shares), "one gateway did it all"
+        assert queue_calls.jobs(both[0]) == 0
+
+    run(test)
+
+
+def test_the_jobs_of_a_gateway_that_died_are_done_by_the_other() -> None:
+    async def test() -> None:
+        both = pair()
+        await container_calls.create(both[0])
+        await jobs_of_blobs(both[0])
+        both[0].store.advance(1)
+        first, second = sweepers(both)
+        gate = Gate(both[0], all_of_them=True)
+        dying = asyncio.create_task(first.run_once())
+        await gate.reached.wait()
+        assert isinstance(both[0].store.gateways, MemoryGateway)
+        both[0].store.gateways.is_beating = False
+        # What the first one is doing is begun again: nobody knows whether it was done.
+        second.lanes = set()
+        going_on = asyncio.create_task(second.run_once())
+        await settle()
+        assert queue_calls.jobs(both[1]) > 0, "it still has what it began"
+        both[1].store.advance(11)
+        await going_on
+        await second.run_once()
+        assert queue_calls.jobs(both[1]) == 0
+        before = blob_calls.left(both[1])
+        gate.open()
+        await settle()
+        assert blob_calls.left(both[1]) == before, "a dead gateway has committed"
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+
+    run(test)
+
+
+@pytest.mark.parametrize("engine", [MemoryStore, Unchecked])
+def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[MemoryStore]) -> None:
+    """B-DEC-04: it is refused, or where an engine lets it through, it is swept."""
+
+    async def test() -> None:
+        first, second = pair(engine)
+        await container_calls.create(first)
+        gate = Gate(first)
+        putting = asyncio.create_task(blob_calls.put(first, "late", BODY))
+        await gate.reached.wait()
+        await drop_container(second)
+        second.store.advance(1)
+        sweeping = asyncio.create_task(_swept([second, first]))
+        await settle()
+        assert not sweeping.done(), "the sweep did not wait for what was under way"
+        gate.open()
+        if engine is MemoryStore:
+            row = CONTAINER_NOT_FOUND
+            assert await refused(putting) == (row.status, row.code)
+        else:
+            await putting
+        await sweeping
+        assert blob_calls.left(second) == ([], [])
+
+    run(test)
+
+
+async def _swept(both: list[Services]) -> None:
+    """Both gateways do the jobs that they own."""
+    await asyncio.gather(*(Sweeper(on).run_once() for on in both))
+
+
+@pytest.mark.parametrize("engine", [MemoryStore, Unchecked])
+def test_an_insert_held_back_over_deletion_and_sweep_leaves_nothing(
+    engine: type[MemoryStore],
+) -> None:
+    async def test() -> None:
+        first, second = pair(engine)
+        await test_entities.table(first)
+        gate = Gate(first)
+        inserting = asyncio.create_task(test_entities.write(first, Change.INSERT, A="1"))
+        await gate.reached.wait()
+        await tables.delete_table(second, await test_entities.placed(second))
+        second.store.advance(1)
+        sweeping = asyncio.create_task(_swept([second, first]))
+        await settle()
+        assert not sweeping.done(), "the sweep did not wait for what was under way"
+        gate.open()
+        await asyncio.gather(inserting, return_exceptions=True)
+        await sweeping
+        assert blob_calls.left(second) == ([], [])
+
+    run(test)
+
+
+@pytest.mark.parametrize("engine", [MemoryStore, Unchecked])
+def test_a_message_held_back_over_clearing_and_sweep_leaves_nothing(
+    engine: type[MemoryStore],
+) -> None:
+    async def test() -> None:
+        first, second = pair(engine)
+        await queue_calls.create(first)
+        # To get a message guards its own key only: the queue's record is an input.
+        await queue_calls.put(second, "x")
+        gate = Gate(first)
+        getting = asyncio.create_task(queue_calls.get(first))
+        await gate.reached.wait()
+        await queue_calls.drop(second)
+        second.store.advance(1)
+        sweeping = asyncio.create_task(_swept([second, first]))
+        await settle()
+        assert not sweeping.done(), "the sweep did not wait for what was under way"
+        gate.open()
+        await asyncio.gather(getting, return_exceptions=True)
+        await sweeping
+        assert blob_calls.left(second) == ([], [])
+
+    run(test)
+
+
+def test_a_job_that_is_seen_before_its_commit_waits_for_it() -> None:
+    """Where steps come into sight one by one, a deletion's job is there while its container is."""
+
+    async def test() -> None:
+        first, second = pair()
+        made = await container_calls.create(first)
+        await blob_calls.put(first, "b", BODY)
+        gate = Gate(second)
+        deleting = asyncio.create_task(drop_container(second))
+        await gate.reached.wait()
+        assert isinstance(second.store, MemoryStore)
+        stamp = second.store.gateways.book.last_stamp
+        name = f"{container_calls.ACCOUNT}/photos"
+        job = Job(JobKind.SWEEP_CONTAINER, made.etag, token=name)
+        ref = keys.job(stamp, stamp, JobKind.SWEEP_CONTAINER)
+        await queue_calls.overwrite(first, ref, records.JOB.encode(job))
+        first.store.advance(1)
+        sweeping = asyncio.create_task(_swept([first, second]))
+        await settle()
+        assert not sweeping.done(), "the job was judged before its commit was"
+        gate.open()
+        await deleting
+        await sweeping
+        await _swept([first, second])
+        assert blob_calls.left(first) == ([], [])
+
+    run(test)
