@@ -16,7 +16,7 @@ from strongroom.store.blob.bodies import readers
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
-from tests.services.sweeps import fresh, swept
+from tests.services.sweeps import drop_container, fresh, swept
 
 BIG = 30_000
 IDS = ("0", "1", "2")
@@ -27,7 +27,10 @@ async def two_gateways() -> tuple[Services, Services, Sweeper]:
     """Services of one gateway, of another, and the sweeper of the other."""
     first, _ = await fresh()
     assert isinstance(first.store, MemoryStore)
-    second = Services(first.store.second(), first.clock)
+    store = first.store.second()
+    second = Services(store, first.clock)
+    # Whichever gateway a job belongs to, here it is the second that does it.
+    store.gateways.owns = lambda name: True  # type: ignore[method-assign]
     return first, second, Sweeper(second)
 
 
@@ -106,6 +109,31 @@ def test_a_download_that_stalls_holds_back_only_what_it_has_still_to_read() -> N
         await swept(there, sweeper)
         assert do.left(there)[1] == []
         assert not [ref for ref, _ in do.left(there)[0] if ref.key.name[:1] == keys.RETIRED]
+
+    run(test)
+
+
+@pytest.mark.parametrize("narrows", [False, True])
+def test_a_download_arrives_whole_though_another_gateway_sweeps_the_deleted_container(
+    narrows: bool,
+) -> None:
+    async def test() -> None:
+        here, there, sweeper = await two_gateways()
+        await listed(here, "b")
+        await listed(here, "other")
+        found, pieces = await download(here, "b")
+        data = await anext(pieces)
+        await drop_container(there)
+        (reading,) = here.held.of(readers.Readers).snapshot(found.view.partition)
+        if narrows:
+            reading.narrow()
+        await swept(there, sweeper)
+        assert len(do.left(there)[1]) == (len(IDS) if narrows else 2 * len(IDS))
+        data += b"".join([piece async for piece in pieces])
+        assert data == WHOLE
+        end(found)
+        await swept(there, sweeper)
+        assert do.left(there) == ([], [])
 
     run(test)
 

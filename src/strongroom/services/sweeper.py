@@ -235,7 +235,7 @@ class Sweeper:
         if job.kind is JobKind.SWEEP_CONTAINER:
             if await _is_alive(services, job):
                 return True
-            return await sweep_container(services, removal, job.generation)
+            return await sweep_container(services, removal, job.generation, stamp)
         if job.kind is JobKind.SWEEP_MESSAGES:
             await sweep_messages(services, removal, job, stamp)
         elif job.kind is JobKind.EXPIRE_MESSAGES:

@@ -3,8 +3,9 @@
 Lives here: the walk over a generation's blobs, hidden records before the face that leads to them.
 Must not live here: when it runs (sweeper.py).
 
-No request can begin to read here: the container's record, which every one looks at, is gone. When
-a job begins, no write is under way any more that saw that record (rule 2 of sweeper.py). A
+No request can begin to read here: the container's record, which every one looks at, is gone.
+Readers of other gateways that began before are waited for; what they have named is left to them.
+When a job begins, no write is under way any more that saw that record (rule 2 of sweeper.py). A
 partition without a face record holds at most what a job of its own is about to sweep.
 """
 
@@ -15,6 +16,7 @@ from typing import Final
 
 from strongroom.engines.base import Face, Item, Key, Partition, Position
 from strongroom.services.blob.changes import upload_expiry
+from strongroom.services.blob.sweep import Sparing
 from strongroom.services.core.background import Removal
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -27,11 +29,20 @@ _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
 
 
-async def sweep_container(services: Services, removal: Removal, generation: int) -> bool:
+async def sweep_container(
+    services: Services, removal: Removal, generation: int, deleted: int
+) -> bool:
     """Drop all blobs of a generation but those that are being read.
+
+    Arguments:
+        deleted: the stamp of the container's deletion.
 
     Returns: whether nothing is left.
     """
+    horizon = await services.store.gateways.horizon()
+    if horizon.stamp <= deleted:
+        return False
+    sparing = Sparing(removal, horizon.named)
     keyspace = keys.blobs(generation)
     skipped = False
     position: Position | None = _START
@@ -45,59 +56,60 @@ async def sweep_container(services: Services, removal: Removal, generation: int)
             if partition != current:
                 current = partition
                 busy = bool(services.held.of(Readers).snapshot(partition))
+                sparing.begin()
                 if not busy:
-                    await _drop_hidden(services, removal, partition)
+                    await _drop_hidden(services, sparing, partition)
             if busy:
                 skipped = True
             else:
-                await _drop_face(services, removal, partition, face)
+                await _drop_face(services, sparing, partition, face)
         await asyncio.sleep(0)
     await removal.commit()
-    return not skipped
+    return not (skipped or sparing.has_spared)
 
 
 async def _drop_face(
-    services: Services, removal: Removal, partition: Partition, face: Face
+    services: Services, sparing: Sparing, partition: Partition, face: Face
 ) -> None:
-    drop = await _contents(services, removal, partition, blob_records.BLOB.decode(face.value).body)
-    await removal.add(partition, (Key(False, face.key),), drop)
+    drop = await _contents(services, sparing, partition, blob_records.BLOB.decode(face.value).body)
+    await sparing.add(partition, (Key(False, face.key),), drop)
 
 
-async def _drop_hidden(services: Services, removal: Removal, partition: Partition) -> None:
+async def _drop_hidden(services: Services, sparing: Sparing, partition: Partition) -> None:
     first = b""
     while True:
         page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
         for item in page:
-            await _drop_item(services, removal, partition, item)
+            await _drop_item(services, sparing, partition, item)
         if len(page) < _PAGE_RECORDS:
             return
         first = page[-1].name + b"\0"
 
 
 async def _drop_item(
-    services: Services, removal: Removal, partition: Partition, item: Item
+    services: Services, sparing: Sparing, partition: Partition, item: Item
 ) -> None:
     kind, drop = item.name[:1], list[int]()
     if kind == keys.STAGED:
         drop.append(blob_records.STAGED.decode(item.value).content)
     elif kind == keys.RETIRED:
         for body in blob_records.RETIRED.decode(item.value).bodies:
-            drop.extend(await _contents(services, removal, partition, body))
+            drop.extend(await _contents(services, sparing, partition, body))
     elif kind == keys.UPLOAD_KEY.name:
         expiry = upload_expiry(blob_records.UPLOAD.decode(item.value).number)
-        await removal.add(expiry.partition, (expiry.key,))
+        await sparing.add(expiry.partition, (expiry.key,))
     else:
         drop.extend(hidden_kind(item.name).contents(item.value))
-    await removal.add(partition, (Key(True, item.name),), drop)
+    await sparing.add(partition, (Key(True, item.name),), drop)
 
 
 async def _contents(
-    services: Services, removal: Removal, partition: Partition, body: Body
+    services: Services, sparing: Sparing, partition: Partition, body: Body
 ) -> tuple[int, ...]:
     """The contents that go with the record that names a body; what those lead to is let go before.
     What hidden records name goes with them."""
     contents = body.named.contents
     if contents:
         parts = await body.parts(BodyPlace(services.store, partition))
-        await removal.add(partition, (), parts)
+        await sparing.add(partition, (), parts)
     return contents

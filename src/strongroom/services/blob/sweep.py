@@ -52,27 +52,36 @@ class _Garbage:
     until: int
 
 
-class _Sparing:
+class Sparing:
     """Removes for a sweep, except the contents that readers of other gateways have named.
 
+    Arguments:
+        named: these contents (Horizon.named).
+
     Attributes:
-        spared: whether anything was left to them.
+        has_spared: whether anything was left to them.
     """
 
-    def __init__(self, removal: Removal) -> None:
+    def __init__(self, removal: Removal, named: frozenset[int] = frozenset()) -> None:
         self._removal = removal
-        self.named: frozenset[int] = frozenset()
-        self.spared = False
+        self._named = named
+        self._spares = False
+        self.has_spared = False
+
+    def begin(self) -> None:
+        """What follows leads to nothing that was spared before."""
+        self._spares = False
 
     async def add(
         self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
     ) -> None:
-        """See Removal.add. What names a content that is spared stays too."""
+        """See Removal.add. Since `begin`, records stay as soon as a content was spared, with all
+        that they name: they lead the next sweep to it."""
         wanted = set(drop)
-        if wanted & self.named:
-            self.spared = True
-            gone = ()
-        await self._removal.add(partition, gone, wanted - self.named)
+        if wanted & self._named:
+            self._spares = self.has_spared = True
+        if not (self._spares and gone):
+            await self._removal.add(partition, gone, wanted - self._named)
 
 
 async def sweep_blob(
@@ -92,7 +101,7 @@ async def sweep_blob(
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(found)
     garbage = await _garbage(place, None if held is None else held.until)
-    sparing = _Sparing(removal)
+    sparing = Sparing(removal)
     if any(body.is_in_parts for _, one in garbage.old for body in one.bodies):
         readers = services.held.of(Readers).snapshot(partition)
         if held is None and readers:
@@ -100,13 +109,13 @@ async def sweep_blob(
         horizon = await services.store.gateways.horizon()
         if horizon.stamp <= garbage.until:
             return Held(frozenset(), garbage.until)
-        sparing.named = horizon.named
+        sparing = Sparing(removal, horizon.named)
     live = await _live_bodies(place) | garbage.young
     until = ended + 1 if upload is None else upload.number
     await _drop_staged(place, removal, sparing, until, live)
     for key, retired in garbage.old:
         await _drop_retired(place, sparing, key, retired, live)
-    return Held(frozenset(), garbage.until) if sparing.spared else None
+    return Held(frozenset(), garbage.until) if sparing.has_spared else None
 
 
 async def _garbage(place: BodyPlace, horizon: int | None) -> _Garbage:
@@ -144,7 +153,7 @@ async def _live_bodies(place: BodyPlace) -> frozenset[Body]:
 
 
 async def _drop_staged(
-    place: BodyPlace, removal: Removal, sparing: _Sparing, until: int, live: frozenset[Body]
+    place: BodyPlace, removal: Removal, sparing: Sparing, until: int, live: frozenset[Body]
 ) -> None:
     """Staged blocks of uploads that have ended: the records go, and the contents of those that no
     list took."""
@@ -163,20 +172,19 @@ async def _drop_staged(
         left = await unused(place, contents.values(), live)
         for name, content in contents.items():
             drop = (content,) if content in left else ()
+            sparing.begin()
             await sparing.add(place.partition, (Key(True, name),), drop)
         await removal.commit()
 
 
 async def _drop_retired(
-    place: BodyPlace, sparing: _Sparing, key: Key, retired: Retired, live: frozenset[Body]
+    place: BodyPlace, sparing: Sparing, key: Key, retired: Retired, live: frozenset[Body]
 ) -> None:
     gone, drop = [key], list[int]()
-    before, sparing.spared = sparing.spared, False
+    sparing.begin()
     for body in retired.bodies:
         if body not in live:
             named = await body.let_go(place, live, sparing)
             gone += named.keys
             drop += named.contents
-    if not sparing.spared:
-        await sparing.add(place.partition, gone, drop)
-    sparing.spared |= before
+    await sparing.add(place.partition, gone, drop)
