@@ -116,6 +116,11 @@ async def read(on: Services, name: str, ticks: int | None = None) -> bytes | Non
         if error.row is not BLOB_NOT_FOUND:
             raise
         return None
+    return await received(found)
+
+
+async def received(found: blobs.Download) -> bytes:
+    """The body of an answer to Get Blob, all of it."""
     if isinstance(found.pieces, bytes):
         data = found.pieces
     else:

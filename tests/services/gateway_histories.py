@@ -1,0 +1,414 @@
+"""Histories of clients that change between gateways of one store, while those pause, die and start.
+
+Blobs, leases, entities and messages are judged by the shipped models. The sweepers of all gateways
+do their jobs meanwhile. Used by the short test here and the long one in tests/proof.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
+from typing import Any, Final
+
+from strongroom import errors
+from strongroom.clock import ManualClock
+from strongroom.engines.base import EngineError
+from strongroom.engines.memory import MemoryStore
+from strongroom.errors import StorageError
+from strongroom.operations.blob import blob
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.semantics.table.entities import Change
+from strongroom.services.blob import blobs, leasing
+from strongroom.services.blob.leasing import AcquireLease, ReleaseLease, RenewLease
+from strongroom.services.blob.snapshots import DeleteBlob
+from strongroom.services.core.runner import Services
+from strongroom.services.queue.messages import MessageView
+from strongroom.services.sweeper import Sweeper
+from strongroom.services.table import entities
+from strongroom.testing.history import History, Verdict, check
+from strongroom.testing.models import (
+    Acquire,
+    Answer,
+    BlobModel,
+    Delete,
+    DeleteIfMatch,
+    Get,
+    LeaseAnswer,
+    LeaseModel,
+    Put,
+    PutIfAbsent,
+    PutIfMatch,
+    Release,
+    Renew,
+)
+from strongroom.testing.queue_model import (
+    DeleteMessage,
+    GetMessage,
+    Got,
+    MessageModel,
+    PutMessage,
+    QueueHistory,
+    UpdateMessage,
+)
+from strongroom.values import etag_text
+from tests.services import blob_calls, container_calls, queue_calls, test_entities
+from tests.services.container_calls import placed
+from tests.services.purity import WatchedClock
+
+LATE_S: Final = 6
+DEAD_S: Final = 11
+SKEW_S: Final = 0.2
+HIDDEN_S: Final = 100_000
+CLIENTS: Final = 6
+
+Act = Callable[[Services, random.Random, int], Awaitable[None]]
+
+
+class Gateways:
+    """Two gateways of one store, and what happens to them.
+
+    Arguments:
+        chance: decides.
+
+    Attributes:
+        root: a third gateway, to which nothing happens.
+        serving: the services of the two.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._root = MemoryStore(ManualClock())
+        self.root = container_calls.services(self._root)
+        self._sweeping: dict[MemoryStore, asyncio.Task[None]] = {}
+        self.serving = [self._started(self._root.second(skew)) for skew in (0.0, SKEW_S)]
+
+    def any(self) -> Services:
+        """The gateway that a client asks next."""
+        return self._chance.choice(self.serving)
+
+    def _started(self, store: MemoryStore) -> Services:
+        # Ids must differ, as those of a system's clock do.
+        on = Services(store, WatchedClock(seed=store.gateways.incarnation))
+        store.before_commit = self._slow
+        self._sweeping[store] = asyncio.create_task(Sweeper(on).run())
+        return on
+
+    async def _slow(self) -> None:
+        """Some commits take longer than others."""
+        for _ in range(self._chance.choice((0, 0, 1, 3, 12))):
+            await asyncio.sleep(0)
+
+    async def fault(self) -> None:
+        """Something happens to one of them; afterwards two serve."""
+        at = self._chance.randrange(len(self.serving))
+        store = self.serving[at].store
+        assert isinstance(store, MemoryStore)
+        store.gateways.is_beating = False
+        if self._chance.randrange(2):
+            # It stands still, and goes on before it is declared dead.
+            self._root.advance(LATE_S)
+            await _turns(30)
+            store.gateways.is_beating = True
+        else:
+            self._root.advance(DEAD_S)
+            await _turns(30)
+            self.serving[at] = self._started(self._root.second(self._chance.choice((0.0, SKEW_S))))
+            await self._stop(store)
+
+    async def _stop(self, store: MemoryStore) -> None:
+        sweeping = self._sweeping.pop(store)
+        sweeping.cancel()
+        with suppress(asyncio.CancelledError, EngineError):
+            await sweeping
+
+    async def stop(self) -> None:
+        for store in list(self._sweeping):
+            await self._stop(store)
+
+
+async def _turn(on: Services) -> None:
+    await asyncio.sleep(0)
+
+
+async def _until(done: Callable[[], bool]) -> None:
+    while True:
+        if done():
+            return
+        await asyncio.sleep(0)
+
+
+async def _turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def played(
+    seed: int,
+    prepare: Callable[[Services], Awaitable[object]],
+    make: Callable[[int], Act],
+    steps: int,
+    faults: int,
+    after: Callable[[Services], Awaitable[object]] = _turn,
+) -> None:
+    """Let clients act, each `steps` times, each time at another gateway.
+
+    Arguments:
+        prepare: is awaited before, at a gateway to which nothing happens; `after` at the end.
+        make: a client's number -> what that client does.
+    """
+    gateways = Gateways(random.Random(seed))
+    left = [steps] * CLIENTS
+
+    async def client(number: int, act: Act) -> None:
+        chance = random.Random(seed * 1000 + number)
+        while left[number]:
+            left[number] -= 1
+            await act(gateways.any(), chance, number)
+            await _turns(chance.randrange(3))
+
+    try:
+        await prepare(gateways.root)
+        clients = [asyncio.create_task(client(number, make(number))) for number in range(CLIENTS)]
+        for fault in range(faults):
+            # Spread over the clients' work.
+            share = CLIENTS * steps * (faults - fault) // (faults + 1)
+            await _until(lambda share=share: sum(left) <= share)  # type: ignore[misc]
+            await gateways.fault()
+        await asyncio.gather(*clients)
+        await after(gateways.root)
+    finally:
+        await gateways.stop()
+
+
+async def blob_history(seed: int, steps: int, faults: int) -> Verdict:
+    """Blobs: written, read and deleted with and without conditions."""
+    return await _registers(seed, container_calls.create, _send_to_blob, steps, faults)
+
+
+async def entity_history(seed: int, steps: int, faults: int) -> Verdict:
+    """Entities: the same, in a table."""
+    return await _registers(seed, test_entities.table, _send_to_entity, steps, faults)
+
+
+Send = Callable[[Services, str, Hashable], Awaitable[Answer]]
+
+
+async def _registers(
+    seed: int,
+    prepare: Callable[[Services], Awaitable[object]],
+    send: Send,
+    steps: int,
+    faults: int,
+) -> Verdict:
+    history = History()
+
+    def make(client: int) -> Act:
+        etags: dict[str, str] = {}
+
+        async def act(on: Services, chance: random.Random, number: int) -> None:
+            name = chance.choice("ab")
+            content = number * 1_000_000 + len(history.operations())
+            call = next_call(chance, content, etags.get(name))
+            record = history.invoke(f"client {number}", name, call)
+            try:
+                answer = await send(on, name, call)
+            except EngineError:
+                record.unknown()
+                return
+            record.returned(answer)
+            if answer.etag is not None:
+                etags[name] = answer.etag
+
+        return act
+
+    await played(seed, prepare, make, steps, faults)
+    return check(history, BlobModel())
+
+
+def next_call(chance: random.Random, content: int, etag: str | None) -> Hashable:
+    """What a client does next; `etag` is the last that it saw."""
+    kinds: list[Hashable] = [Get(), Get(), Put(content), PutIfAbsent(content), Delete()]
+    if etag is not None:
+        kinds += [PutIfMatch(content, etag)] * 3 + [DeleteIfMatch(etag)]
+    return chance.choice(kinds)
+
+
+async def _send_to_blob(on: Services, name: str, call: Hashable) -> Answer:
+    conditions = Conditions()
+    if isinstance(call, PutIfMatch | DeleteIfMatch):
+        conditions = Conditions(if_match=(call.etag,))
+    elif isinstance(call, PutIfAbsent):
+        conditions = Conditions(if_none_match=("*",))
+    try:
+        match call:
+            case Get():
+                found = await blob_calls.run(on, blob.GET_BLOB, name, blobs.GetBlob())
+                data = await blob_calls.received(found)
+                return Answer(200, etag_text(found.view.blob.etag), int(data))
+            case Put(content) | PutIfMatch(content, _) | PutIfAbsent(content):
+                # Some lie in the record, some beside it, some in a content of their own.
+                body = str(content).encode() + b" " * (0, 2_000, 20_000)[hash(content) % 3]
+                given = blobs.PutBlob()
+                written = await blob_calls.run(
+                    on, blob.PUT_BLOB, name, given, body, conditions=conditions
+                )
+                return Answer(201, etag_text(written.etag))
+            case _:
+                deletion = DeleteBlob(None)
+                await blob_calls.run(on, blob.DELETE_BLOB, name, deletion, conditions=conditions)
+                return Answer(202)
+    except StorageError as error:
+        return Answer(_status(error))
+
+
+async def _send_to_entity(on: Services, name: str, call: Hashable) -> Answer:
+    try:
+        match call:
+            case Get():
+                asked = await test_entities.placed(on, entity=("p", name))
+                found = await entities.get_entity(on, asked)
+                content = int(found.fragment.split(b'"')[3])
+                return Answer(200, str(found.timestamp), content)
+            case Put(content):
+                change, match, values = Change.INSERT_OR_REPLACE, None, {"N": str(content)}
+            case PutIfMatch(content, etag):
+                change, match, values = Change.UPDATE, int(etag), {"N": str(content)}
+            case PutIfAbsent(content):
+                change, match, values = Change.INSERT, None, {"N": str(content)}
+            case Delete():
+                change, match, values = Change.DELETE, None, {}
+            case DeleteIfMatch(etag):
+                change, match, values = Change.DELETE, int(etag), {}
+            case _:
+                raise TypeError(call)
+        stamp = await test_entities.write(on, change, match=match, row=name, **values)
+        return Answer(201, str(stamp)) if stamp else Answer(202)
+    except StorageError as error:
+        status = _status(error)
+        # An update of an entity that is gone: the model of blobs says so with the status of an ETag
+        # that does not match.
+        return Answer(412 if status == 404 and isinstance(call, PutIfMatch) else status)
+
+
+def _status(error: StorageError) -> int:
+    if error.row is errors.INTERNAL_ERROR:
+        raise error
+    return error.row.status
+
+
+async def lease_history(seed: int, steps: int, faults: int) -> Verdict:
+    """Leases of two blobs that do not end by themselves."""
+    history = History()
+
+    async def prepare(on: Services) -> None:
+        await container_calls.create(on)
+        for name in "ab":
+            await blob_calls.put(on, name, b"x")
+
+    def make(client: int) -> Act:
+        held: dict[str, str] = {}
+
+        async def act(on: Services, chance: random.Random, number: int) -> None:
+            name = chance.choice("ab")
+            proposed = f"{number:08x}-0000-4000-8000-{len(history.operations()):012x}"
+            call, given = _next_of_lease(chance, held.get(name), proposed)
+            record = history.invoke(f"client {number}", name, call)
+            if isinstance(call, Acquire):
+                # Whatever the answer is, or if none comes: it may have it from now on.
+                held[name] = proposed
+            elif isinstance(call, Release):
+                del held[name]
+            more = {} if isinstance(call, Acquire) else {"lease_id": call.lease_id}
+            try:
+                asked = await placed(on, given, blob=name, rule=blob_calls.LEASES, **more)
+                leased = await leasing.lease_blob(on, asked)
+            except StorageError as error:
+                record.returned(LeaseAnswer(_status(error)))
+            except EngineError:
+                record.unknown()
+            else:
+                got = isinstance(call, Acquire)
+                record.returned(LeaseAnswer(201, leased.lease_id) if got else LeaseAnswer(200))
+
+        return act
+
+    await played(seed, prepare, make, steps, faults)
+    return check(history, LeaseModel())
+
+
+def _next_of_lease(
+    chance: random.Random, held: str | None, proposed: str
+) -> tuple[Acquire | Renew | Release, Any]:
+    if held is None or not chance.randrange(4):
+        return Acquire(proposed), AcquireLease(-1, proposed)
+    if chance.randrange(2):
+        return Renew(held), RenewLease()
+    return Release(held), ReleaseLease()
+
+
+async def message_history(seed: int, steps: int, faults: int) -> Verdict:
+    """Messages: put, got, updated, deleted. At the end all that are left are got.
+
+    What ends with Unavailable has changed nothing, so it is no part of the history.
+    """
+    history = QueueHistory()
+    put: set[str] = set()
+    deleted: set[str] = set()
+
+    def make(client: int) -> Act:
+        held: list[MessageView] = []
+
+        async def act(on: Services, chance: random.Random, number: int) -> None:
+            begun = history.begin()
+            with suppress(EngineError):
+                seen = await _act_on_queue(on, chance, held)
+                put.update(key for key, (call, _) in seen.items() if isinstance(call, PutMessage))
+                deleted.update(key for key, (_, result) in seen.items() if result is True)
+                history.end(f"client {number}", begun, seen)
+
+        return act
+
+    async def drain(on: Services) -> None:
+        begun = history.begin()
+        on.store.advance(HIDDEN_S + 1)
+        history.time_passed("clock", begun)
+        there: set[str] = set()
+        while views := await queue_calls.get(on, 32, HIDDEN_S):
+            there |= {view.message.id for view in views}
+        assert there == put - deleted, "messages are lost, or came back"
+
+    await played(seed, queue_calls.create, make, steps, faults, drain)
+    return check(history.operations(), MessageModel())
+
+
+async def _act_on_queue(
+    on: Services, chance: random.Random, held: list[MessageView]
+) -> dict[str, tuple[Hashable, Hashable]]:
+    """One random operation: (call, result) for each message that it is about."""
+    kind = chance.choice(("put", "get", "get", *(("delete", "update") if held else ())))
+    if kind == "put":
+        view = await queue_calls.put(on, "x" * chance.choice((10, 30_000)))
+        return {view.message.id: (PutMessage(), view.receipt)}
+    if kind == "get":
+        views = await queue_calls.get(on, chance.randrange(1, 5), HIDDEN_S)
+        held.extend(views)
+        return {
+            one.message.id: (GetMessage(), Got(one.receipt or "", one.message.dequeued))
+            for one in views
+        }
+    # One that is used up may be used again: it must be refused then.
+    at = chance.randrange(len(held))
+    view = held[at] if not chance.randrange(4) else held.pop(at)
+    receipt, result = view.receipt or "", None if kind == "update" else False
+    call: Hashable = UpdateMessage(receipt) if kind == "update" else DeleteMessage(receipt)
+    try:
+        if kind == "update":
+            return {view.message.id: (call, (await queue_calls.update(on, view)).receipt)}
+        await queue_calls.delete(on, view)
+    except StorageError as error:
+        if _status(error) != 404:
+            raise
+        return {view.message.id: (call, result)}
+    return {view.message.id: (call, True)}

@@ -1,0 +1,33 @@
+"""Short histories over two gateways; many and long ones are in tests/proof."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from strongroom.testing.history import Verdict
+from tests.services import gateway_histories
+
+KINDS = {
+    "blobs": gateway_histories.blob_history,
+    "entities": gateway_histories.entity_history,
+    "leases": gateway_histories.lease_history,
+    "messages": gateway_histories.message_history,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_what_two_gateways_answer_has_one_order(kind: str, seed: int) -> None:
+    """B-CWR-01, B-LSE-22, T-WRI-08, Q-GET-07: gateways pause, die and start meanwhile."""
+    history: Callable[[int, int, int], Awaitable[Verdict]] = KINDS[kind]
+
+    async def test() -> Verdict:
+        async with asyncio.timeout(60):
+            return await history(seed, 40, 3)
+
+    verdict = asyncio.run(test())
+    assert verdict.objects > 1
+    assert verdict.linearizable, verdict.explain()
