@@ -28,7 +28,7 @@ class Services:
     """What every service function is handed: the store, time, who reads, who waits.
 
     Arguments:
-        store: an engine that keeps both contracts.
+        store: an engine that keeps all three contracts.
         clock: for randomness (lease and copy ids); store time comes from the store.
 
     Attributes:
