@@ -37,6 +37,8 @@ FORBIDDEN = (
     ("store/core/keys.py", "import strongroom.wire", "The store knows records and bytes"),
     ("services/blob/blobs.py", "import strongroom.wire.core.http", "Services never see HTTP"),
     ("services/blob/blobs.py", "import apsw", "SQL stays in the engines"),
+    ("services/blob/blobs.py", "import os", "Services and the store read no files"),
+    ("store/blob/x.py", "import mmap", "Services and the store read no files"),
     ("operations/core/spec.py", "import strongroom.store", "Operations and servers use neither"),
     ("servers/http.py", "import strongroom.engines", "Operations and servers use neither"),
     ("servers/http.py", "import strongroom.testing", "Only the command line uses the test tools"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -123,36 +123,43 @@ def _drop_snapshot(ticks: int, snapshot: BlobRecord, change: BlobChange) -> None
 
 async def _delete_all(services: Services, call: Call[Any], option: DeleteSnapshots) -> None:
     while True:
-        version, snapshots, is_last = await _listed(services, call)
-
-        def decide(
-            state: BlobState,
-            change: BlobChange,
-            version: int | None = version,
-            snapshots: Sequence[tuple[int, BlobRecord]] = snapshots,
-            is_last: bool = is_last,
-        ) -> None:
-            if state.head_version != version:
-                raise _Stale
-            if is_last:
-                _delete(option, snapshots, state, change)
-            else:
-                _delete_some(snapshots, state, change)
-
+        listed = await _listed(services, call)
         try:
-            await access.change_blob(services, call, decide)
+            await access.change_blob(services, call, _DeleteListed(option, listed).decide)
         except _Stale:
             # Whatever changed the head has been committed, so somebody makes progress.
             continue
-        if is_last:
+        if listed.is_all:
             return
 
 
-async def _listed(
-    services: Services, call: Call[Any]
-) -> tuple[int | None, list[tuple[int, BlobRecord]], bool]:
+class _Listed(NamedTuple):
     """The head's version, the oldest snapshots, and whether these are all. Snapshots that come or
     go later give the head another version."""
+
+    version: int | None
+    snapshots: Sequence[tuple[int, BlobRecord]]
+    is_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteListed:
+    """Delete the snapshots that were listed and, when they are all, what else `option` says."""
+
+    option: DeleteSnapshots
+    listed: _Listed
+
+    def decide(self, state: BlobState, change: BlobChange) -> None:
+        """See BlobDecision. Raises _Stale when the list is out of date."""
+        if state.head_version != self.listed.version:
+            raise _Stale
+        if self.listed.is_all:
+            _delete(self.option, self.listed.snapshots, state, change)
+        else:
+            _delete_some(self.listed.snapshots, state, change)
+
+
+async def _listed(services: Services, call: Call[Any]) -> _Listed:
     partition = keys.blob(generation_of(call), call.target.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
     first, until = keys.snapshot_range()
@@ -163,7 +170,7 @@ async def _listed(
         assert ticks is not None
         snapshots.append((ticks, blob_records.BLOB.decode(item.value)))
     version = None if head is None else head.version
-    return version, snapshots, len(page) <= SNAPSHOTS_PER_COMMIT
+    return _Listed(version, snapshots, len(page) <= SNAPSHOTS_PER_COMMIT)
 
 
 def _delete_some(
