@@ -10,6 +10,9 @@ JOBS ?= $(if $(ARGS),0,$(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cor
 # The folder to test, unless ARGS names what to test.
 in = $(if $(filter tests/%,$(ARGS)),,$(1))
 NODE_DIR := tests/interop/node
+# The long proofs, and the tests that repeat less in `make test` (tests/effort.py).
+PROOFS := tests/proof tests/fuzz tests/conformance/test_races.py tests/engines/test_power_cuts.py \
+	tests/engines/test_reserve.py tests/testing/test_search.py
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -35,7 +38,7 @@ interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server wi
 	$(PYTEST) $(call in,tests/interop) $(ARGS)
 
 proof: $(VENV)/.dev ## Run the long proofs (kill -9 loops, power cuts, histories, fuzzing)
-	HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout=3600 $(call in,tests/proof tests/fuzz) $(ARGS)
+	HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout=3600 $(call in,$(PROOFS)) $(ARGS)
 
 bench: $(VENV)/.dev ## Measure
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -43,7 +43,6 @@ def main() -> None:
         nodes = [fork.Process(target=node, args=(store, ready, released)) for _ in range(NODES)]
         for one in nodes:
             one.start()
-        for _ in nodes:
             ready.get(timeout=60)
         time.sleep(1)
         with coordination.connect(store) as client:

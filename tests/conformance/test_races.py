@@ -17,6 +17,7 @@ from tests.conformance.crowd import CLIENTS, Crowd
 from tests.conformance.leasing import A, Leased
 from tests.conformance.listing import names, pages
 from tests.conformance.running import Running
+from tests.effort import scaled
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -67,7 +68,7 @@ def test_one_of_32_writers_with_one_etag_wins(place: Place, kind: str) -> None:
         return one.put(f"{target}?comp=metadata", {**condition, "x-ms-meta-a": str(number)})
 
     with Crowd(client) as crowd:
-        for _ in range(5):
+        for _ in range(scaled(6)):
             etag = put(client, target).etag
             answers = crowd.go(write)
             winners = [number for number, one in enumerate(answers) if one.status < 300]
@@ -89,7 +90,7 @@ def test_one_of_32_creators_wins(place: Place, kind: str) -> None:
     put(client, f"/{container}/source", b"source")
     source = {"x-ms-copy-source": f"{client.url}/{container}/source"}
     absent = {"If-None-Match": "*"}
-    for attempt in range(5):
+    for attempt in range(scaled(6)):
         target = f"/{container}/b{attempt}"
 
         def create(one: Client, number: int, target: str = target) -> Answer:
@@ -116,7 +117,7 @@ def test_no_increment_is_lost(place: Place) -> None:
 
     def increment(one: Client, number: int) -> int:
         done = 0
-        for _ in range(12):
+        for _ in range(scaled(18)):
             read = one.get(target)
             condition = {**PUT_BLOB, "If-Match": read.etag}
             answer = one.put(target, condition, str(int(read.body) + 1).encode())
@@ -136,7 +137,7 @@ def test_one_of_32_gets_the_lease(place: Place) -> None:
     put(client, target)
     acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "60"}
     with Crowd(client) as crowd:
-        for _ in range(5):
+        for _ in range(scaled(6)):
             answers = crowd.go(lambda one, _: one.put(f"{target}?comp=lease", acquire))
             (winner,) = [answer for answer in answers if answer.status == 201]
             assert codes(answers)[(409, "LeaseAlreadyPresent")] == CLIENTS - 1, codes(answers)
@@ -151,7 +152,7 @@ def version_of(content: bytes) -> int:
 
 
 @pytest.mark.parametrize("made_by", ["put", "block list"])
-@pytest.mark.parametrize(("size", "writes"), [(KIB, 120), (100 * KIB, 60), (3 * MIB, 8)])
+@pytest.mark.parametrize(("size", "writes"), [(KIB, 180), (100 * KIB, 90), (3 * MIB, 18)])
 def test_no_read_is_torn(place: Place, size: int, writes: int, made_by: str) -> None:
     """B-PUT-01 B-GET-10: every byte, the length, the ETag and the metadata are of one version."""
     _, client, container = place
@@ -189,7 +190,7 @@ def test_no_read_is_torn(place: Place, size: int, writes: int, made_by: str) -> 
     def act(one: Client, number: int) -> list[tuple[str, int, str]]:
         if number % 4:
             return read(one)
-        for _ in range(writes // 2):
+        for _ in range(scaled(writes) // 2):
             write(one)
         if not number:
             done.set()
@@ -267,7 +268,7 @@ def test_a_copy_of_a_source_that_changes(place: Place, requires_sync: bool) -> N
 
     def act(one: Client, number: int) -> int:
         if number >= 2:
-            for version in range(1, 60):
+            for version in range(1, scaled(90)):
                 put_version(one, version * 4 % 256)
             if number == 2:
                 done.set()

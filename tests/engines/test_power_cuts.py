@@ -9,12 +9,13 @@ import pytest
 from strongroom.engines import checkpoints, commit_thread
 from strongroom.engines.checkpoints import Checkpointer
 from strongroom.testing.disk import Disk, DiskFiles
+from tests.effort import scaled
 from tests.engines import power_cut_rounds
 from tests.engines.power_cut_rounds import run_round
 
 
 @pytest.mark.parametrize("quick_s", [60.0, commit_thread.QUICK_S])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(scaled(18)))
 def test_nothing_shown_is_lost_or_torn(
     seed: int, quick_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

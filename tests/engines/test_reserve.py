@@ -31,9 +31,10 @@ from strongroom.testing.contract_subject import (
 )
 from strongroom.testing.disk import Disk
 from strongroom.values import Health, Purpose
+from tests.effort import stride
 from tests.engines.embedded_stores import BALLAST_BYTES, SEGMENT_BYTES, store_on
 
-_RENEWALS = 10_000
+_RENEWALS = 4_000
 _TRIES = 400
 
 
@@ -388,7 +389,7 @@ def test_a_disk_that_becomes_full_at_any_moment(tmp_path: Path, cut: int | None)
                 assert await value(store, hidden(name)) is None
         assert list(check(Path(disk.root, "data"))) == []
 
-    for after in range(1, 400, 37):
+    for after in range(1, 400, 30 * stride()):
         root = tmp_path / str(after)
         root.mkdir()
         asyncio.run(prove(root, after))
@@ -414,7 +415,7 @@ def test_one_write_that_finds_no_space(tmp_path: Path) -> None:
             await _all_there(store, done)
         assert list(check(Path(disk.root, "data"))) == []
 
-    for after in [*range(1, 30), *range(30, 400, 41)]:
+    for after in [*range(1, 30, stride()), *range(30, 400, 30 * stride())]:
         root = tmp_path / str(after)
         root.mkdir()
         asyncio.run(prove(root, after))

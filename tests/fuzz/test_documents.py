@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.fuzz.channel import Channel, Got, Sent
-from tests.fuzz.effort import examples
 from tests.fuzz.requests import ACL, BLOCK_LIST, HOSTILE, SERVICE_PROPERTIES
 
 BOMB = (

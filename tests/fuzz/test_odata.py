@@ -22,7 +22,7 @@ from strongroom.values import INT32, Entity
 from strongroom.wire.table import odata, odata_documents, odata_entities
 from strongroom.wire.table.odata import Metadata
 from strongroom.wire.table.odata_documents import TableAddress
-from tests.fuzz.effort import examples
+from tests.effort import examples
 from tests.fuzz.requests import HOSTILE
 from tests.fuzz.test_documents import edited
 from tests.refusals import refusal

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.testing.server import InProcessServer
+from tests.effort import examples, pairs
 from tests.fuzz.channel import Channel, Sent
 from tests.fuzz.conftest import CREDENTIAL
-from tests.fuzz.effort import examples, pairs
 from tests.fuzz.requests import HOSTILE, METHODS, hostile
 from tests.fuzz.test_documents import BOMB, EXTERNAL, edited, edits
 

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import examples, pairs
 from tests.fuzz.channel import Channel, Sent
-from tests.fuzz.effort import examples, pairs
 from tests.fuzz.requests import (
     HEADERS,
     HOSTILE,

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from strongroom.testing.server import InProcessServer
+from tests.effort import examples
 from tests.fuzz.channel import Channel
-from tests.fuzz.effort import examples
 from tests.fuzz.sequences import Sequences
 
 _STEPS = 50

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conformance.sas import account_sas, service_sas
+from tests.effort import examples, pairs
 from tests.fuzz.channel import Channel, Sent
-from tests.fuzz.effort import examples, pairs
 from tests.fuzz.requests import HOSTILE, INJECTION, words
 from tests.fuzz.stock import BODY
 

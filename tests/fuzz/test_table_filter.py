@@ -25,7 +25,7 @@ from strongroom.semantics.table.table_filter import (
 )
 from strongroom.semantics.table.table_predicate import Candidates, Predicate
 from strongroom.values import iso7
-from tests.fuzz.effort import examples
+from tests.effort import examples
 from tests.refusals import OK, outcome
 from tests.semantics.table_entities import Entity, entities, expressions, holds
 

@@ -20,9 +20,9 @@ from strongroom.testing.server import InProcessServer
 from tests.conformance.answer import Answer
 from tests.conformance.sas import account_sas
 from tests.conformance.transactions import parts
+from tests.effort import examples
 from tests.fuzz.channel import Channel, Got, Sent, encode
 from tests.fuzz.conftest import CREDENTIAL
-from tests.fuzz.effort import examples
 from tests.fuzz.requests import HOSTILE, hostile
 from tests.fuzz.test_documents import edited, edits
 

@@ -25,7 +25,7 @@ from strongroom.testing.models import (
     Release,
     Renew,
 )
-from tests.fuzz.effort import examples
+from tests.effort import examples
 from tests.testing.histories import (
     DELETE,
     GET_404,
