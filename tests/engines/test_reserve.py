@@ -31,10 +31,10 @@ from strongroom.testing.contract_subject import (
 )
 from strongroom.testing.disk import Disk
 from strongroom.values import Health, Purpose
-from tests.effort import stride
+from tests.effort import scaled, stride
 from tests.engines.embedded_stores import BALLAST_BYTES, SEGMENT_BYTES, store_on
 
-_RENEWALS = 4_000
+_RENEWALS = scaled(12_000)
 _TRIES = 400
 
 
