@@ -29,8 +29,8 @@ from strongroom.config import (
 )
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedStore, open_store
+from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryStore
-from strongroom.engines.threads import started_pool
 from strongroom.servers import free_memory, one_port, open_files, service_listeners
 from strongroom.servers.accounts_file import ServedAccounts
 from strongroom.servers.copy_addresses import SourceHosts

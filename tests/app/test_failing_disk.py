@@ -15,9 +15,9 @@ import pytest
 
 from strongroom import app
 from strongroom.clock import Clock
-from strongroom.engines.check import check
 from strongroom.engines.embedded import EmbeddedStore, open_store
-from strongroom.engines.segments import LARGE_BODY_BYTES
+from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
+from strongroom.engines.embedded.check import check
 from strongroom.testing.disk import Disk
 from strongroom.testing.disk_sqlite import DiskVfs
 from strongroom.testing.ports import HOST

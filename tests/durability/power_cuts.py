@@ -24,8 +24,8 @@ from strongroom.auth.accounts import (
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.check import Inspection
-from strongroom.engines.embedded import EmbeddedOptions, open_store
+from strongroom.engines.embedded.check import Inspection
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.servers.admission import Context
 from strongroom.servers.pipeline import respond
 from strongroom.servers.service_listeners import ENDPOINTS

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strongroom.engines.directory import Damaged
-from strongroom.engines.serial_point import SerialPoint
+from strongroom.engines.embedded.directory import Damaged
+from strongroom.engines.embedded.serial_point import SerialPoint
 from strongroom.testing.disk import Disk
 from tests.durability import power_cuts
 from tests.durability.power_cut_queues import QueuePlay

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from strongroom.clock import Clock, ManualClock
-from strongroom.engines import segments
-from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
-from strongroom.engines.files import Files
+from strongroom.engines.embedded.bodies import segments
+from strongroom.engines.embedded.files import Files
+from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
 

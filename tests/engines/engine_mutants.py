@@ -15,8 +15,8 @@ from strongroom.engines.base import Commit, Decide, Partition, Record, Ref, Step
 from strongroom.engines.gateways import STAMP_MAX, Horizon
 from strongroom.engines.membership import Mark
 from strongroom.engines.memory import MemoryStore
-from strongroom.engines.memory_contents import MemoryContents
-from strongroom.engines.memory_gateways import MemoryGateway, MemoryHold
+from strongroom.engines.memory.contents import MemoryContents
+from strongroom.engines.memory.gateways import MemoryGateway, MemoryHold
 from strongroom.testing import (
     contract_failures,
     contract_gateways,

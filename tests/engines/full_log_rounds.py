@@ -12,9 +12,9 @@ from pathlib import Path
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError, Full
-from strongroom.engines.checksummed_pages import PAGE_BYTES
-from strongroom.engines.embedded import EmbeddedOptions, open_store
-from strongroom.engines.wal_format import FRAME_HEAD_BYTES
+from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
+from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import face, put, value
 from strongroom.testing.disk import Disk
 from strongroom.testing.disk_sqlite import DiskVfs

@@ -1,6 +1,6 @@
 """Logs that SQLite wrote, as bytes, and ways to harm them.
 
-Lives here: the set-up that the tests of log_check.py share. Must not live here: tests.
+Lives here: the set-up that the tests of log/check.py share. Must not live here: tests.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.log_check import LogVerdict, judge
-from strongroom.engines.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
+from strongroom.engines.embedded.log.check import LogVerdict, judge
+from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
 
 SMALL_PAGE_BYTES: Final = 512  # many frames in a short file
 

@@ -27,8 +27,8 @@ from strongroom.engines.base import (
     Store,
     Write,
 )
-from strongroom.engines.check import check
-from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.testing.contract_subject import content, face, hidden, pieces, value
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs

@@ -12,12 +12,12 @@ import apsw
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.backup import backup, restore
 from strongroom.engines.base import EngineError, Ref, Step, Store
-from strongroom.engines.check import Inspection, check
-from strongroom.engines.checksummed_pages import CHECKSUM_VFS
-from strongroom.engines.directory import NotADataDirectory, UnknownFormat
-from strongroom.engines.embedded import EmbeddedOptions, open_store
+from strongroom.engines.embedded.backup import backup, restore
+from strongroom.engines.embedded.check import Inspection, check
+from strongroom.engines.embedded.directory import NotADataDirectory, UnknownFormat
+from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import (
     commit,
     content,
@@ -114,7 +114,10 @@ def test_another_process_can_back_up_a_served_directory(tmp_path: Path) -> None:
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)
         for number in range(10):
             await _write(store, number)
-        code = "import sys; from strongroom.engines.backup import backup; backup(*sys.argv[1:])"
+        code = (
+            "import sys; from strongroom.engines.embedded.backup import backup; "
+            "backup(*sys.argv[1:])"
+        )
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", code, str(tmp_path / "data"), str(tmp_path / "backup")
         )

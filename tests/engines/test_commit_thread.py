@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines import commit_thread
 from strongroom.engines.base import CommitUnknown, EngineError
-from strongroom.engines.commit_thread import CommitThread
+from strongroom.engines.embedded import commit_thread
+from strongroom.engines.embedded.commit_thread import CommitThread
 from strongroom.testing.contract_subject import face, put, value
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import store_on

@@ -15,11 +15,11 @@ import apsw
 import pytest
 
 from strongroom.engines.base import DataDamaged, Full, Step, Store
-from strongroom.engines.check import check
-from strongroom.engines.directory import FileLock, Layout
 from strongroom.engines.embedded import EmbeddedStore
-from strongroom.engines.records_sqlite import Reader
-from strongroom.engines.segments import SegmentStore
+from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.directory import FileLock, Layout
+from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
 from strongroom.testing.disk import Disk
 from tests.engines import embedded_stores

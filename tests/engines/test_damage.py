@@ -24,11 +24,11 @@ from strongroom.engines.base import (
     Step,
     Unavailable,
 )
-from strongroom.engines.check import Inspection, check
-from strongroom.engines.checksummed_pages import CHECKSUM_VFS, PAGE_BYTES
-from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
-from strongroom.engines.records_sqlite import Reader
-from strongroom.engines.scans import at_once
+from strongroom.engines.embedded.check import Inspection, check
+from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS, PAGE_BYTES
+from strongroom.engines.embedded.records.sqlite import Reader
+from strongroom.engines.embedded.scans import at_once
+from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.testing.contract_subject import (
     commit,
     content,

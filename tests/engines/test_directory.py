@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.backup import backup, restore
 from strongroom.engines.base import EngineError
-from strongroom.engines.directory import (
+from strongroom.engines.embedded.backup import backup, restore
+from strongroom.engines.embedded.directory import (
     Damaged,
     DirectoryInUse,
     Format,
@@ -20,7 +20,7 @@ from strongroom.engines.directory import (
     UnknownFormat,
     parse_format,
 )
-from strongroom.engines.embedded import EmbeddedOptions, open_store
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import face, put, value
 
 _OPTIONS = EmbeddedOptions(ballast_bytes=64 * 1024)

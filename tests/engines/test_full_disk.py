@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import Full, Step
-from strongroom.engines.check import check
+from strongroom.engines.embedded.check import check
 from strongroom.testing.contract_subject import (
     Refused,
     commit,

@@ -12,7 +12,6 @@ from typing import cast
 import apsw
 import pytest
 
-from strongroom.engines import checkpoints, group_commit, segments
 from strongroom.engines.base import (
     Commit,
     CommitUnknown,
@@ -22,7 +21,10 @@ from strongroom.engines.base import (
     Store,
     Unavailable,
 )
-from strongroom.engines.serial_point import Group, Item, SerialPoint
+from strongroom.engines.embedded import group_commit
+from strongroom.engines.embedded.bodies import segments
+from strongroom.engines.embedded.log import checkpoints
+from strongroom.engines.embedded.serial_point import Group, Item, SerialPoint
 from strongroom.testing.contract_subject import (
     Refused,
     commit,

@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded import EmbeddedOptions, open_store
-from strongroom.engines.files import OsFiles
+from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import face, put
 from strongroom.values import Health
 

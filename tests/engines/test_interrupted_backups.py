@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.backup import backup, restore
 from strongroom.engines.base import Step
-from strongroom.engines.check import check
-from strongroom.engines.copy_target import CopyTarget
-from strongroom.engines.directory import Damaged, Format, NotADataDirectory
-from strongroom.engines.embedded import EmbeddedOptions, open_store
+from strongroom.engines.embedded.backup import backup, restore
+from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.copy_target import CopyTarget
+from strongroom.engines.embedded.directory import Damaged, Format, NotADataDirectory
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import commit, content, face, pieces, place, value, writes
 
 _OPTIONS = EmbeddedOptions(segment_bytes=100_000, ballast_bytes=64 * 1024)
@@ -34,7 +34,7 @@ def hook(event, arguments):
             left -= 1
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
-from strongroom.engines import backup
+from strongroom.engines.embedded import backup
 sys.addaudithook(hook)
 getattr(backup, copy)(source, target)
 """
@@ -44,7 +44,7 @@ getattr(backup, copy)(source, target)
 _KILLED_IN_SQLITE = """
 import os, signal, sys
 import apsw
-from strongroom.engines import backup
+from strongroom.engines.embedded import backup
 def copy_to(reader, path):
     with apsw.Connection(path).backup("main", reader._connection, "main") as copying:
         copying.step(3)

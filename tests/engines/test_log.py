@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines import checkpoints
+from strongroom.engines.embedded.log import checkpoints
 from strongroom.testing.contract_subject import face, put, value
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import store_on

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
+from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
 from tests.engines.logs import (
     SMALL_PAGE_BYTES,
     Log,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines import page_cache
 from strongroom.engines.base import Key, Page, Partition, Position, Ref, Step, Write
 from strongroom.engines.embedded import EmbeddedStore
-from strongroom.engines.page_cache import Asked, PageCache
-from strongroom.engines.records_sqlite import Reader, Slices
+from strongroom.engines.embedded.records import page_cache
+from strongroom.engines.embedded.records.page_cache import Asked, PageCache
+from strongroom.engines.embedded.records.sqlite import Reader, Slices
 from strongroom.testing.contract_subject import commit
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import Gate, store_on

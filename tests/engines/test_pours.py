@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines import buffers
 from strongroom.engines.base import Busy, Step, Store, Unavailable
-from strongroom.engines.buffers import (
+from strongroom.engines.checksum import crc64
+from strongroom.engines.embedded.bodies import buffers
+from strongroom.engines.embedded.bodies.buffers import (
     ALIGNMENT_BYTES,
     BUFFER_BYTES,
     LENT_MAX,
@@ -26,11 +27,10 @@ from strongroom.engines.buffers import (
     Buffers,
     aligned,
 )
-from strongroom.engines.check import check
-from strongroom.engines.checksum import crc64
-from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
-from strongroom.engines.files import OsFiles
-from strongroom.engines.segments import LARGE_BODY_BYTES
+from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
+from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.testing.contract_subject import commit, content, pieces, place
 
 _SIZES = (

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines import checkpoints, commit_thread
-from strongroom.engines.checkpoints import Checkpointer
+from strongroom.engines.embedded import commit_thread
+from strongroom.engines.embedded.log import checkpoints
+from strongroom.engines.embedded.log.checkpoints import Checkpointer
 from strongroom.testing.disk import Disk, DiskFiles
 from tests.effort import scaled
 from tests.engines import power_cut_rounds

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines import record_cache
 from strongroom.engines.base import Commit, Full, Record, Ref, Step, Store, Write, record_of
-from strongroom.engines.record_cache import RecordCache
-from strongroom.engines.records_sqlite import Reader, Writer
+from strongroom.engines.embedded.records import record_cache
+from strongroom.engines.embedded.records.record_cache import RecordCache
+from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.testing.contract_subject import face, hidden, put, value
 from strongroom.testing.disk import Disk
 from tests.engines.embedded_stores import Gate, store_on

@@ -13,12 +13,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from strongroom.engines.ballast import Ballast
 from strongroom.engines.base import EngineError, Full, Step
-from strongroom.engines.check import check
 from strongroom.engines.embedded import EmbeddedStore
-from strongroom.engines.files import OsFiles
-from strongroom.engines.reserve import Reserve, is_full
+from strongroom.engines.embedded.ballast import Ballast
+from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.reserve import Reserve, is_full
 from strongroom.testing.contract_subject import (
     commit,
     content,

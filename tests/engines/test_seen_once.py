@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strongroom.engines.seen_once import SeenOnce
+from strongroom.engines.embedded.records.seen_once import SeenOnce
 
 
 def test_a_thing_was_seen_from_its_second_time_on() -> None:

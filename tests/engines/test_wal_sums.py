@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from strongroom.engines.wal_sums import Order, Sum, chained
+from strongroom.engines.embedded.log.wal_sums import Order, Sum, chained
 
 
 def _defined(order: Order, seed: Sum, data: bytes) -> Sum:

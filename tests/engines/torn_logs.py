@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 from typing import Final
 
-from strongroom.engines.log_check import SECTOR_BYTES
+from strongroom.engines.embedded.log.check import SECTOR_BYTES
 from tests.engines.logs import frame_at, judged, log_in
 
 LEFTOVERS: Final = ("nothing", "an older log", "a rollback", "zeros")

@@ -10,8 +10,8 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Full, Step
-from strongroom.engines.check import check
-from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.testing.contract_subject import commit, content, pieces, place
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs

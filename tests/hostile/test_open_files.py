@@ -21,8 +21,8 @@ import pytest
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Busy
-from strongroom.engines.embedded import EmbeddedOptions, open_store
-from strongroom.engines.files import OsFiles
+from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.servers.open_files import connections_for
 from strongroom.testing.contract_subject import pieces
 from strongroom.testing.ports import HOST, free_port, port_flags

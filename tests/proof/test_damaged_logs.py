@@ -15,12 +15,13 @@ from typing import BinaryIO
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines import checkpoints, log_gate
-from strongroom.engines.checksummed_pages import PAGE_BYTES
-from strongroom.engines.directory import Damaged, Layout
-from strongroom.engines.embedded import EmbeddedOptions, open_store
-from strongroom.engines.log_check import LogVerdict, judge
-from strongroom.engines.wal_format import FRAME_HEAD_BYTES
+from strongroom.engines.embedded.directory import Damaged, Layout
+from strongroom.engines.embedded.log import checkpoints
+from strongroom.engines.embedded.log import gate as log_gate
+from strongroom.engines.embedded.log.check import LogVerdict, judge
+from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
+from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import face, put
 from tests.engines.full_log_rounds import roll_back_and_cut_power
 from tests.engines.logs import flipped, frame_at, judged

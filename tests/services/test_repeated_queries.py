@@ -16,10 +16,10 @@ import pytest
 from strongroom import limits
 from strongroom.auth.request import Service
 from strongroom.clock import SystemClock
-from strongroom.engines import page_cache
 from strongroom.engines.base import Commit, Page, Step, Write
 from strongroom.engines.embedded import open_store
-from strongroom.engines.records_sqlite import Reader
+from strongroom.engines.embedded.records import page_cache
+from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.semantics.table.edm import Value
 from strongroom.semantics.table.entities import Stored
 from strongroom.semantics.table.table_filter import Expression, parse

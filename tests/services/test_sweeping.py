@@ -22,7 +22,7 @@ from strongroom.engines.base import (
     Write,
     Written,
 )
-from strongroom.engines.memory_contents import MemoryContents
+from strongroom.engines.memory.contents import MemoryContents
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services import sweeper as sweeper_module

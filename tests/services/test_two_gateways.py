@@ -11,7 +11,7 @@ import pytest
 from strongroom.blob_errors import CONTAINER_NOT_FOUND
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryStore
-from strongroom.engines.memory_gateways import MemoryGateway
+from strongroom.engines.memory.gateways import MemoryGateway
 from strongroom.semantics.table.entities import Change
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

@@ -14,8 +14,8 @@ from azure.storage.blob import BlobBlock, BlobServiceClient
 
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
-from strongroom.engines.check import Inspection
-from strongroom.engines.embedded import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.check import Inspection
+from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.semantics.blob import copies
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.empty import EMPTY

@@ -1,6 +1,6 @@
 """`strongroom backup` and `strongroom restore`: copies of a data directory.
 
-Lives here: flags and messages. Must not live here: copying (engines/backup.py).
+Lives here: flags and messages. Must not live here: copying (engines/embedded/backup.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def backup(
 ) -> None:
     """See BACKUP_HELP."""
     from strongroom.config import ACCOUNTS_FILE_NAME
-    from strongroom.engines.backup import backup as back_up
+    from strongroom.engines.embedded.backup import backup as back_up
 
     with refusing(data), shown("Copying", quiet) as progress:
         back_up(data, target, progress)
@@ -67,7 +67,7 @@ def restore(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """See RESTORE_HELP."""
-    from strongroom.engines.backup import restore as put_back
+    from strongroom.engines.embedded.backup import restore as put_back
 
     with refusing(source), shown("Restoring", quiet) as progress:
         put_back(source, target, progress, accept_damage)
@@ -81,7 +81,7 @@ def refusing(directory: Path) -> Iterator[None]:
     import apsw
 
     from strongroom.engines.base import EngineError
-    from strongroom.engines.directory import RECORDS_NAME
+    from strongroom.engines.embedded.directory import RECORDS_NAME
 
     try:
         yield

@@ -1,6 +1,6 @@
 """`strongroom doctor`: is a data directory, or a backup, whole?
 
-Lives here: flags and the report. Must not live here: what is checked (engines/check.py,
+Lives here: flags and the report. Must not live here: what is checked (engines/embedded/check.py,
 store/integrity.py).
 """
 
@@ -18,7 +18,7 @@ from strongroom.cli.exits import Exit
 from strongroom.cli.progress import shown
 
 if TYPE_CHECKING:
-    from strongroom.engines.check import Finding, Inspection
+    from strongroom.engines.embedded.check import Finding, Inspection
     from strongroom.store.integrity import Integrity, Progress
 
 HELP = """
@@ -47,7 +47,7 @@ def doctor(
     cut_log: Annotated[bool, typer.Option("--cut-log", help=_CUT_LOG)] = False,
 ) -> None:
     """See HELP."""
-    from strongroom.engines.check import Inspection
+    from strongroom.engines.embedded.check import Inspection
     from strongroom.store.integrity import Integrity
 
     if cut_log:
@@ -76,7 +76,7 @@ def doctor(
 
 
 def _cut_log(directory: Path) -> None:
-    from strongroom.engines.log_gate import cut_damaged_log
+    from strongroom.engines.embedded.log.gate import cut_damaged_log
 
     with refusing(directory):
         lost = cut_damaged_log(directory)
@@ -90,8 +90,8 @@ def _findings(
     """Everything that is wrong, as far as it can be read."""
     import apsw
 
-    from strongroom.engines.check import Finding
-    from strongroom.engines.directory import RECORDS_NAME
+    from strongroom.engines.embedded.check import Finding
+    from strongroom.engines.embedded.directory import RECORDS_NAME
 
     try:
         yield from inspection.findings()

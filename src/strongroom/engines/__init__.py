@@ -1,1 +1,4 @@
-"""The conditional commit inside a partition, and contents. Nothing about Azure."""
+"""The contracts of a store, and two engines that keep them: `memory/` and `embedded/`.
+
+Must not live here: anything about Azure.
+"""

@@ -2,7 +2,7 @@
 
 Lives here: the check over one snapshot, blob by blob, in memory that does not grow with the records
 (but with the number of contents: an integer each). Must not live here: checksums and files
-(engines/check.py), rules of Azure.
+(engines/embedded/check.py), rules of Azure.
 
 What must hold:
  1. Every record has a known place (keys.py) and decodes.
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
-from strongroom.engines.check import Finding
+from strongroom.engines.embedded.check import Finding
 from strongroom.semantics.blob.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, Found
 from strongroom.store.core import keys, records
@@ -40,7 +40,7 @@ _STEP_RECORDS: Final = 1000
 
 
 class Inspected(Protocol):
-    """One moment of a store, as engines/check.py gives it."""
+    """One moment of a store, as engines/embedded/check.py gives it."""
 
     def records(self) -> Iterator[tuple[Ref, Record | None]]:
         """All records in order, face keys first; None for one that is damaged."""

@@ -15,10 +15,10 @@ from typing import Final
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Store
-from strongroom.engines.directory import Layout
-from strongroom.engines.embedded import EmbeddedOptions, open_store
+from strongroom.engines.embedded.directory import Layout
+from strongroom.engines.embedded.records.sqlite import Reader
+from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.engines.memory import MemoryStore
-from strongroom.engines.records_sqlite import Reader
 from strongroom.testing.contract_subject import HeldCommits
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from strongroom.clock import ManualClock
-from strongroom.engines.buffers import ALIGNMENT_BYTES
-from strongroom.engines.files import OsFiles
+from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES
+from strongroom.engines.embedded.files import OsFiles
 
 SECTORS_BYTES: Final = (512, 4096)
 

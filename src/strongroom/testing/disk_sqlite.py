@@ -14,8 +14,11 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.checksummed_pages import CHECKSUM_VFS, register_checksum_vfs
-from strongroom.engines.database_room import CHUNK_BYTES
+from strongroom.engines.embedded.records.checksummed_pages import (
+    CHECKSUM_VFS,
+    register_checksum_vfs,
+)
+from strongroom.engines.embedded.records.database_room import CHUNK_BYTES
 from strongroom.testing.disk import Disk
 
 # SQLite's own unix VFS syncs the directory with the first sync of a new file of these kinds.

@@ -2,8 +2,8 @@
 
 Lives here: from records to entities, and which of them match. Must not live here: which pages are
 read, and when an answer is full (query_entities.py). An engine may answer with a page that it has
-answered with before (engines/page_cache.py): nothing of that is then taken apart again, and
-everything goes when the page goes.
+answered with before (page_cache.py of the embedded engine): nothing of that is then taken apart
+again, and everything goes when the page goes.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.~!*()-]*", re.ASCII).fullmatch
-# Of one entity: as long as it is kept, this is too (engines/page_cache.py weighs it).
+# Of one entity: as long as it is kept, this is too (the engine's page_cache.py weighs it).
 _KEPT_BYTES_MAX: Final = 768
 Names = tuple[str, ...] | None
 

@@ -1,0 +1,9 @@
+"""The embedded engine: records in SQLite, bodies in segment files, one group commit.
+
+Lives here: the store and what its parts share. `records/` holds the database, `log/` its
+write-ahead log, `bodies/` the segment files. Must not live here: anything about Azure.
+"""
+
+from strongroom.engines.embedded.store import EmbeddedStore, open_store
+
+__all__ = ["EmbeddedStore", "open_store"]

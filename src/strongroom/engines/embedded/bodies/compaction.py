@@ -1,0 +1,236 @@
+"""Reclaiming dead space while serving: what lives in a mostly dead segment moves to another.
+
+Lives here: which segments, in which order, and the proof that a copy is right before a row points
+to it. Must not live here: allocation and unlinking (segments.py). The bound on waste: a sealed
+segment less than half alive is always being emptied, so waste <= live bytes + the open segments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from typing import Final
+
+import apsw
+
+from strongroom.engines.base import DataDamaged, EngineError
+from strongroom.engines.checksum import crc64
+from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES, aligned, new_buffer
+from strongroom.engines.embedded.bodies.segment import Room, Segment
+from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.records.checksummed_pages import unreadable
+from strongroom.engines.embedded.records.sqlite import Location, Reader, Writer
+from strongroom.engines.embedded.serial_point import Group
+
+_ROWS_MAX: Final = 512
+_PAGE_BYTES: Final = 32 * 1024 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
+_RETRY_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+_Move = tuple[int, Location, Location]
+
+
+class Compactor:
+    """Empties segments in the background of one store. On the event loop."""
+
+    def __init__(
+        self,
+        segments: SegmentStore,
+        reader: Reader,
+        writer: Writer,
+        committer: Committer,
+        executor: Executor,
+    ) -> None:
+        self._segments = segments
+        self._reader = reader
+        self._writer = writer
+        self._committer = committer
+        self._executor = executor
+        self._due = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._buffer = memoryview(new_buffer(_PIECE_BYTES))
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Compact whenever there is something to do, until cancelled."""
+        is_waiting = False
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            try:
+                while await self.compact_once():
+                    pass
+                is_waiting = False
+            except EngineError as error:
+                # Full, busy, unreadable, or stopped; what has changed for the better, nobody says.
+                if not is_waiting:
+                    _log.warning("compaction waits: %s", error)
+                is_waiting = True
+                await asyncio.sleep(_RETRY_S)
+                self._due.set()
+            if not self._segments.reap():
+                asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
+
+    async def compact_once(self) -> bool:
+        """Empty the deadest segment that is less than half alive; False when there is none.
+
+        Raises: Full, CommitUnknown, Unavailable.
+        """
+        async with self._turn:
+            victim = self._victim()
+            if victim is None:
+                return False
+            if victim.live_bytes:
+                await self._committer.make_room(_copied_bytes(victim.live_bytes))
+            try:
+                is_empty = await self._empty(victim)
+                if is_empty:
+                    await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
+            except DataDamaged as error:
+                _log.critical("segment %016x cannot be compacted: %s", victim.id, error)
+                is_empty = False
+            if not is_empty:  # it stays, with its damaged contents; go on with the others
+                victim.damaged = True
+                return True
+            self._segments.retire(victim)
+            return True
+
+    async def _empty(self, victim: Segment) -> bool:
+        """Move all live contents out of a segment; False if damaged ones were left there."""
+        after = 0
+        while rows := self._rows(victim, after, _ROWS_MAX):
+            page = _page(rows)
+            await self._move_page(victim, page)
+            after = page[-1][0]
+        return not self._rows(victim, 0, 1)
+
+    def _rows(self, victim: Segment, after: int, limit: int) -> list[tuple[int, Location]]:
+        try:
+            return self._reader.contents_of(victim.id, after, limit)
+        except apsw.Error as error:
+            what = f"the places of contents in segment {victim.id:016x}"
+            raise unreadable(error, what) from error
+
+    def _victim(self) -> Segment | None:
+        waste = [
+            one
+            for one in self._segments.by_id.values()
+            if one.sealed and not (one.gone or one.damaged or one.busy)
+            if one.live_bytes * 2 < one.end or one.end == 0
+        ]
+        return min(waste, key=lambda one: one.live_bytes, default=None)
+
+    async def _move_page(self, victim: Segment, rows: Sequence[tuple[int, Location]]) -> None:
+        moves: list[_Move] = []
+        rooms: list[Room] = []
+        try:
+            for content_id, source in rows:
+                room = self._segments.reserve(source.length)
+                rooms.append(room)
+                try:
+                    is_right = await self._copy(victim, source, room)
+                finally:
+                    if room.is_tail:
+                        self._segments.finish_tail(room, aligned(source.length))
+                if is_right:
+                    target = room.location(source.length, source.crc64)
+                    moves.append((content_id, source, target))
+                else:
+                    _log.critical("content %d is damaged: its checksum differs", content_id)
+            for segment in {room.segment for room in rooms}:
+                await asyncio.shield(self._segments.durable(segment))
+            await self._committer.work(lambda group: self._repoint(moves, group))
+        finally:
+            for room in rooms:
+                self._segments.release(room.segment)
+
+    async def _copy(self, victim: Segment, source: Location, room: Room) -> bool:
+        segments = self._segments
+        writing = segments.writing_past_cache if room.is_tail else segments.writing
+        try:
+            descriptor = writing(room.segment)
+            job = asyncio.wrap_future(
+                self._executor.submit(self._copy_bytes, victim.path, source, descriptor, room)
+            )
+            try:
+                return await asyncio.shield(job)
+            except asyncio.CancelledError:
+                # The room may not be given up while the thread still writes there.
+                while not job.done():
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.wait([job])
+                job.exception()  # retrieved only so that asyncio does not log it
+                raise
+        except OSError as error:
+            raise segments.broken(error) from error
+
+    def _copy_bytes(self, path: str, source: Location, descriptor: int, room: Room) -> bool:
+        files, position = self._segments.files, room.offset
+        checksum, left = 0, source.length
+        try:
+            for count in _pieces(path, source, self._buffer):
+                checksum = crc64(self._buffer[:count], checksum)
+                if room.is_tail:
+                    padded_bytes = aligned(count)
+                    self._buffer[count:padded_bytes] = bytes(padded_bytes - count)
+                    files.write_aligned(descriptor, [self._buffer[:padded_bytes]], position)
+                else:
+                    files.write_at(descriptor, self._buffer[:count], position)
+                position += count
+                left -= count
+        except _Unreadable as error:
+            # What cannot be read stays where it is: no reason to stop serving the rest.
+            _log.critical("%s cannot be read: %s", path, error)
+            return False
+        return left == 0 and checksum == source.crc64
+
+    def _repoint(self, moves: Sequence[_Move], group: Group) -> None:
+        for content_id, source, target in moves:
+            if self._writer.move(content_id, source, target):
+                group.live.append((source.segment, -source.length))
+                group.live.append((target.segment, target.length))
+
+
+def _copied_bytes(live_bytes: int) -> int:
+    """The most space that the copies take: the copy of a large body is padded to a page."""
+    return live_bytes + live_bytes // 64 + ALIGNMENT_BYTES
+
+
+def _page(rows: Sequence[tuple[int, Location]]) -> Sequence[tuple[int, Location]]:
+    """The first rows that together are short enough to be copied before one commit."""
+    size_bytes = 0
+    for count, (_, location) in enumerate(rows, 1):
+        size_bytes += location.length
+        if size_bytes >= _PAGE_BYTES:
+            return rows[:count]
+    return rows
+
+
+class _Unreadable(Exception):
+    """The old place of a content cannot be read; the new one is not to blame."""
+
+
+def _pieces(path: str, source: Location, buffer: memoryview) -> Iterator[int]:
+    """Fill `buffer` with one piece after the other: how many bytes each has. All but the last have
+    as many as it holds, unless the file ends early."""
+    left = source.length
+    try:
+        with open(path, "rb") as file:
+            file.seek(source.offset)
+            while left:
+                count = file.readinto(buffer[: min(len(buffer), left)])
+                if not count:
+                    return
+                left -= count
+                yield count
+    except OSError as error:
+        raise _Unreadable(str(error)) from error

@@ -1,0 +1,59 @@
+"""Taking bodies in: each is durable, and its checksum known, before it has an id.
+
+Lives here: which bodies go which way, and what one that fails leaves behind. Must not live here:
+how bytes are gathered and written (pours.py), where there is room (segments.py), or who owns the
+content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, Callable
+from concurrent.futures import Executor
+
+from strongroom.engines.base import Written
+from strongroom.engines.embedded.bodies.buffers import Buffers
+from strongroom.engines.embedded.bodies.pours import Order, Pour, SharedPour, TailPour
+from strongroom.engines.embedded.bodies.segments import SegmentStore
+
+
+class BodyWriter:
+    """Writes bodies.
+
+    Arguments:
+        new_id: unique, rising ids.
+    """
+
+    def __init__(
+        self, segments: SegmentStore, executor: Executor, new_id: Callable[[], int]
+    ) -> None:
+        self._segments = segments
+        self._executor = executor
+        self._new_id = new_id
+        self._buffers = Buffers()
+
+    async def write(
+        self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool
+    ) -> Written:
+        """See Contents.write."""
+        segments = self._segments
+        body = self._pour(size_bytes, md5)
+        try:
+            await body.pour(chunks)
+            await asyncio.shield(segments.durable(body.room.segment))
+        except BaseException:
+            body.abandon()
+            raise
+        content_id = self._new_id()
+        segments.keep(content_id, body.room.location(body.size_bytes, body.crc64))
+        digest = None if body.md5 is None else body.md5.digest()
+        return Written(content_id, body.size_bytes, body.crc64, digest)
+
+    def release_memory(self) -> None:
+        """Free the buffers that are not in use."""
+        self._buffers.drop()
+
+    def _pour(self, size_bytes: int | None, md5: bool) -> Pour:
+        room = self._segments.reserve(size_bytes)
+        order = Order(self._segments, room, self._executor, size_bytes, md5)
+        return TailPour(order, self._buffers) if room.is_tail else SharedPour(order)

@@ -1,0 +1,258 @@
+"""How one body gets into its room: gathered, checksummed and written in pieces, on threads.
+
+Lives here: the two ways. A small body shares a segment with others and goes through the page cache.
+A large one, or one of unknown length, has a segment's tail to itself and goes past the cache: the
+copy into it costs more than the disk, and would push out what is read often. Must not live here:
+where there is room (segments.py), syncing, or who owns the content (intake.py).
+
+What is written past the cache is only ever appended, in order. So no page of it can have been read,
+by anybody, before it is there: the kernel keeps no stale one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from strongroom.engines.base import Busy
+from strongroom.engines.checksum import crc64
+from strongroom.engines.embedded.bodies.buffers import Buffers, aligned
+from strongroom.engines.embedded.bodies.segment import Room
+from strongroom.engines.embedded.bodies.segments import SegmentStore
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+_PIECE_BYTES: Final = 256 * 1024
+# Below this, checksum and write cost less than the hand-over to a thread.
+_INLINE_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be written where: `size_bytes` as it was said, None = it was not; whether to
+    compute the MD5 as well."""
+
+    segments: SegmentStore
+    room: Room
+    executor: Executor
+    size_bytes: int | None
+    md5: bool
+
+
+class Pour(ABC):
+    """One body on its way into its room."""
+
+    def __init__(self, order: Order) -> None:
+        self.room = order.room
+        self.size_bytes = 0
+        self.crc64 = 0
+        self.md5: _Hash | None = hashlib.md5(usedforsecurity=False) if order.md5 else None
+        self._segments = order.segments
+        self._executor = order.executor
+        self._said_bytes = order.size_bytes
+        self._loop = asyncio.get_running_loop()
+        self._job: asyncio.Future[None] | None = None
+
+    async def pour(self, chunks: AsyncIterable[bytes]) -> None:
+        """Write all chunks. Raises ValueError when they are not as long as was said."""
+        said = self._said_bytes
+        async for chunk in chunks:
+            self.size_bytes += len(chunk)
+            if said is not None and self.size_bytes > said:
+                raise ValueError("a content is longer than was said")
+            await self._take(chunk)
+            del chunk  # else it stays in memory while the next one is waited for
+        if said is not None and self.size_bytes < said:
+            raise ValueError("a content is shorter than was said")
+        await self._take_rest()
+        await self._finish_job()
+        self._end()
+
+    def abandon(self) -> None:
+        """Give the room up; only when no thread writes there any more."""
+        if self._job is None:
+            self._give_up()
+        else:
+            self._job.add_done_callback(self._give_up_after)
+
+    @abstractmethod
+    async def _take(self, chunk: bytes) -> None:
+        """Some bytes have arrived."""
+
+    @abstractmethod
+    async def _take_rest(self) -> None:
+        """No more will."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Nothing more is written: let go of what that needed. Idempotent."""
+
+    def _give_up(self) -> None:
+        self._end()
+        self._segments.release(self.room.segment)
+
+    def _give_up_after(self, job: asyncio.Future[None]) -> None:
+        job.exception()  # retrieved only so that asyncio does not log it
+        self._give_up()
+
+    def _begin_job(self, job: Callable[[], None]) -> asyncio.Future[None]:
+        """The next piece is gathered while this one is written."""
+        self._job = self._loop.run_in_executor(self._executor, job)
+        return self._job
+
+    async def _finish_job(self) -> None:
+        if self._job is None:
+            return
+        try:
+            await asyncio.shield(self._job)
+        except OSError as error:
+            raise self._segments.broken(error) from error
+        self._job = None
+
+    def _digest(self, data: bytes | memoryview) -> None:
+        self.crc64 = crc64(data, self.crc64)
+        if self.md5 is not None:
+            self.md5.update(data)
+
+
+class SharedPour(Pour):
+    """A small body of known length, among others: through the page cache."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._pieces: list[bytes] = []
+        self._waiting_bytes = 0
+        self._handed_bytes = 0
+
+    async def _take(self, chunk: bytes) -> None:
+        self._pieces.append(chunk)
+        self._waiting_bytes += len(chunk)
+        if self._waiting_bytes >= _PIECE_BYTES:
+            await self._take_rest()
+
+    async def _take_rest(self) -> None:
+        await self._finish_job()
+        pieces, count = self._pieces, self._waiting_bytes
+        self._pieces, self._waiting_bytes = [], 0
+        start = self.room.offset + self._handed_bytes
+        self._handed_bytes += count
+        if not count:
+            return
+        try:
+            descriptor = self._segments.writing(self.room.segment)
+            if count <= _INLINE_BYTES:
+                self._write(descriptor, pieces, start)
+                return
+        except OSError as error:
+            raise self._segments.broken(error) from error
+        self._begin_job(lambda: self._write(descriptor, pieces, start))
+
+    def _end(self) -> None:
+        self._pieces.clear()
+
+    def _write(self, descriptor: int, pieces: Sequence[bytes], start: int) -> None:
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._digest(data)
+        self._segments.files.write_at(descriptor, data, start)
+
+
+class TailPour(Pour):
+    """A large body, or one of unknown length, in a segment's tail: past the page cache."""
+
+    def __init__(self, order: Order, buffers: Buffers) -> None:
+        super().__init__(order)
+        self._buffers = buffers
+        self._filling: mmap.mmap | None = None
+        self._filled_bytes = 0
+        self._full: list[mmap.mmap] = []
+        self._handed_bytes = 0
+        self._ended = False
+        buffers.begin()
+
+    async def _take(self, chunk: bytes) -> None:
+        left = memoryview(chunk)
+        while left:
+            left = left[self._fill(left) :]
+            if self._filling is None:
+                await self._write_full()
+
+    def _fill(self, data: memoryview) -> int:
+        """Copy the beginning of `data` into the buffer, and close a full buffer. Return how many
+        bytes were copied."""
+        buffer = self._filling
+        if buffer is None:
+            try:
+                buffer = self._filling = self._buffers.take()
+            except OSError as error:
+                raise Busy(f"there is no memory for a body: {error}") from error
+        start = self._filled_bytes
+        count = min(len(data), len(buffer) - start)
+        buffer[start : start + count] = data[:count]
+        self._filled_bytes += count
+        if self._filled_bytes == len(buffer):
+            self._close_buffer()
+        return count
+
+    def _close_buffer(self) -> None:
+        assert self._filling is not None
+        self._full.append(self._filling)
+        self._filling, self._filled_bytes = None, 0
+
+    async def _write_full(self) -> None:
+        """Write what is full, unless the disk is busy and there is room to gather more."""
+        busy = self._job is not None and not self._job.done()
+        if not busy or len(self._full) >= self._buffers.share():
+            await self._finish_job()
+            self._hand_over(len(self._full[-1]))
+
+    async def _take_rest(self) -> None:
+        last_bytes = self._filled_bytes
+        if last_bytes:
+            self._close_buffer()
+        if self._full:
+            await self._finish_job()
+            self._hand_over(last_bytes or len(self._full[-1]))
+
+    def _hand_over(self, last_bytes: int) -> None:
+        """Have a thread write the full buffers; of the last one, `last_bytes`."""
+        try:
+            descriptor = self._segments.writing_past_cache(self.room.segment)
+        except OSError as error:
+            raise self._segments.broken(error) from error
+        buffers = self._full
+        start = self.room.offset + self._handed_bytes
+        job = self._begin_job(lambda: self._write(descriptor, buffers, last_bytes, start))
+        self._full = []
+        self._handed_bytes += sum(map(len, buffers[:-1])) + aligned(last_bytes)
+        # As soon as they are written: the client may take long to send more.
+        job.add_done_callback(lambda _: self._buffers.give(buffers))
+
+    def _write(
+        self, descriptor: int, buffers: Sequence[mmap.mmap], last_bytes: int, start: int
+    ) -> None:
+        views = [memoryview(buffer) for buffer in buffers]
+        last, padded_bytes = views.pop(), aligned(last_bytes)
+        # What an earlier body left in the buffer is not for the disk.
+        last[last_bytes:padded_bytes] = bytes(padded_bytes - last_bytes)
+        for view in views:
+            self._digest(view)
+        self._digest(last[:last_bytes])
+        self._segments.files.write_aligned(descriptor, [*views, last[:padded_bytes]], start)
+
+    def _end(self) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        if self._filling is not None:
+            self._close_buffer()
+        self._buffers.give(self._full)
+        self._full = []
+        self._buffers.end()
+        self._segments.finish_tail(self.room, self._handed_bytes)

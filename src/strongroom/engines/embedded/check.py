@@ -1,0 +1,180 @@
+"""Looking at a data directory or a backup from outside: is it whole, and what does it hold?
+
+Lives here: one snapshot with its checks and its contents, beside a running server or without one.
+Must not live here: what records mean; whether a content is referenced is judged a layer above, with
+`content_ids`, `records` and `read_content`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final
+
+import apsw
+
+from strongroom.engines.base import ContentMissing, DataDamaged
+from strongroom.engines.checksum import crc64
+from strongroom.engines.embedded.directory import RECORDS_NAME, FileLock, Format, Layout
+from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
+from strongroom.engines.embedded.records.checksummed_pages import is_damage
+from strongroom.engines.embedded.records.record_walk import Walked
+from strongroom.engines.embedded.records.sqlite import Location, Reader
+
+_PIECE_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong: in what, and how."""
+
+    place: str
+    problem: str
+
+
+class Inspection:
+    """One moment of a data directory or a backup, to look at. Use it in a `with` statement.
+
+    Keeps the server from deleting segments as long as it is open; nothing else is held up.
+
+    Arguments:
+        stamp: what FORMAT will say, for a copy that has none yet.
+
+    Raises: NotADataDirectory, UnknownFormat, Damaged (the log), OSError, apsw.Error.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        vfs: str | None = None,
+        stamp: Format | None = None,
+    ) -> None:
+        self._layout = Layout(os.path.abspath(directory))
+        self.format = stamp or self._layout.read_format()
+        refuse_damaged_idle_log(self._layout)
+        self._lock = FileLock(self._layout.backup_lock)
+        self._lock.acquire(shared=True, wait=True)
+        try:
+            self._reader = Reader(self._layout.records, vfs, scanning=True)
+            try:
+                self._reader.snapshot()
+            except BaseException:
+                self._reader.close()
+                raise
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> Inspection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the snapshot. Idempotent."""
+        try:
+            self._reader.release()
+            self._reader.close()
+        finally:
+            self._lock.release()
+
+    def content_ids(self) -> Iterator[int]:
+        """The ids of all contents, ascending."""
+        return self._reader.content_ids()
+
+    def records(self) -> Iterator[Walked]:
+        """All records in order, face keys first; None for one that is damaged."""
+        return self._reader.records()
+
+    def read_content(self, content_id: int) -> Iterator[bytes]:
+        """The bytes of a content, in pieces. Raises ContentMissing, OSError."""
+        location = self._reader.locate(content_id)
+        if location is None:
+            raise ContentMissing(f"no partition owns content {content_id}")
+        return self._pieces(location)
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong with the records' file, the segments, and the contents."""
+        yield from self._until_damage(self._record_findings(), "a page")
+        yield from self._until_damage(self._body_findings(), "a page with the places of contents")
+
+    def _until_damage(self, findings: Iterator[Finding], what: str) -> Iterator[Finding]:
+        """Pass the findings on. If a damaged page ends them early, add a finding that says so."""
+        try:
+            yield from findings
+        except (apsw.IOError, DataDamaged) as error:
+            if isinstance(error, apsw.IOError) and not is_damage(error):
+                raise
+            yield Finding(RECORDS_NAME, f"{what} is damaged: its checksum differs")
+            self._reader.release()
+            self._reader.snapshot()
+
+    def _record_findings(self) -> Iterator[Finding]:
+        for problem in self._reader.findings():
+            yield Finding(RECORDS_NAME, problem)
+
+    def _body_findings(self) -> Iterator[Finding]:
+        for segment_id, live_bytes, end, noted_bytes, _ in self._reader.segment_sums():
+            yield from self._segment_findings(segment_id, live_bytes, end, noted_bytes)
+
+    def _segment_findings(
+        self, segment_id: int, live_bytes: int, end: int, noted_bytes: int
+    ) -> Iterator[Finding]:
+        place = f"segment {segment_id:016x}"
+        if live_bytes != noted_bytes:
+            yield Finding(place, f"{live_bytes} bytes are alive, but {noted_bytes} are noted")
+        try:
+            size_bytes = os.path.getsize(self._layout.segment(segment_id))
+        except FileNotFoundError:
+            if end:
+                yield Finding(place, "the file is missing")
+            return
+        if size_bytes < end:
+            yield Finding(place, f"{size_bytes} bytes long, but contents reach to {end}")
+        yield from self._content_findings(segment_id)
+
+    def _content_findings(self, segment_id: int) -> Iterator[Finding]:
+        after = 0
+        extents: list[tuple[int, int, int]] = []
+        while rows := self._reader.contents_of(segment_id, after, 512):
+            for content_id, location in rows:
+                extents.append((location.offset, location.offset + location.length, content_id))
+                checksum = 0
+                for piece in self._pieces(location):
+                    checksum = crc64(piece, checksum)
+                if checksum != location.crc64:
+                    yield Finding(f"content {content_id}", "its checksum differs")
+            after = rows[-1][0]
+        extents.sort()
+        for (_, end, first), (start, _, second) in itertools.pairwise(extents):
+            if start < end:
+                yield Finding(f"content {second}", f"it overlaps content {first}")
+
+    def _pieces(self, location: Location) -> Iterator[bytes]:
+        left = location.length
+        with open(self._layout.segment(location.segment), "rb") as file:
+            file.seek(location.offset)
+            while left:
+                piece = file.read(min(_PIECE_BYTES, left))
+                if not piece:
+                    return
+                yield piece
+                left -= len(piece)
+
+
+def check(directory: str | os.PathLike[str]) -> Iterator[Finding]:
+    """Everything that is wrong with a data directory or a backup; nothing when it is whole.
+
+    Raises: NotADataDirectory, UnknownFormat, OSError, apsw.Error.
+    """
+    with Inspection(directory) as inspection:
+        yield from inspection.findings()

@@ -1,0 +1,76 @@
+"""The contents of an embedded store: bodies in segment files, found by the records' own rows.
+
+Lives here: the embedded engine's `Contents`. Must not live here: how a body gets to the disk
+(bodies/intake.py), where it lies (segments.py), or the commit that adopts it (serial_point.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable
+
+import apsw
+
+from strongroom.engines.base import ContentMissing, EngineError, Full, Written
+from strongroom.engines.embedded.bodies.intake import BodyWriter
+from strongroom.engines.embedded.bodies.segment_content import SegmentContent
+from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.records.checksummed_pages import unreadable
+from strongroom.engines.embedded.records.sqlite import Reader
+
+
+class EmbeddedContents:
+    """See Contents.
+
+    Arguments:
+        reader: of the rows that say where a content lies.
+        stopped: the reason why the store no longer serves, None while it does.
+    """
+
+    def __init__(
+        self,
+        segments: SegmentStore,
+        bodies: BodyWriter,
+        committer: Committer,
+        reader: Reader,
+        stopped: Callable[[], EngineError | None],
+    ) -> None:
+        self._segments = segments
+        self._bodies = bodies
+        self._committer = committer
+        self._reader = reader
+        self._stopped = stopped
+
+    async def write(
+        self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
+    ) -> Written:
+        """See Contents.write."""
+        self._check_serving()
+        if self._committer.is_low:
+            raise Full
+        try:
+            return await self._bodies.write(chunks, size_bytes, md5)
+        except RuntimeError as error:
+            if (stopped := self._stopped()) is not None:  # the threads are gone
+                raise stopped from error
+            raise
+
+    async def open(self, content_id: int) -> SegmentContent:
+        """See Contents.open."""
+        self._check_serving()
+        try:
+            location = self._reader.locate(content_id)
+        except apsw.Error as error:
+            raise unreadable(error) from error
+        if location is None:
+            raise ContentMissing(f"no partition owns content {content_id}")
+        return self._segments.pin(location)
+
+    def discard(self, content_id: int) -> None:
+        """See Contents.discard."""
+        if self._stopped() is None:
+            self._segments.discard(content_id)
+
+    def _check_serving(self) -> None:
+        if (error := self._stopped()) is not None:
+            raise error

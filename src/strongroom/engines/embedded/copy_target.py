@@ -1,0 +1,143 @@
+"""The directory that a backup or a restore writes.
+
+Lives here: how such a directory is started and stamped as complete, and how the leftovers of a
+killed backup are recognised and replaced. Must not live here: what is copied into it (backup.py).
+
+    UNFINISHED      the first file, locked while the copy is made
+    FORMAT          UNFINISHED is renamed to it when everything else is durable
+
+So a directory has one of the two. If UNFINISHED is there and not locked, the backup or restore was
+killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import stat
+from types import TracebackType
+from typing import Final
+
+from strongroom.engines.embedded.directory import RECORDS_NAME, SEGMENT_NAME, Format, Layout
+from strongroom.engines.embedded.files import OsFiles
+
+_SEGMENTS: Final = "segments"
+# What a copy consists of while it is made; BACKUP is the lock of whoever checked it.
+_FILES: Final = frozenset(
+    {"UNFINISHED", "BACKUP", *(RECORDS_NAME + end for end in ("", "-journal", "-wal", "-shm"))}
+)
+
+_log = logging.getLogger(__name__)
+
+
+class CopyTarget:
+    """A directory that becomes a copy. Use it in a `with` statement; stamped by `finish` only.
+
+    Arguments:
+        path: a directory that does not exist, is empty, or was left by a copy that was killed.
+        stamp: what FORMAT will say.
+
+    Raises: FileExistsError (it holds something else, or another copy is being made in it), OSError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], stamp: Format) -> None:
+        self.layout = Layout(os.path.abspath(path))
+        os.makedirs(self.layout.path, mode=0o700, exist_ok=True)
+        self._mark = self._begin()
+        try:
+            text = stamp.text().encode()
+            os.ftruncate(self._mark, 0)
+            os.pwrite(self._mark, text, 0)
+            os.fsync(self._mark)
+            # First of all: a directory with other files but without the mark is never replaced.
+            OsFiles().sync_directory(self.layout.path)
+            os.mkdir(self.layout.segments, 0o700)
+        except BaseException:
+            os.close(self._mark)
+            raise
+
+    def __enter__(self) -> CopyTarget:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._mark)
+
+    def finish(self) -> None:
+        """Stamp the copy as complete. A copy without the stamp is refused everywhere."""
+        files = OsFiles()
+        files.sync_directory(self.layout.segments)
+        files.sync_directory(self.layout.path)
+        files.rename(self.layout.unfinished_copy, self.layout.format)
+        files.sync_directory(self.layout.path)
+        files.sync_directory(os.path.dirname(self.layout.path))
+
+    def _begin(self) -> int:
+        """Create or take over UNFINISHED, lock it, and return its descriptor. Refuse a directory
+        that holds anything but an unfinished copy."""
+        path, mark = self.layout.path, self.layout.unfinished_copy
+        names = os.listdir(path)
+        if names and os.path.basename(mark) not in names:
+            raise FileExistsError(f"{path} is not empty")
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags |= 0 if names else os.O_CREAT | os.O_EXCL
+        try:
+            descriptor = os.open(mark, flags, 0o600)
+        except (FileExistsError, FileNotFoundError) as error:  # another one began or ended now
+            raise FileExistsError(f"{path} is not empty") from error
+        try:
+            _lock(descriptor, path)
+            if names:
+                self._clear(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _clear(self, descriptor: int) -> None:
+        """Delete the leftovers of a killed copy; nothing if the directory holds anything else."""
+        layout = self.layout
+        if not os.path.exists(layout.unfinished_copy) or not os.path.samestat(
+            os.fstat(descriptor), os.lstat(layout.unfinished_copy)
+        ):
+            raise FileExistsError(f"{layout.path} is not empty")  # it was stamped meanwhile
+        left = _leftovers(layout)
+        _log.warning("%s holds a copy that was interrupted; it is replaced", layout.path)
+        for path in left:
+            if path != layout.unfinished_copy:
+                os.unlink(path)
+        if os.path.exists(layout.segments):
+            os.rmdir(layout.segments)
+
+
+def _lock(descriptor: int, path: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FileExistsError(f"{path} is being written by another backup or restore") from None
+
+
+def _leftovers(layout: Layout) -> list[str]:
+    """The files of an unfinished copy. Raises FileExistsError when there is anything else."""
+    found = []
+    for entry in os.scandir(layout.path):
+        if entry.name == _SEGMENTS and entry.is_dir(follow_symlinks=False):
+            for segment in os.scandir(entry.path):
+                _expect(segment, bool(SEGMENT_NAME.fullmatch(segment.name)), layout)
+                found.append(segment.path)
+        else:
+            _expect(entry, entry.name in _FILES, layout)
+            found.append(entry.path)
+    return found
+
+
+def _expect(entry: os.DirEntry[str], is_ours: bool, layout: Layout) -> None:
+    if not is_ours or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+        raise FileExistsError(
+            f"{layout.path} is not empty: besides an unfinished copy it holds {entry.path}"
+        )

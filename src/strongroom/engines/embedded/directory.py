@@ -1,0 +1,283 @@
+"""A data directory: its layout, version stamp, and lock.
+
+    FORMAT          one line: "strongroom 3", with " test-clock" or " backup" behind it
+    UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
+    LOCK            held by the one server that has the directory open
+    BACKUP          held shared by a backup; while it is, no segment may be deleted
+    records.sqlite  the records (records/sqlite.py)
+    segments/       the contents (segments.py)
+    ballast         space kept back for a full disk (ballast.py)
+
+Must not live here: what is inside the records or the segments.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.engines.base import EngineError
+from strongroom.engines.embedded.files import Files, write_file
+
+FORMAT_VERSION: Final = "3"
+RECORDS_NAME: Final = "records.sqlite"
+
+_PRODUCT: Final = "strongroom"
+_TEST_CLOCK: Final = "test-clock"
+_BACKUP: Final = "backup"
+_UNFINISHED: Final = "FORMAT.new"
+_UNFINISHED_COPY: Final = "UNFINISHED"
+SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
+# What may be in a directory that is about to become a data directory: keys are made before data.
+_BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "lost+found"})
+
+
+class DirectoryInUse(EngineError):
+    """Another server has this data directory open."""
+
+
+class UnknownFormat(EngineError):
+    """The directory was written by a version that this one does not understand."""
+
+
+class NotADataDirectory(EngineError):
+    """The directory holds something else; nothing in it was touched."""
+
+
+class TestClockMismatch(EngineError):
+    """A directory made for a movable clock is opened without one, or the other way round."""
+
+    __test__ = False  # its name is not meant for test collectors
+
+
+class Damaged(EngineError):
+    """Parts of the data directory are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What the FORMAT file says."""
+
+    version: str = FORMAT_VERSION
+    test_clock: bool = False
+    backup: bool = False
+
+    def text(self) -> str:
+        """The file's one line."""
+        marks = [_TEST_CLOCK] * self.test_clock + [_BACKUP] * self.backup
+        return " ".join([_PRODUCT, self.version, *marks]) + "\n"
+
+
+def parse_format(text: str, path: str) -> Format:
+    """What a FORMAT file says. Raises UnknownFormat, naming what was found and what is known."""
+    words = text.split()
+    known = {_TEST_CLOCK, _BACKUP}
+    if (
+        len(words) < 2
+        or words[0] != _PRODUCT
+        or words[1] != FORMAT_VERSION
+        or set(words[2:]) - known
+    ):
+        raise UnknownFormat(
+            f"{path} has the format {text.strip()[:80]!r}; this version of Strongroom knows "
+            f"{_PRODUCT + ' ' + FORMAT_VERSION!r}. Open it with the version that wrote it."
+        )
+    return Format(words[1], _TEST_CLOCK in words, _BACKUP in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things are in a data directory."""
+
+    path: str
+
+    @property
+    def format(self) -> str:
+        return os.path.join(self.path, "FORMAT")
+
+    @property
+    def unfinished(self) -> str:
+        return os.path.join(self.path, _UNFINISHED)
+
+    @property
+    def unfinished_copy(self) -> str:
+        return os.path.join(self.path, _UNFINISHED_COPY)
+
+    @property
+    def lock(self) -> str:
+        return os.path.join(self.path, "LOCK")
+
+    @property
+    def backup_lock(self) -> str:
+        return os.path.join(self.path, "BACKUP")
+
+    @property
+    def records(self) -> str:
+        return os.path.join(self.path, RECORDS_NAME)
+
+    @property
+    def log(self) -> str:
+        return self.records + "-wal"
+
+    @property
+    def segments(self) -> str:
+        return os.path.join(self.path, "segments")
+
+    @property
+    def ballast(self) -> str:
+        return os.path.join(self.path, "ballast")
+
+    def segment(self, segment_id: int) -> str:
+        """The path of a segment file; ids are ours, so no name from outside becomes a path."""
+        return os.path.join(self.segments, f"{segment_id:016x}.seg")
+
+    def segment_ids(self) -> list[int]:
+        """The ids of the segment files that are there, ascending."""
+        found = map(SEGMENT_NAME.fullmatch, os.listdir(self.segments))
+        return sorted(int(match[1], 16) for match in found if match is not None)
+
+    def read_format(self) -> Format:
+        """What FORMAT says. Raises NotADataDirectory, UnknownFormat."""
+        try:
+            with open(self.format, encoding="utf-8", errors="replace") as file:
+                text = file.read(4096)
+        except FileNotFoundError:
+            text = None
+        if text is None:
+            self.refuse_unfinished_copy()
+            raise NotADataDirectory(f"{self.path} is not a data directory: no FORMAT")
+        return parse_format(text, self.path)
+
+    def refuse_unfinished_copy(self) -> None:
+        """Raise NotADataDirectory where a backup or a restore has not come to its end."""
+        if os.path.exists(self.unfinished_copy):
+            raise NotADataDirectory(
+                f"{self.path} is not whole: the backup or restore that wrote it was "
+                "interrupted, or is still at work. Make it again; that replaces it."
+            )
+
+
+class FileLock:
+    """An advisory lock on a file of the directory; gone with the process, however it ends."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def acquire(self, shared: bool = False, wait: bool = False) -> bool:
+        """Take the lock; False when another holds it and `wait` is not asked for."""
+        if self._descriptor is not None:
+            return True
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, how)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Give the lock back. Idempotent."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class DataDirectory:
+    """An opened, locked data directory.
+
+    Arguments:
+        path: the directory; created (with its parents) when it does not exist.
+        files: how it is changed.
+        test_clock: whether it is opened with a movable clock.
+
+    Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged, OSError.
+    """
+
+    def __init__(self, path: str, files: Files, test_clock: bool) -> None:
+        self.layout = Layout(os.path.abspath(path))
+        self.files = files
+        self.is_new = False
+        self._test_clock = test_clock
+        _make_directories(files, self.layout.path)
+        self._refuse_strangers()
+        self._lock = FileLock(self.layout.lock)
+        if not self._lock.acquire():
+            raise DirectoryInUse(
+                f"another server has {self.layout.path} open; stop it, or name another directory"
+            )
+        try:
+            self._check_or_begin()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def finish_creation(self) -> None:
+        """Stamp a new directory, once everything in it is in place and durable."""
+        if self.is_new:
+            self.files.sync_directory(self.layout.path)
+            self.files.rename(self.layout.unfinished, self.layout.format)
+        self.files.sync_directory(self.layout.path)
+
+    def close(self) -> None:
+        """Let another server open the directory."""
+        self._lock.release()
+
+    def _refuse_strangers(self) -> None:
+        names = set(os.listdir(self.layout.path))
+        if names & {"FORMAT", _UNFINISHED} or names <= _BEFORE_DATA:
+            return
+        self.layout.refuse_unfinished_copy()
+        raise NotADataDirectory(
+            f"{self.layout.path} is not empty and is not a data directory of Strongroom"
+        )
+
+    def _check_or_begin(self) -> None:
+        if not os.path.exists(self.layout.format):
+            self._begin()
+            return
+        found = self.layout.read_format()
+        if found.backup:
+            raise UnknownFormat(
+                f"{self.layout.path} is a backup; restore it into a new directory first"
+            )
+        if found.test_clock != self._test_clock:
+            raise TestClockMismatch(
+                f"{self.layout.path} was created {'with' if found.test_clock else 'without'} a "
+                "test clock and can only be opened so"
+            )
+        for path in (self.layout.records, self.layout.segments):
+            if not os.path.exists(path):
+                raise Damaged(f"{path} is missing")
+
+    def _begin(self) -> None:
+        """Start, or start again, to create the directory: nothing in it has been acknowledged."""
+        self.is_new = True
+        for name in sorted(os.listdir(self.layout.path)):
+            if name.startswith(RECORDS_NAME) or name in {_UNFINISHED, "ballast"}:
+                self.files.unlink(os.path.join(self.layout.path, name))
+        text = Format(test_clock=self._test_clock).text()
+        write_file(self.files, self.layout.unfinished, text.encode())
+        # This name says that what follows is ours: it must not come after it on the disk.
+        self.files.sync_directory(self.layout.path)
+        if not os.path.exists(self.layout.segments):
+            self.files.make_directory(self.layout.segments)
+        # Its owner's only, whatever the directory's mode; SQLite's log becomes like it.
+        self.files.close(self.files.create(self.layout.records))
+
+
+def _make_directories(files: Files, path: str) -> None:
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    _make_directories(files, parent)
+    files.make_directory(path)
+    files.sync_directory(parent)

@@ -1,0 +1,179 @@
+"""When SQLite's log goes into its database: beside the writers, and now and then instead of them.
+
+Lives here: thresholds, and the thread that checkpoints. Must not live here: commits. A checkpoint
+that finds the disk full, or cannot open its files, leaves the log as it was; one that fails
+otherwise stops the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final
+
+import apsw
+
+from strongroom.engines.embedded.files import Files
+from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.log.space import LogSpace, is_scarce
+from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES, checkpoint, connect
+from strongroom.engines.embedded.records.sqlite import Writer
+from strongroom.engines.embedded.threads import started_pool
+
+PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
+# On a full disk, checkpoint this often, so that the log restarts before it uses up the reserve.
+LOW_PAGES: Final = 2 * 1024 * 1024 // PAGE_BYTES
+TRUNCATE_PAGES: Final = 256 * 1024 * 1024 // PAGE_BYTES
+_TRUNCATE_TIMEOUT_MS: Final = 50
+_CACHE_KIB: Final = 512
+
+_log = logging.getLogger(__name__)
+
+
+class Checkpointer:
+    """Keeps the log short.
+
+    Arguments:
+        committer: lends the time between two transactions for truncating the log.
+        on_broken: told when a checkpoint failed while it read or wrote, but for a full disk.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        vfs: str | None,
+        writer: Writer,
+        space: LogSpace,
+        on_broken: Callable[[Exception], None],
+    ) -> None:
+        self._path = path
+        self._vfs = vfs
+        self._writer = writer
+        self._space = space
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._thread = started_pool(1, "strongroom-checkpoint")
+        self._connection: apsw.Connection | None = None
+        self._running = False
+        self._log_pages = 0
+        self._seen_pages = 0
+        self._tried_at = 0
+        self._truncate_at = TRUNCATE_PAGES
+        writer.connection.set_wal_hook(self._after_commit)
+
+    def look(self, committer: Committer) -> None:
+        """After a commit: start what is due. On the loop."""
+        pages = self._log_pages
+        if pages < self._seen_pages:  # the log began again
+            self._tried_at, self._truncate_at = 0, TRUNCATE_PAGES
+        self._seen_pages = pages
+        if self._running:
+            return
+        if not committer.is_low and self._space.is_short(pages):
+            self._running = True
+            committer.between_groups(self._space.lengthen).add_done_callback(self._between_done)
+        elif pages >= self._truncate_at:
+            self._running = True
+            self._truncate_at = pages + TRUNCATE_PAGES // 4
+            committer.between_groups(self._truncate).add_done_callback(self._between_done)
+        elif committer.is_low and pages - self._tried_at >= LOW_PAGES:
+            self._running = True
+            self._tried_at = pages
+            committer.between_groups(self._restart).add_done_callback(self._between_done)
+        elif pages - self._tried_at >= PASSIVE_PAGES:
+            self._running = True
+            self._tried_at = pages
+            job = self._thread.submit(self._passive)
+            job.add_done_callback(
+                lambda done: self._loop.call_soon_threadsafe(self._passed, committer, done)
+            )
+
+    def close(self) -> None:
+        """Wait for a running checkpoint and stop."""
+        self._thread.shutdown()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _after_commit(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _passive(self) -> None:
+        if self._connection is None:
+            self._connection = connect(self._path, self._vfs, _CACHE_KIB)
+        checkpoint(self._connection, truncate=False)
+
+    def _restart(self) -> None:
+        # Between groups, since the log restarts only when all of it is in the database. The file
+        # is not truncated: on a full disk other programs would take its space.
+        if checkpoint(self._writer.connection, truncate=False):
+            self._log_pages = 0
+
+    def _truncate(self) -> None:
+        if self._writer.truncate_log(_TRUNCATE_TIMEOUT_MS):
+            self._log_pages = 0
+            self._space.emptied()
+
+    def _between_done(self, done: asyncio.Future[None]) -> None:
+        self._running = False
+        if not done.cancelled():
+            self._judge(done.exception())
+
+    def _passed(self, committer: Committer, job: Future[None]) -> None:
+        """Bring in what came meanwhile, which is little: then the log begins again, and a sync of
+        what is written over costs two thirds of one that makes the file longer."""
+        if (error := job.exception()) is None:
+            committer.between_groups(self._restart).add_done_callback(self._between_done)
+        else:
+            self._running = False
+            self._judge(error)
+
+    def _judge(self, error: BaseException | None) -> None:
+        if isinstance(error, apsw.FullError):
+            _log.warning("the log cannot be checkpointed: the disk is full")
+        elif isinstance(error, apsw.CantOpenError):
+            # Too many open files, perhaps: nothing was touched, so it can be tried again.
+            _log.warning("the log cannot be checkpointed now: %s", error)
+        elif isinstance(error, (apsw.Error, OSError)):
+            self._on_broken(error)
+
+
+def begin_log(writer: Writer, files: Files) -> None:
+    """Checkpoint the log of the last run before anything is read. If the disk is full, the log
+    stays as it is. Raises apsw.Error, OSError."""
+    try:
+        _fold(writer, _keeps_file(writer, files))
+    except apsw.FullError:
+        _log.warning("the log cannot be checkpointed at the start: the disk is full")
+
+
+def end_log(writer: Writer, files: Files) -> None:
+    """Checkpoint the log before the last connection is closed. Raises apsw.Error, OSError."""
+    keeps_file = _keeps_file(writer, files)
+    if keeps_file:
+        keep = ctypes.c_int(1)
+        persist = apsw.SQLITE_FCNTL_PERSIST_WAL
+        writer.connection.file_control("main", persist, ctypes.addressof(keep))
+    _fold(writer, keeps_file)
+
+
+def _fold(writer: Writer, keeps_file: bool) -> None:
+    if keeps_file:
+        checkpoint(writer.connection, truncate=False)
+    else:
+        writer.truncate_log(timeout_ms=0)
+
+
+def _keeps_file(writer: Writer, files: Files) -> bool:
+    """Whether the log's file keeps its length. On a full disk, other programs would take the space
+    that it releases. Without space in the log nothing can be changed, not even deleted."""
+    path = f"{writer.connection.filename}-wal"
+    try:
+        is_long = os.path.getsize(path) > 2 * PASSIVE_PAGES * PAGE_BYTES
+    except FileNotFoundError:
+        return False
+    return not is_long and is_scarce(files, path)

@@ -1,0 +1,175 @@
+"""SQLite's write-ahead log as bytes: its header, its frames, and their checksums.
+
+Lives here: how a log is laid out, and which changes explain a wrong checksum. Must not live here:
+the checksum's arithmetic (wal_sums.py), and what damage means (log/check.py). Source: "WAL-mode
+File Format" of SQLite's documentation, section "The WAL File Format".
+
+    header   magic, version, page size, checkpoint number, salt-1, salt-2, checksum-1, checksum-2
+    frame    page number, size after the commit, salt-1, salt-2, checksum-1, checksum-2; the page
+
+All numbers have four bytes, big-endian. The last bit of the magic number gives the byte order in
+which the checksum reads its words. A frame's checksum covers its first eight bytes and its page. It
+starts from the checksum of the frame before, so the frames form a chain. Only the last frame of a
+commit has a size.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Literal, NamedTuple
+
+from strongroom.engines.embedded.log.wal_sums import WORD_BYTES, WORD_MASK, Order, Sum, chained
+
+HEADER_BYTES: Final = 32
+FRAME_HEAD_BYTES: Final = 24
+_HEADER: Final = struct.Struct(">8I")
+_FRAME_HEAD: Final = struct.Struct(">II8sII")
+_CHECKED_HEADER_BYTES: Final = 24
+_CHECKED_HEAD_BYTES: Final = 8
+_SIZE_WORD: Final = 1
+_MAGIC: Final = 0x377F0682
+_PAGE_BYTES_MIN, _PAGE_BYTES_MAX = 512, 65536
+_READ_BYTES: Final = 1024 * 1024
+
+
+class LogHeader(NamedTuple):
+    """A header whose checksum holds."""
+
+    order: Order
+    page_bytes: int
+    salts: bytes
+    sum: Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame as it stands in the file. `number` counts from 1; `commit_pages` is the size of the
+    database after the commit that the frame ends, in pages, or 0."""
+
+    number: int
+    page_number: int
+    commit_pages: int
+    salts: bytes
+    sum: Sum
+    data: bytes
+
+    @property
+    def offset(self) -> int:
+        """Where the frame begins in the file."""
+        return HEADER_BYTES + (self.number - 1) * len(self.data)
+
+
+def parse_header(data: bytes) -> LogHeader | None:
+    """What a log's first bytes say; None where SQLite would take the log for empty."""
+    if len(data) < HEADER_BYTES:
+        return None
+    magic, _, page_bytes, _, _, _, first, second = _HEADER.unpack_from(data)
+    if magic & ~1 != _MAGIC or page_bytes & (page_bytes - 1):
+        return None
+    if not _PAGE_BYTES_MIN <= page_bytes <= _PAGE_BYTES_MAX:
+        return None
+    order: Order = ">" if magic & 1 else "<"
+    if chained(order, (0, 0), data[:_CHECKED_HEADER_BYTES]) != (first, second):
+        return None
+    return LogHeader(order, page_bytes, data[16:24], (first, second))
+
+
+def stored_sum(header: bytes) -> Sum:
+    """The checksum that a header states, whether it holds or not."""
+    *_, first, second = _HEADER.unpack_from(header)
+    return first, second
+
+
+def parse_frame(number: int, data: bytes) -> Frame:
+    """The frame `number` from its bytes."""
+    page_number, commit_pages, salts, first, second = _FRAME_HEAD.unpack_from(data)
+    return Frame(number, page_number, commit_pages, salts, (first, second), data)
+
+
+def frames(file: BinaryIO, page_bytes: int) -> Iterator[Frame]:
+    """All complete frames of a log, in order. Reads about a MiB at a time."""
+    size_bytes = FRAME_HEAD_BYTES + page_bytes
+    file.seek(HEADER_BYTES)
+    number = 0
+    while block := file.read(max(1, _READ_BYTES // size_bytes) * size_bytes):
+        for start in range(0, len(block) - size_bytes + 1, size_bytes):
+            number += 1
+            yield parse_frame(number, block[start : start + size_bytes])
+
+
+def frame_sum(order: Order, seed: Sum, data: bytes) -> Sum:
+    """The checksum that a frame with these bytes should have, when `seed` is that of the frame
+    before."""
+    head = chained(order, seed, data[:_CHECKED_HEAD_BYTES])
+    return chained(order, head, data[FRAME_HEAD_BYTES:])
+
+
+class Written(NamedTuple):
+    """What SQLite may have written before a frame changed. `commit_pages`: the possible sizes in
+    the original frame; `sums`: its possible checksums."""
+
+    commit_pages: tuple[int, ...]
+    sums: tuple[Sum, ...]
+
+
+def as_written(order: Order, seed: Sum, frame: Frame) -> Written | None:
+    """What SQLite wrote, if at most the frame's salts and one other bit have changed; else None.
+
+    About one torn frame in 2^46 is mistaken for a changed one: the checksum has 64 bits, and some
+    100,000 single-bit changes are possible. Which bit has changed is often ambiguous, since changes
+    of the upper bits of many words have the same effect on the checksum.
+
+    Arguments:
+        seed: the checksum of the frame before, known to be right.
+    """
+    right = frame_sum(order, seed, frame.data)
+    if right == frame.sum:
+        return Written((frame.commit_pages,), (frame.sum,))
+    words = dict(_changed_words(order, right, frame))
+    is_sum = _is_one_bit(right, frame.sum)
+    if not (words or is_sum):
+        return None
+    size_change = words.pop(_SIZE_WORD, None)
+    pages: tuple[int, ...] = ()
+    if size_change is not None:
+        pages = (frame.commit_pages ^ size_change,)
+    if words or is_sum:
+        pages = (frame.commit_pages, *pages)
+    sums = (right,) * is_sum
+    if words or size_change is not None:
+        sums = (frame.sum, *sums)
+    return Written(pages, sums)
+
+
+def _is_one_bit(one: Sum, other: Sum) -> bool:
+    return sum((a ^ b).bit_count() for a, b in zip(one, other, strict=True)) == 1
+
+
+def _changed_words(order: Order, right: Sum, frame: Frame) -> Iterator[tuple[int, int]]:
+    """The words in which one changed bit would explain the frame's checksum, each with the mask of
+    that bit (big-endian). The frame's page number is word 0, its size is word 1.
+
+    A word's weight in the checksum is a pair of neighbouring Fibonacci numbers (wal_sums.py). At
+    least one of the two is odd, so it has an inverse modulo 2^32.
+    """
+    data = frame.data[:_CHECKED_HEAD_BYTES] + frame.data[FRAME_HEAD_BYTES:]
+    in_order: Literal["little", "big"] = "little" if order == "<" else "big"
+    lacks = [(theirs - ours) & WORD_MASK for ours, theirs in zip(right, frame.sum, strict=True)]
+    first, second = 0, 1
+    for at in range(len(data) - WORD_BYTES, -1, -WORD_BYTES):
+        if second & 1:
+            error = lacks[1] * pow(second, -1, 1 << 32) & WORD_MASK
+            is_explained = error * first & WORD_MASK == lacks[0]
+        else:
+            error = lacks[0] * pow(first, -1, 1 << 32) & WORD_MASK
+            is_explained = error * second & WORD_MASK == lacks[1]
+        if is_explained:
+            found = data[at : at + WORD_BYTES]
+            value = int.from_bytes(found, in_order)
+            written = ((value + error) & WORD_MASK).to_bytes(WORD_BYTES, in_order)
+            change = int.from_bytes(found, "big") ^ int.from_bytes(written, "big")
+            if change.bit_count() == 1:
+                yield at // WORD_BYTES, change
+        first, second = second, (first + second) & WORD_MASK

@@ -1,0 +1,66 @@
+"""Room in the database's file for everything that stands in the log.
+
+Lives here: when the file is made longer, and by how much. Must not live here: the log's own file
+(log/space.py), checkpoints.
+
+A commit stands in the log first; its pages go into the database with a later checkpoint. If the
+disk becomes full in between, the log cannot be brought in, so it cannot be written over, and then
+nothing can be changed any more, not even deleted. So the file is made longer before a commit that
+adds pages to the database. SQLite does that itself, in chunks, when it is told the size: another
+descriptor of the same file would lose SQLite's locks when it is closed. Source: "Standard File
+Control Opcodes", SQLITE_FCNTL_CHUNK_SIZE and SQLITE_FCNTL_SIZE_HINT.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+import apsw
+
+CHUNK_BYTES: Final = 256 * 1024
+
+
+def grow_in_chunks(connection: apsw.Connection) -> None:
+    """Have the database's file be a multiple of the chunk, for what this connection does to it."""
+    chunk = ctypes.c_int(CHUNK_BYTES)
+    connection.file_control("main", apsw.SQLITE_FCNTL_CHUNK_SIZE, ctypes.addressof(chunk))
+
+
+class DatabaseRoom:
+    """The room of one database.
+
+    Arguments:
+        connection: the one that writes.
+        page_bytes: the size of its pages.
+    """
+
+    def __init__(self, connection: apsw.Connection, page_bytes: int) -> None:
+        self._connection = connection
+        self._execute = connection.cursor().execute
+        self._page_bytes = page_bytes
+        self._durable_pages = self._pages = self._page_count()
+
+    def make(self) -> None:
+        """Make room for the pages that the open transaction adds. Raises apsw.FullError."""
+        pages = self._page_count()
+        if pages <= self._pages:
+            return
+        size = ctypes.c_int64(pages * self._page_bytes)
+        try:
+            self._connection.file_control(
+                "main", apsw.SQLITE_FCNTL_SIZE_HINT, ctypes.addressof(size)
+            )
+        except apsw.IOError as error:
+            # Nothing depends yet on what could not be written.
+            raise apsw.FullError("the database's file cannot be made longer") from error
+        self._pages = pages
+
+    def settle(self, durable: bool) -> None:
+        """The transaction ended: its pages are there, or are not."""
+        if durable:
+            self._durable_pages = self._pages
+        self._pages = self._durable_pages
+
+    def _page_count(self) -> int:
+        return int(self._execute("PRAGMA page_count").get)

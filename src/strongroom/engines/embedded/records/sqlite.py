@@ -1,0 +1,496 @@
+"""The records in SQLite: its schema, and the statements of the writer and of the readers.
+
+Lives here: SQL, and nothing else that knows of it. Must not live here: when to commit
+(group_commit.py), threads, or files. A reader sees only what is durable: with synchronous=FULL the
+log is synced before its index shows the new frames to anyone.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import apsw
+
+from strongroom.engines.base import (
+    DataDamaged,
+    EngineError,
+    Item,
+    Key,
+    Page,
+    Partition,
+    Position,
+    Record,
+    Ref,
+    record_of,
+)
+from strongroom.engines.embedded.records.checksummed_pages import (
+    BUSY_TIMEOUT_MS,
+    PAGE_BYTES,
+    checkpoint,
+    connect,
+    create_copy,
+    is_damage,
+    record_name,
+    unreadable,
+)
+from strongroom.engines.embedded.records.record_walk import Walked, walk
+
+_WRITER_CACHE_KIB: Final = 12 * 1024
+# Of a million records, enough for all pages above the leaves; records are kept one by one
+# (record_cache.py).
+_READER_CACHE_KIB: Final = 4 * 1024
+# How many records are taken from SQLite at a time: a tenth of a millisecond's work.
+_SLICE_RECORDS: Final = 256
+_SCANNER_CACHE_KIB: Final = 2 * 1024
+
+_SCHEMA: Final = """
+CREATE TABLE face (
+    keyspace BLOB NOT NULL, partition BLOB NOT NULL, key BLOB NOT NULL,
+    version INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (keyspace, partition, key)
+) WITHOUT ROWID;
+CREATE TABLE hidden (
+    keyspace BLOB NOT NULL, partition BLOB NOT NULL, key BLOB NOT NULL,
+    version INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (keyspace, partition, key)
+) WITHOUT ROWID;
+CREATE TABLE contents (
+    id INTEGER PRIMARY KEY, segment INTEGER NOT NULL, offset INTEGER NOT NULL,
+    length INTEGER NOT NULL, crc64 INTEGER NOT NULL
+);
+CREATE INDEX contents_of_segment ON contents (segment);
+CREATE TABLE segments (
+    id INTEGER PRIMARY KEY, live_bytes INTEGER NOT NULL, sealed INTEGER NOT NULL
+);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('ceiling', 0);
+"""
+
+# Pairs are indexed by `Key.hidden`, or by whether there is an upper bound.
+_GET: Final = (
+    "SELECT value, version FROM face WHERE keyspace = ? AND partition = ? AND key = ?",
+    "SELECT value, version FROM hidden WHERE keyspace = ? AND partition = ? AND key = ?",
+)
+# Two records in one statement, which sees one snapshot without a transaction around it.
+_GET_BOTH: Final = tuple(
+    tuple(
+        f"{first.replace(' FROM', ', 0 FROM')} UNION ALL {second.replace(' FROM', ', 1 FROM')}"
+        for second in _GET
+    )
+    for first in _GET
+)
+_PUT: Final = (
+    "REPLACE INTO face VALUES (?, ?, ?, ?, ?)",
+    "REPLACE INTO hidden VALUES (?, ?, ?, ?, ?)",
+)
+_DELETE: Final = (
+    "DELETE FROM face WHERE keyspace = ? AND partition = ? AND key = ?",
+    "DELETE FROM hidden WHERE keyspace = ? AND partition = ? AND key = ?",
+)
+_RANGE: Final = (
+    (
+        "SELECT key, value, version FROM face WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? ORDER BY key LIMIT ?",
+        "SELECT key, value, version FROM face WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? AND key < ? ORDER BY key LIMIT ?",
+    ),
+    (
+        "SELECT key, value, version FROM hidden WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? ORDER BY key LIMIT ?",
+        "SELECT key, value, version FROM hidden WHERE keyspace = ? AND partition = ? "
+        "AND key >= ? AND key < ? ORDER BY key LIMIT ?",
+    ),
+)
+_SCAN: Final = (
+    "SELECT partition, key, value, version FROM face WHERE keyspace = ? "
+    "AND (partition, key) >= (?, ?) ORDER BY partition, key LIMIT ?",
+    "SELECT partition, key, value, version FROM face WHERE keyspace = ? "
+    "AND (partition, key) >= (?, ?) AND (partition, key) < (?, ?) "
+    "ORDER BY partition, key LIMIT ?",
+)
+_ADOPT: Final = "INSERT INTO contents VALUES (?, ?, ?, ?, ?)"
+_LOCATE: Final = "SELECT segment, offset, length, crc64 FROM contents WHERE id = ?"
+_LIVE: Final = (
+    "INSERT INTO segments VALUES (?, ?, 0) "
+    "ON CONFLICT DO UPDATE SET live_bytes = live_bytes + excluded.live_bytes"
+)
+_CRC_MODULUS: Final = 1 << 64
+
+
+_Row = tuple[bytes, bytes, bytes, int, bytes]
+
+
+class Location(NamedTuple):
+    """Where a content lies."""
+
+    segment: int
+    offset: int
+    length: int
+    crc64: int
+
+
+class SegmentRow(NamedTuple):
+    """What the records know of a segment; `reach_bytes`: where the last content of an open one
+    ends."""
+
+    id: int
+    live_bytes: int
+    sealed: bool
+    reach_bytes: int = 0
+
+
+def signed(crc64: int) -> int:
+    """A CRC64 as the signed integer that SQLite stores."""
+    return crc64 - _CRC_MODULUS if crc64 >= _CRC_MODULUS // 2 else crc64
+
+
+def location_of(row: tuple[Any, ...]) -> Location:
+    """A row of `contents` without its id."""
+    return Location(row[0], row[1], row[2], row[3] % _CRC_MODULUS)
+
+
+def _find(execute: Callable[..., Any], ref: Ref) -> Any:
+    """The row of a record, None when there is none. Raises apsw.Error, DataDamaged."""
+    (keyspace, partition), (hidden, name) = ref
+    try:
+        return execute(_GET[hidden], (keyspace, partition, name)).get
+    except apsw.IOError as error:
+        if not is_damage(error):
+            raise
+        raise unreadable(error, f"the {record_name(ref)}") from error
+
+
+class Writer:
+    """The one connection that writes. Used by one thread at a time: the loop's or the commits'."""
+
+    def __init__(self, path: str, vfs: str | None, create: bool) -> None:
+        self.connection = connect(path, vfs, _WRITER_CACHE_KIB, _SCHEMA if create else None)
+        cursor = self.connection.cursor()
+        self._execute, self._execute_many = cursor.execute, cursor.executemany
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self._execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make the transaction durable."""
+        self._execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Forget the transaction, if SQLite has not done so itself."""
+        if self.connection.in_transaction:
+            self._execute("ROLLBACK")
+
+    def get(self, ref: Ref) -> Record | None:
+        """A record as this transaction sees it. Raises apsw.Error; DataDamaged, and then SQLite
+        has rolled the transaction back."""
+        row = _find(self._execute, ref)
+        return None if row is None else Record._make(row)
+
+    def put_all(self, records: Mapping[Ref, Record | None]) -> None:
+        """Write records, or delete those that are to be absent."""
+        puts: tuple[list[_Row], list[_Row]] = ([], [])
+        for ((keyspace, partition), (hidden, name)), record in records.items():
+            if record is None:
+                self._execute(_DELETE[hidden], (keyspace, partition, name))
+            else:
+                value, version = record
+                puts[hidden].append((keyspace, partition, name, version, value))
+        for statement, rows in zip(_PUT, puts, strict=True):
+            if rows:
+                self._execute_many(statement, rows)
+
+    def adopt(self, content_id: int, location: Location) -> None:
+        """Insert a content's row and count its bytes as live."""
+        segment, offset, length, crc64 = location
+        self._execute(_ADOPT, (content_id, segment, offset, length, signed(crc64)))
+        self._execute(_LIVE, (segment, length))
+
+    def drop(self, content_id: int) -> Location | None:
+        """Delete a content's row; None when it is gone."""
+        row = self._execute(_LOCATE, (content_id,)).get
+        if row is None:
+            return None
+        location = location_of(row)
+        self._execute("DELETE FROM contents WHERE id = ?", (content_id,))
+        self._execute(_LIVE, (location.segment, -location.length))
+        return location
+
+    def move(self, content_id: int, source: Location, target: Location) -> bool:
+        """Point a content at its copy, if it still points at `source`."""
+        self._execute(
+            "UPDATE contents SET segment = ?, offset = ? "
+            "WHERE id = ? AND segment = ? AND offset = ?",
+            (target.segment, target.offset, content_id, source.segment, source.offset),
+        )
+        if not self.connection.changes():
+            return False
+        self._execute(_LIVE, (source.segment, -source.length))
+        self._execute(_LIVE, (target.segment, target.length))
+        return True
+
+    def seal(self, segment: int) -> None:
+        """Note that a segment will never grow again."""
+        self._execute(
+            "INSERT INTO segments VALUES (?, 0, 1) ON CONFLICT DO UPDATE SET sealed = 1", (segment,)
+        )
+
+    def forget_segment(self, segment: int) -> None:
+        """Delete the row of a segment in which nothing lives."""
+        self._execute("DELETE FROM segments WHERE id = ? AND live_bytes = 0", (segment,))
+
+    def raise_ceiling(self, ceiling: int) -> None:
+        """Note that no time up to `ceiling` may come again."""
+        self._execute("UPDATE meta SET value = ? WHERE name = 'ceiling'", (ceiling,))
+
+    def ceiling(self) -> int:
+        """The ceiling in force."""
+        return int(self._execute("SELECT value FROM meta WHERE name = 'ceiling'").get)
+
+    def last_content(self) -> int:
+        """The largest content id in use, 0 when there is none."""
+        return int(self._execute("SELECT ifnull(max(id), 0) FROM contents").get)
+
+    def segments(self) -> list[SegmentRow]:
+        """What is known of every segment."""
+        rows = self._execute(
+            "SELECT id, live_bytes, sealed, CASE WHEN sealed THEN 0 ELSE "
+            "(SELECT max(offset + length) FROM contents WHERE segment = segments.id) END "
+            "FROM segments ORDER BY id"
+        )
+        return [SegmentRow(row[0], row[1], bool(row[2]), row[3] or 0) for row in rows]
+
+    def spare_bytes(self) -> int:
+        """How much more fits into the database before its file grows. Raises apsw.Error."""
+        return PAGE_BYTES * int(self._execute("PRAGMA freelist_count").get)
+
+    def truncate_log(self, timeout_ms: int) -> bool:
+        """Bring all of the log into the database and empty it; False when readers are in the way.
+
+        Holds everyone up: between transactions only. Raises apsw.Error.
+        """
+        self.connection.set_busy_timeout(timeout_ms)
+        try:
+            return checkpoint(self.connection, truncate=True)
+        finally:
+            self.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+T = TypeVar("T")
+Slices = Generator[None, None, T]
+"""A reading that pauses after each slice; it returns what was asked for, and is one snapshot. Until
+it is exhausted or closed, its connection shows that snapshot to others too."""
+
+# As `_make`, but without a call of Python for each row.
+_item = cast("Callable[[Any], Item]", functools.partial(tuple.__new__, Item))
+
+
+def _fitting(rows: Sequence[Sequence[Any]], records: int, size_bytes: int) -> tuple[int, int]:
+    """How many of the rows (partition, key, value, version), which come by column, there is room
+    for, and what they weigh; the last of them may weigh more than what is left."""
+    partitions, names, values, _ = rows
+    weight = sum(map(len, partitions)) + sum(map(len, names)) + sum(map(len, values))
+    if len(values) <= records and weight < size_bytes:
+        return len(values), weight
+    weight = count = 0
+    while count < min(len(values), records) and weight < size_bytes:
+        weight += len(partitions[count]) + len(names[count]) + len(values[count])
+        count += 1
+    return count, weight
+
+
+class Reader:
+    """A connection that sees committed, durable records. Used by one thread at a time."""
+
+    def __init__(self, path: str, vfs: str | None, scanning: bool) -> None:
+        self._path, self._vfs = path, vfs
+        self._connection = connect(path, vfs, _SCANNER_CACHE_KIB if scanning else _READER_CACHE_KIB)
+        self._connection.pragma("query_only", True)
+        self._execute = self._connection.cursor().execute
+        self._is_held = False
+
+    def hold(self) -> None:
+        """Read from one snapshot until `let_go`: to enter and to leave one takes the system longer
+        than to find a record in it."""
+        if not self._is_held:
+            self._execute("BEGIN")
+            self._is_held = True
+
+    def let_go(self) -> None:
+        """Read what is committed from now on."""
+        if self._is_held:
+            self._is_held = False
+            self.release()
+
+    def get(self, ref: Ref) -> Record | None:
+        """One record. Raises apsw.Error, DataDamaged."""
+        try:
+            row = _find(self._execute, ref)
+        except DataDamaged:
+            self.let_go()  # SQLite has ended the snapshot
+            raise
+        return None if row is None else record_of(row)
+
+    def get_all(self, refs: Sequence[Ref]) -> list[Record | None]:
+        """Records from one snapshot, in the order asked."""
+        if len(refs) == 1:
+            return [self.get(refs[0])]
+        if len(refs) == 2:
+            return self._get_both(*refs)
+        if self._is_held:
+            return [self.get(ref) for ref in refs]
+        self._execute("BEGIN")
+        try:
+            return [self.get(ref) for ref in refs]
+        finally:
+            self.release()
+
+    def _get_both(self, one: Ref, other: Ref) -> list[Record | None]:
+        first, (is_first_hidden, first_name) = one
+        second, (is_second_hidden, second_name) = other
+        statement = _GET_BOTH[is_first_hidden][is_second_hidden]
+        names = (*first, first_name, *second, second_name)
+        found: list[Record | None] = [None, None]
+        try:
+            for value, version, at in self._execute(statement, names):
+                found[at] = record_of((value, version))
+        except apsw.IOError as error:
+            for ref in (one, other) if is_damage(error) else ():
+                self.get(ref)  # raises, with its name
+            raise
+        return found
+
+    def range(self, ref: Ref, until: bytes | None, max_records: int) -> Slices[list[Item]]:
+        """Records of one partition from `ref` on, in order, from one snapshot."""
+        (keyspace, partition), (hidden, first) = ref
+        bounds = (first,) if until is None else (first, until)
+        # A cursor of its own: one that is left half way must be closed to end its read transaction.
+        cursor = self._connection.cursor()
+        items: list[Item] = []
+        try:
+            rows = cursor.execute(
+                _RANGE[hidden][until is not None], (keyspace, partition, *bounds, max_records)
+            )
+            while batch := list(map(_item, itertools.islice(rows, _SLICE_RECORDS))):
+                items += batch
+                yield
+        except apsw.Error as error:
+            name = items[-1].name if items else first
+            raise self._unreadable(error, Ref(ref.partition, Key(hidden, name))) from error
+        finally:
+            cursor.close(force=True)
+        return items
+
+    def scan(
+        self,
+        keyspace: bytes,
+        first: Position,
+        until: Position | None,
+        max_records: int,
+        max_bytes: int,
+    ) -> Slices[Page]:
+        """A page of face records from one snapshot."""
+        bounds = tuple(first) if until is None else (*first, *until)
+        cursor = self._connection.cursor()  # of its own, as in `range`
+        columns: list[list[Any]] = [[], [], [], []]
+        size_bytes, resume = 0, None
+        try:
+            rows = cursor.execute(_SCAN[until is not None], (keyspace, *bounds, max_records + 1))
+            # In batches, since a loop over single rows costs more than they do.
+            while batch := list(itertools.islice(rows, _SLICE_RECORDS)):
+                parts = tuple(zip(*batch, strict=True))
+                room = max_records - len(columns[0]), max_bytes - size_bytes
+                count, weight = _fitting(parts, *room)
+                for column, part in zip(columns, parts, strict=True):
+                    column += part[:count]
+                if count < len(batch):
+                    resume = Position(*batch[count][:2])
+                    break
+                size_bytes += weight
+                yield
+        except apsw.Error as error:
+            seen = [part[-1] for part in columns[:2]] if columns[0] else first
+            last = Ref(Partition(keyspace, seen[0]), Key(False, seen[1]))
+            raise self._unreadable(error, last) from error
+        finally:
+            cursor.close(force=True)
+        partitions, names, values, versions = columns
+        return Page(partitions, names, values, versions, resume)
+
+    def _unreadable(self, error: apsw.Error, last: Ref) -> EngineError:
+        """The error for a caller when reading failed after the record `last`."""
+        self.let_go()
+        return unreadable(error, f"what follows the {record_name(last)}")
+
+    def locate(self, content_id: int) -> Location | None:
+        """Where an adopted content lies. Raises apsw.Error, DataDamaged."""
+        try:
+            row = self._execute(_LOCATE, (content_id,)).get
+        except apsw.IOError as error:
+            self.let_go()
+            raise unreadable(error, f"the place of content {content_id}") from error
+        return None if row is None else location_of(row)
+
+    def contents_of(self, segment: int, after: int, limit: int) -> list[tuple[int, Location]]:
+        """Contents that lie in a segment, by id, from above `after`."""
+        rows: list[tuple[Any, ...]] = self._execute(
+            "SELECT id, segment, offset, length, crc64 FROM contents "
+            "WHERE segment = ? AND id > ? ORDER BY id LIMIT ?",
+            (segment, after, limit),
+        ).fetchall()
+        return [(row[0], location_of(row[1:])) for row in rows]
+
+    def snapshot(self) -> None:
+        """Keep seeing the state of now until `release`, or until a page is damaged."""
+        self._execute("BEGIN")
+        self._execute("SELECT value FROM meta").fetchall()
+
+    def release(self) -> None:
+        """End the snapshot."""
+        if self._connection.in_transaction:
+            # Not a commit, which would fail on damage that was found meanwhile.
+            self._connection.execute("ROLLBACK")
+
+    def segment_sums(self) -> list[tuple[int, int, int, int, bool]]:
+        """(segment, sum of lengths, furthest end, live_bytes as noted, sealed) of every segment."""
+        rows: list[tuple[Any, ...]] = self._execute(
+            "SELECT ids.id, ifnull(sum(length), 0), ifnull(max(offset + length), 0), "
+            "ifnull(live_bytes, 0), ifnull(sealed, 0) "
+            "FROM (SELECT id FROM segments UNION SELECT segment FROM contents) AS ids "
+            "LEFT JOIN contents ON contents.segment = ids.id "
+            "LEFT JOIN segments ON segments.id = ids.id GROUP BY ids.id ORDER BY ids.id"
+        ).fetchall()
+        return [(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+
+    def content_ids(self) -> Iterator[int]:
+        """The ids of all contents, ascending."""
+        for row in self._connection.cursor().execute("SELECT id FROM contents ORDER BY id"):
+            yield row[0]
+
+    def records(self) -> Iterator[Walked]:
+        """All records, in order, face keys first. Raises apsw.Error."""
+        return walk(self._connection, lambda: connect(self._path, self._vfs, _SCANNER_CACHE_KIB))
+
+    def findings(self) -> Iterator[str]:
+        """What SQLite itself finds wrong, until it can read no further. Raises apsw.Error."""
+        for (problem,) in self._execute("PRAGMA integrity_check"):
+            if problem != "ok":
+                yield str(problem)
+
+    def copy_to(self, path: str) -> None:
+        """Copy the whole database, as this connection sees it, to a new file."""
+        target = create_copy(path)
+        try:
+            with target.backup("main", self._connection, "main") as backup:
+                backup.step()
+        finally:
+            target.close()
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,145 @@
+"""The reserve: which updates may use the space kept back for a full disk, and when it is refilled.
+
+Lives here: how much of the ballast each purpose may use, and what counts as a full disk. Must not
+live here: the ballast's file (ballast.py), which update has which purpose (`Purpose` in values.py),
+groups (group_commit.py).
+
+    GROWTH    is served while the whole reserve is there, and may use none of it
+    UPKEEP    is served while at least half of the reserve is there, and may use the other half
+    FREEING   is always tried, and may use all of it
+
+An update that makes no record larger is never refused because the reserve is low. It takes space in
+the log only, and the log is overwritten again and again.
+
+Free pages inside the database count as reserve too, since a commit that fits into them takes no
+space from the disk. So a store accepts new records after deletes, although the file of its database
+never becomes smaller.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import apsw
+
+from strongroom.engines.base import Full
+from strongroom.engines.embedded.ballast import Ballast
+from strongroom.engines.embedded.files import is_no_space
+from strongroom.values import Purpose
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+# How many slices the ballast is released in.
+_SLICES: Final = 16
+
+
+def is_full(error: Exception) -> bool:
+    """Whether `error`, of SQLite or of the system, says that the disk is full."""
+    if isinstance(error, OSError):
+        return is_no_space(error)
+    # When SQLite cannot make its shared-memory file long enough, it is an I/O error.
+    if getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHMSIZE:
+        return True
+    return isinstance(error, apsw.FullError)
+
+
+class Reserve:
+    """The reserve of one store. Used by one thread at a time.
+
+    Raises: OSError.
+    """
+
+    def __init__(self, ballast: Ballast) -> None:
+        self._ballast = ballast
+        self._held_bytes = ballast.held_bytes()
+        self._spare_bytes = 0
+        self._told = False
+        full_bytes = ballast.full_bytes
+        self._floors = {
+            Purpose.GROWTH: full_bytes,
+            Purpose.UPKEEP: full_bytes // 2,
+            Purpose.FREEING: 0,
+        }
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the ballast is there."""
+        return self._held_bytes >= self._ballast.full_bytes
+
+    def admits(self, purpose: Purpose) -> bool:
+        """Whether updates of this purpose that make records larger should be tried at all."""
+        return self._held_bytes + self._spare_bytes >= self._floors[purpose]
+
+    def may_give(self, purpose: Purpose) -> bool:
+        """Whether part of the ballast is left that this purpose may use."""
+        return self._held_bytes > self._floors[purpose]
+
+    def give(self, purpose: Purpose) -> None:
+        """Release a slice of the ballast, if this purpose may use one more. Raises OSError."""
+        if self.may_give(purpose):
+            slice_bytes = max(1, self._ballast.full_bytes // _SLICES)
+            self._cut(max(self._floors[purpose], self._held_bytes - slice_bytes))
+
+    def give_for(self, size_bytes: int) -> None:
+        """Release enough of the ballast to have `size_bytes` free on the disk.
+
+        Raises: Full (the whole ballast is not enough; nothing is released), OSError.
+        """
+        missing_bytes = size_bytes - self._ballast.free_bytes()
+        if missing_bytes > self._held_bytes:
+            raise Full(Purpose.FREEING)
+        if missing_bytes > 0:
+            self._cut(self._held_bytes - missing_bytes)
+
+    def spend(self, work: Callable[[], T], purpose: Purpose) -> T:
+        """Do `work`. While the disk is too full for it, release a slice of the ballast and retry.
+        Raises the error of `work` when `purpose` may release no more."""
+        while True:
+            try:
+                return work()
+            except (apsw.Error, OSError) as error:
+                if not is_full(error) or not self.may_give(purpose):
+                    raise
+            self.give(purpose)
+
+    def refill(self, spare_bytes: int) -> None:
+        """Refill the ballast as far as there is space: to its whole length, or to half of it.
+
+        Arguments:
+            spare_bytes: how much more fits into the database before its file grows.
+
+        Raises: OSError.
+        """
+        self._spare_bytes = spare_bytes
+        for length in (self._floors[Purpose.GROWTH], self._floors[Purpose.UPKEEP]):
+            if self._held_bytes >= length:
+                return
+            if self._ballast.fill(length):
+                self._held_bytes = length
+                break
+        if self._told and self.is_whole:
+            self._told = False
+            _log.warning("there is space on the disk again: the reserve is whole, all writes work")
+
+    def _cut(self, length: int) -> None:
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "the disk is full: new data is refused (507); deletes, and requests that keep data "
+                "alive, use the space kept back; free some space in the file system"
+            )
+        try:
+            self._ballast.cut(length)
+        except FileNotFoundError:  # somebody has removed it, for its space
+            length = 0
+        except OSError as error:
+            if not is_full(error):
+                raise
+            # A copy-on-write file system needs free space even to truncate a file.
+            _log.warning("the ballast, the space kept back, cannot be released: %s", error)
+            length = 0
+        self._held_bytes = length

@@ -1,0 +1,234 @@
+"""The serial point: what one transaction does. Its decisions are made one after the other, each of
+what those before it have changed.
+
+Lives here: a group, what its decisions see, and what they leave behind. Must not live here: which
+items make a group, and what becomes of it (group_commit.py), SQL (records/sqlite.py), bodies
+(segments.py).
+
+It goes in three stretches: all records are looked up, all decisions are made, and what has changed
+is written, as it is in the end. Each by itself fits into a processor's caches, and what many
+decisions of a group change, a lock or a counter, is written once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import apsw
+import msgspec
+
+from strongroom.engines.base import (
+    DataDamaged,
+    Decide,
+    Full,
+    Record,
+    Ref,
+    Step,
+    record_of,
+    ref_of,
+)
+from strongroom.engines.bounds import check_steps, growth_bytes, purpose_of, values_after
+from strongroom.engines.embedded.records.record_cache import UNKNOWN, RecordCache, Unknown
+from strongroom.engines.embedded.records.sqlite import Location, Writer
+from strongroom.engines.embedded.reserve import Reserve
+from strongroom.engines.embedded.store_time import DurableTime
+from strongroom.values import Purpose
+
+
+class Bodies(Protocol):
+    """What the records' transaction has to do with contents."""
+
+    def location(self, content_id: int) -> Location | None:
+        """Where a written content lies that no commit has adopted."""
+        ...
+
+    def adopting(self, content_id: int) -> None:
+        """The open transaction adopts it: it may not be forgotten before the outcome is known."""
+        ...
+
+    def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
+        """A durable commit adopted contents and changed segments' (id, live bytes)."""
+        ...
+
+    def unsettle(self, adopted: Sequence[int]) -> None:
+        """The transaction that adopted these did not happen."""
+        ...
+
+
+class Item(msgspec.Struct):
+    """One decision, or one piece of the engine's own work, that waits for its group."""
+
+    future: asyncio.Future[Any]
+    reads: Sequence[Ref]
+    decide: Decide[Any] | None
+    work: Callable[[Group], Any] | None = None
+    purpose: Purpose = Purpose.GROWTH
+    # On a full disk: whether it is retried after a checkpoint that was made for it.
+    is_second_try: bool = False
+
+
+@dataclass(slots=True)
+class Group:
+    """What one transaction has done so far. Its decisions are made in one go, so `now`, store time
+    when it began, is the time of all of them."""
+
+    now: int
+    items: list[Item] = field(default_factory=list)
+    answers: list[tuple[asyncio.Future[Any], object, Exception | None]] = field(
+        default_factory=list
+    )
+    # Records as they were before it, and those that it changes, as they will be.
+    known: dict[Ref, Record | None] = field(default_factory=dict)
+    changed: dict[Ref, Record | None] = field(default_factory=dict)
+    adopted: list[int] = field(default_factory=list)
+    live: list[tuple[int, int]] = field(default_factory=list)
+    size_bytes: int = 0
+    wrote: bool = False
+
+
+class SerialPoint:
+    """Makes the decisions of groups, within the open transaction. On the event loop.
+
+    Arguments:
+        writer: has the transaction open.
+        reserve: which purposes it admits now.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        time: DurableTime,
+        cache: RecordCache,
+        bodies: Bodies,
+        reserve: Reserve,
+    ) -> None:
+        self._writer = writer
+        self._time = time
+        self._cache = cache
+        self._bodies = bodies
+        self._reserve = reserve
+
+    def look_up(self, item: Item, group: Group) -> None:
+        """Records that the item's decision will see, as they were before the group."""
+        known, look = group.known, self._cache.look
+        read: dict[Ref, Record | None] = {}
+        for ref in item.reads:
+            if ref in known:
+                continue
+            record: Record | Unknown | None = look(ref)
+            if record is UNKNOWN:
+                read[ref] = record = self._writer.get(ref)
+            known[ref] = record
+        # What is there may be asked for again, and what is absent beside it. Where nothing is yet,
+        # something is being created, which as a rule is not.
+        if any(read.values()):
+            self._cache.keep(list(read), list(read.values()))
+
+    def take(self, item: Item, group: Group) -> None:
+        """Make the item's decision, or do its work: its answer is then among the group's.
+
+        Raises: apsw.Error, OSError: the store is broken, or full; DataDamaged: the transaction is
+            rolled back; whatever work raises.
+        """
+        group.items.append(item)
+        if item.decide is not None:
+            self._decide(item, item.decide, group)
+        elif item.work is not None:
+            group.answers.append((item.future, item.work(group), None))
+            group.wrote = True
+
+    def _decide(self, item: Item, decide: Decide[Any], group: Group) -> None:
+        stamp = self._time.stamp(group.now)
+        if (ceiling := self._time.rise(stamp)) is not None:
+            self._raise_ceiling(ceiling, group)
+        known, changed = group.known, group.changed
+        records = [changed[ref] if ref in changed else known[ref] for ref in item.reads]
+        try:
+            commit = decide(records, stamp)
+            if commit.steps:
+                self._check(commit.steps, item.purpose, group)
+        except (apsw.Error, DataDamaged):  # no refusal: nothing of the group may go on
+            raise
+        except StopIteration as refusal:  # which no future can carry
+            group.answers.append((item.future, None, RuntimeError(repr(refusal))))
+            return
+        except Exception as refusal:
+            group.answers.append((item.future, None, refusal))
+            return
+        if commit.steps:
+            self._apply(commit.steps, stamp, group)
+        group.answers.append((item.future, commit.result, None))
+
+    def purpose(self, group: Group) -> Purpose:
+        """The purpose of a group of one item, after it was rolled back. Raises apsw.Error,
+        DataDamaged."""
+        (item,) = group.items
+        after = {ref: record and record.value for ref, record in group.changed.items()}
+        adopts = bool(group.adopted)
+        return purpose_of(item.purpose, adopts, after, lambda ref: self._before(ref, group))
+
+    def _check(self, steps: Sequence[Step], purpose: Purpose, group: Group) -> None:
+        """Everything that can refuse a commit, before the first of its writes."""
+        weight = check_steps(steps)
+        if weight.adopts:
+            adopted = [content_id for step in steps for content_id in step.adopt]
+            unknown = any(self._bodies.location(one) is None for one in adopted)
+            if unknown or len({*adopted, *group.adopted}) < len(adopted) + len(group.adopted):
+                raise ValueError(
+                    "a commit adopts contents that were written and not adopted before"
+                )
+        if not self._reserve.admits(purpose) and (weight.adopts or self._grows(steps, group)):
+            raise Full(purpose)
+        group.size_bytes += weight.size_bytes
+
+    def _grows(self, steps: Sequence[Step], group: Group) -> bool:
+        """Whether a commit makes its records larger, in all, than they are just before it."""
+        changed = group.changed
+
+        def current(ref: Ref) -> Record | None:
+            return changed[ref] if ref in changed else self._before(ref, group)
+
+        return growth_bytes(values_after(steps), current) > 0
+
+    def _before(self, ref: Ref, group: Group) -> Record | None:
+        """A record as it was before the group."""
+        return group.known[ref] if ref in group.known else self._writer.get(ref)
+
+    def _apply(self, steps: Sequence[Step], stamp: int, group: Group) -> None:
+        group.wrote = True
+        changed = group.changed
+        for step in steps:
+            partition = step.partition
+            for key, value in step.writes:
+                record = None if value is None else record_of((value, stamp))
+                changed[ref_of((partition, key))] = record
+            for content_id in step.adopt:
+                self._adopt(content_id, group)
+            for content_id in step.drop:
+                dropped = self._writer.drop(content_id)
+                if dropped is not None:
+                    group.live.append((dropped.segment, -dropped.length))
+
+    def _adopt(self, content_id: int, group: Group) -> None:
+        location = self._bodies.location(content_id)
+        assert location is not None, "checked before"
+        self._writer.adopt(content_id, location)
+        self._bodies.adopting(content_id)
+        group.adopted.append(content_id)
+        group.live.append((location.segment, location.length))
+        if (ceiling := self._time.rise(content_id)) is not None:
+            self._raise_ceiling(ceiling, group)
+
+    def finish(self, group: Group) -> None:
+        """Write what its decisions changed. Raises: as `take`."""
+        if group.changed:
+            self._writer.put_all(group.changed)
+        if group.wrote and (ceiling := self._time.rise_soon(self._time.now())) is not None:
+            self._raise_ceiling(ceiling, group)
+
+    def _raise_ceiling(self, ceiling: int, group: Group) -> None:
+        self._writer.raise_ceiling(ceiling)
+        group.wrote = True

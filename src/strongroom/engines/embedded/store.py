@@ -1,0 +1,479 @@
+"""The embedded engine: records in SQLite, contents in segment files, one process, one directory.
+
+Lives here: how the parts are put together, opened and closed, and the contract's methods. Must not
+live here: what the parts do. See directory.py for the layout, serial_point.py for decisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import apsw
+
+from strongroom.clock import Clock
+from strongroom.engines.base import (
+    COMMIT_BYTES_MAX,
+    SCAN_BYTES_MAX,
+    Decide,
+    EngineError,
+    Full,
+    Item,
+    Key,
+    Page,
+    Partition,
+    Position,
+    Record,
+    Ref,
+    Unavailable,
+)
+from strongroom.engines.bounds import check_partition, check_reads
+from strongroom.engines.embedded.backup import Progress
+from strongroom.engines.embedded.backup import backup as back_up
+from strongroom.engines.embedded.ballast import BALLAST_BYTES, Ballast
+from strongroom.engines.embedded.bodies.compaction import Compactor
+from strongroom.engines.embedded.bodies.intake import BodyWriter
+from strongroom.engines.embedded.bodies.segments import (
+    LARGE_BODY_BYTES,
+    SEGMENT_BYTES,
+    SegmentStore,
+)
+from strongroom.engines.embedded.commit_thread import CommitThread
+from strongroom.engines.embedded.contents import EmbeddedContents
+from strongroom.engines.embedded.directory import DataDirectory
+from strongroom.engines.embedded.files import Files, OsFiles
+from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.log.checkpoints import (
+    PASSIVE_PAGES,
+    Checkpointer,
+    begin_log,
+    end_log,
+)
+from strongroom.engines.embedded.log.gate import clear_log_tail, refuse_damaged_log
+from strongroom.engines.embedded.log.space import LogSpace
+from strongroom.engines.embedded.records.checksummed_pages import log_frames, unreadable
+from strongroom.engines.embedded.records.page_cache import Asked
+from strongroom.engines.embedded.records.record_cache import RecordCache
+from strongroom.engines.embedded.records.sqlite import Reader, Slices, Writer
+from strongroom.engines.embedded.reserve import Reserve
+from strongroom.engines.embedded.scans import Scans, at_once
+from strongroom.engines.embedded.store_time import DurableTime
+from strongroom.engines.embedded.threads import started_pool
+from strongroom.engines.gateways import OnlyGateway
+from strongroom.engines.watchers import Watchers
+from strongroom.values import TICKS_PER_S, Health, Purpose
+
+T = TypeVar("T")
+
+_IO_THREADS: Final = 8
+_INLINE_RECORDS: Final = 128
+_RESTART_WAIT_TICKS: Final = TICKS_PER_S
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedOptions:
+    """What tests make small. `vfs` names an apsw VFS; `files` changes everything else on disk;
+    `log_ahead`: the log is made longer ahead of its use."""
+
+    files: Files | None = None
+    vfs: str | None = None
+    segment_bytes: int = SEGMENT_BYTES
+    large_body_bytes: int = LARGE_BODY_BYTES
+    ballast_bytes: int = BALLAST_BYTES
+    compact: bool = True
+    log_ahead: bool = True
+
+
+class EmbeddedStore:
+    """A store in a data directory. Made by `open_store`; used on one event loop."""
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        writer: Writer,
+        time: DurableTime,
+        options: EmbeddedOptions,
+        test_clock: bool,
+        reserve: Reserve,
+    ) -> None:
+        self.watchers = Watchers()
+        self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._quiet)
+        self._directory = directory
+        self._writer = writer
+        self._time = time
+        self._test_clock = test_clock
+        self._closed = False
+        self._raising: asyncio.Future[None] | None = None
+        self._asking: asyncio.Future[None] | None = None  # whether commits are served
+        self._fatal: list[Callable[[EngineError], None]] = []
+        self._last_content = max(writer.last_content(), time.ceiling)
+        path = directory.layout.records
+        self._reader = Reader(path, options.vfs, scanning=False)
+        self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True))
+        self._io_threads = started_pool(_IO_THREADS, "strongroom-io")
+        self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
+        self._cache = RecordCache()
+        ahead_pages = PASSIVE_PAGES if options.log_ahead else 0
+        space = LogSpace(directory.files, f"{path}-wal", ahead_pages)
+        self._checkpointer = Checkpointer(path, options.vfs, writer, space, self._break)
+        self._segments = SegmentStore(
+            directory.layout,
+            directory.files,
+            self._io_threads,
+            self._new_id,
+            on_sealed=self._sealed,
+            on_dead_space=lambda: self._compactor.wake(),
+            on_broken=self._break,
+            segment_bytes=options.segment_bytes,
+            large_body_bytes=options.large_body_bytes,
+        )
+        self._bodies = BodyWriter(self._segments, self._io_threads, self._new_id)
+        self._committer = Committer(
+            writer,
+            self._thread,
+            time,
+            self.watchers,
+            self._cache,
+            self._reader,
+            self._segments,
+            reserve,
+            on_committed=lambda: self._checkpointer.look(self._committer),
+            on_broken=self._stopped,
+        )
+        self.contents = EmbeddedContents(
+            self._segments, self._bodies, self._committer, self._reader, self._why_stopped
+        )
+        self._compactor = Compactor(
+            self._segments, self._reader, writer, self._committer, self._io_threads
+        )
+        self._segments.load(writer.segments())
+        self._compacting = asyncio.create_task(self._compactor.run()) if options.compact else None
+
+    def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
+        """Have `callback` called, once, when an I/O error has stopped the store."""
+        self._fatal.append(callback)
+
+    def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[T],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Awaitable[T]:
+        """See Engine.update. Decides at the serial point, so nothing is ever decided in vain."""
+        check_partition(partition)
+        check_reads(reads)
+        self._check_serving()
+        return self._committer.decide(reads, decide, purpose)
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        """See Engine.read."""
+        self._check_serving()
+        known = self._cache.get(reads)
+        if known is not None:
+            return known
+        check_reads(reads)
+        try:
+            self._committer.hold_reader()
+            found = self._reader.get_all(reads)
+        except apsw.Error as error:
+            raise unreadable(error) from error
+        self._cache.keep(reads, found)
+        return found
+
+    async def read_range(
+        self,
+        partition: Partition,
+        hidden: bool,
+        first: bytes,
+        until: bytes | None,
+        max_records: int,
+    ) -> list[Item]:
+        """See Engine.read_range."""
+        self._check_serving()
+        check_partition(partition)
+        ref = Ref(partition, Key(hidden, first))
+        limit = max(0, max_records)
+        return await self._query(
+            lambda reader: reader.range(ref, until, limit), inline=limit <= _INLINE_RECORDS
+        )
+
+    async def scan(
+        self,
+        keyspace: bytes,
+        first: Position,
+        until: Position | None,
+        max_records: int,
+        max_bytes: int = SCAN_BYTES_MAX,
+    ) -> Page:
+        """See Engine.scan."""
+        self._check_serving()
+        if max_records < 1 or max_bytes < 1:
+            raise ValueError("a page holds at least one record")
+        asked = Asked(keyspace, first, until, max_records, max_bytes)
+        pages = self._cache.pages
+        known = pages.get(asked)
+        if known is not None:
+            return known
+        return await self._query(
+            lambda reader: pages.reading(asked, reader.scan(*asked)),
+            inline=max_records <= _INLINE_RECORDS,
+        )
+
+    @property
+    def wakes(self) -> int:
+        """See Engine.wakes."""
+        return self.watchers.wakes
+
+    async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
+        """See Engine.wait."""
+        check_reads((ref,))
+        future = self.watchers.register(ref)
+        try:
+            (record,) = await self.read((ref,))
+        except BaseException:
+            self.watchers.forget(ref, future)
+            raise
+        if (record.version if record else None) != version:
+            self.watchers.forget(ref, future)
+            return
+        await self.watchers.sleep(ref, future, timeout_s)
+
+    def watching(self) -> int:
+        """See Engine.watching."""
+        return len(self.watchers)
+
+    def stop_waiting(self) -> None:
+        """See Engine.stop_waiting."""
+        self.watchers.stop()
+
+    async def now(self) -> int:
+        """See Engine.now."""
+        while True:
+            self._check_serving()
+            now = self._time.now()
+            if now <= self._time.ceiling:
+                if self._time.is_stale_soon(now):
+                    self._raise_ceiling(now)
+                return now
+            await asyncio.shield(self._raise_ceiling(now))
+
+    def advance(self, seconds: float) -> None:
+        """See Engine.advance. Raises ValueError without a test clock."""
+        if not self._test_clock:
+            raise ValueError("this store was not opened with a test clock")
+        self._time.advance(seconds)
+        if self._why_stopped() is None:
+            self._raise_ceiling(self._time.now())
+        self.watchers.wake_all()
+
+    async def _quiet(self, stamp: int) -> None:
+        self._time.check_past(stamp)
+        await self._committer.decided()
+
+    async def health(self, timeout_s: float) -> Health:
+        """See Engine.health. It asks the serial point, which a disk that hangs holds up."""
+        if self._closed or self._committer.broken is not None:
+            return Health.STOPPED
+        if self._asking is None or self._asking.done():  # one question is enough for all who ask
+            self._asking = self._committer.work(lambda group: None)
+            self._asking.add_done_callback(_retrieve)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._asking), timeout_s)
+            free_bytes = self._directory.files.free_bytes(self._directory.layout.path)
+        except (TimeoutError, OSError):
+            return Health.STALLED
+        except Full:
+            return Health.FULL
+        except EngineError:
+            return Health.STOPPED
+        is_full = self._committer.is_low or free_bytes < COMMIT_BYTES_MAX
+        return Health.FULL if is_full else Health.SERVING
+
+    def release_memory(self) -> None:
+        """Free memory that is only kept for speed."""
+        self._bodies.release_memory()
+
+    async def compact_once(self) -> bool:
+        """Compact one segment now; False when none is less than half alive."""
+        self._check_serving()
+        return await self._compactor.compact_once()
+
+    async def backup(
+        self, target: str | os.PathLike[str], progress: Progress | None = None
+    ) -> None:
+        """Back up into a new directory while serving; see backup.backup."""
+        self._check_serving()
+        source = self._directory.layout.path
+        await asyncio.to_thread(back_up, source, target, progress)
+
+    async def close(self) -> None:
+        """See Engine.close."""
+        if self._closed:
+            return
+        self._closed = True
+        self.watchers.stop()
+        if self._compacting is not None:
+            self._compacting.cancel()
+            await asyncio.gather(self._compacting, return_exceptions=True)
+        self._segments.stop()
+        # Before the committer is drained: what a thread finishes may leave work for it.
+        await asyncio.to_thread(self._io_threads.shutdown)
+        if self._committer.broken is None:
+            self._leave_time()
+            await self._committer.drain()
+        await self._scans.end()
+        await asyncio.to_thread(self._close_files)
+
+    def _leave_time(self) -> None:
+        def leave(group: object) -> None:
+            self._writer.raise_ceiling(self._time.last_used())
+
+        self._committer.work(leave).add_done_callback(_retrieve)
+
+    def _close_files(self) -> None:
+        self._thread.stop()
+        self._checkpointer.close()
+        self._segments.close()
+        readers = (self._reader, self._scans)
+        closing = [reader.close for reader in readers] + [self._writer.close]
+        if self._committer.broken is None:
+            closing.insert(0, self._empty_log)
+        for close in closing:
+            try:
+                close()
+            except apsw.Error as error:
+                # What is in the log is durable; the next start takes it from there.
+                _log.warning("the log was left as it is: %s", error)
+        self._directory.close()
+
+    def _empty_log(self) -> None:
+        end_log(self._writer, self._directory.files)
+
+    async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
+        try:
+            if not inline:
+                return await self._scans.read(ask)
+            self._committer.hold_reader()
+            return at_once(ask(self._reader))
+        except apsw.Error as error:
+            raise unreadable(error) from error
+
+    def _raise_ceiling(self, needed: int) -> asyncio.Future[None]:
+        if self._raising is not None and not self._raising.done():
+            return self._raising
+
+        def work(group: object) -> None:
+            # Time may have been moved since this was queued.
+            ceiling = self._time.rise_soon(max(needed, self._time.now()))
+            if ceiling is not None:
+                self._writer.raise_ceiling(ceiling)
+
+        self._raising = self._committer.work(work)
+        self._raising.add_done_callback(_retrieve)
+        return self._raising
+
+    def _new_id(self) -> int:
+        self._last_content = max(self._time.now(), self._last_content + 1)
+        return self._last_content
+
+    def _sealed(self, segment_id: int) -> None:
+        work = self._committer.work(lambda group: self._writer.seal(segment_id))
+        work.add_done_callback(_retrieve)
+
+    def _break(self, error: Exception) -> None:
+        self._committer.fail(error)
+
+    def _stopped(self, error: EngineError) -> None:
+        for callback in self._fatal:
+            callback(error)
+
+    def _why_stopped(self) -> EngineError | None:
+        return Unavailable("the store is closed") if self._closed else self._committer.broken
+
+    def _check_serving(self) -> None:
+        if self._closed or self._committer.broken is not None:
+            raise self._why_stopped() or AssertionError
+
+
+async def open_store(
+    directory: str | os.PathLike[str],
+    clock: Clock,
+    *,
+    test_clock: bool = False,
+    options: EmbeddedOptions | None = None,
+) -> EmbeddedStore:
+    """Open a data directory, or create it when there is none.
+
+    Arguments:
+        clock: where time comes from.
+        test_clock: time can be moved by hand; only on a directory that was created so.
+
+    Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged,
+        Unavailable (the records cannot be opened), OSError.
+    """
+    options = options or EmbeddedOptions()
+    files = options.files or OsFiles()
+    home = DataDirectory(os.fspath(directory), files, test_clock)
+    writer: Writer | None = None
+    try:
+        refuse_damaged_log(home.layout)
+        _sync_log(files, home.layout.log)
+        reserve = Reserve(Ballast(files, home.layout.ballast, options.ballast_bytes))
+        # Even opening the database takes some space.
+        writer = reserve.spend(
+            lambda: Writer(home.layout.records, options.vfs, create=home.is_new), Purpose.FREEING
+        )
+        begin_log(writer, files)
+        frames = log_frames(writer.connection)
+        reserve.spend(lambda: clear_log_tail(home.layout, files, frames), Purpose.FREEING)
+        # A segment whose name the last run did not make durable is written to by this one.
+        files.sync_directory(home.layout.segments)
+        home.finish_creation()
+        reserve.refill(writer.spare_bytes())
+        ceiling = writer.ceiling()
+        await _await_ceiling(clock, ceiling)
+        time = DurableTime(clock, ceiling)
+        return EmbeddedStore(home, writer, time, options, test_clock, reserve)
+    except BaseException as error:
+        if writer is not None:
+            writer.close()
+        home.close()
+        if isinstance(error, apsw.Error):
+            raise Unavailable(f"{home.layout.records} cannot be opened: {error}") from error
+        raise
+
+
+def _sync_log(files: Files, path: str) -> None:
+    """Make durable what a killed process wrote to the log: readers are about to see it."""
+    try:
+        descriptor = files.reopen(path)
+    except FileNotFoundError:
+        return
+    try:
+        files.sync(descriptor)
+    finally:
+        files.close(descriptor)
+
+
+async def _await_ceiling(clock: Clock, ceiling: int) -> None:
+    behind = ceiling - clock.wall_ticks()
+    if 0 < behind <= _RESTART_WAIT_TICKS:
+        await asyncio.sleep(behind / TICKS_PER_S)
+    elif behind > 0:
+        _log.warning(
+            "wall time is %.1f s behind the store's; time goes on from the store's and slews",
+            behind / TICKS_PER_S,
+        )
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    # Nobody need wait for this work; when it fails the engine says so by itself.
+    if not future.cancelled():
+        future.exception()

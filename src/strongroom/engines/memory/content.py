@@ -1,0 +1,63 @@
+"""A body in memory.
+
+Lives here: `MemoryContent` only, the memory engine's side of `Opened`. Must not live here: who owns
+it (data.py), or how it gets here (contents.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged
+from strongroom.engines.checksum import crc64
+
+_PIECE_BYTES: Final = 256 * 1024
+
+
+class MemoryContent:
+    """A content. It needs no pin: its bytes stay in memory for its readers after it is dropped."""
+
+    def __init__(self, data: bytes, checksum: int) -> None:
+        self.data = data
+        self.crc64 = checksum
+        self.size_bytes = len(data)
+
+    def damaged(self) -> MemoryContent:
+        """A copy with one bit flipped, as a disk may do it; its checksum stays."""
+        data = bytearray(self.data)
+        data[self.size_bytes // 2] ^= 1
+        return MemoryContent(bytes(data), self.crc64)
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """See Opened.read."""
+        self._check(offset, length)
+        self._compare()
+        return self.data[offset : offset + length]
+
+    async def slices(self, offset: int, length: int) -> AsyncIterator[bytes]:
+        """See Opened.slices."""
+        self._check(offset, length)
+        if self.size_bytes <= VERIFIED_BYTES_MAX:
+            self._compare()
+        for start in range(offset, offset + length, _PIECE_BYTES):
+            yield self.data[start : min(start + _PIECE_BYTES, offset + length)]
+
+    async def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        """See Opened.chunks."""
+        wanted = self.size_bytes - offset if length is None else length
+        async for piece in self.slices(offset, wanted):
+            yield piece
+        if wanted == self.size_bytes:
+            self._compare()
+
+    def _check(self, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset + length > self.size_bytes:
+            raise ValueError("the range lies outside the content")
+
+    def _compare(self) -> None:
+        if crc64(self.data) != self.crc64:
+            raise DataDamaged(f"a content of {self.size_bytes} bytes: its checksum differs")
+
+    def close(self) -> None:
+        """See Opened.close."""

@@ -1,0 +1,234 @@
+"""The gateways of a memory store: they share its data and a membership table, on one event loop.
+
+Lives here: the memory engine's `Gateways`, with heartbeats that a test can stop. Must not live
+here: the rules (membership.py), or what the gateways share beside the table (data.py).
+
+As long as nobody stops it, a heart beats whenever anybody looks at the table: no gateway that runs
+is ever late, however far time is moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from strongroom.clock import Clock, StoreTime
+from strongroom.engines import membership
+from strongroom.engines.base import EngineError, Ref, Unavailable
+from strongroom.engines.gateways import GATEWAYS_MAX, Horizon
+from strongroom.engines.membership import Book, Mark, Membership
+from strongroom.engines.watchers import Watchers
+
+_LOOK_S: Final = 0.01
+
+
+class MemoryMembers:
+    """What the gateways of a store share of each other.
+
+    Arguments:
+        clock: the table's clock.
+
+    Attributes:
+        highest: the greatest stamp that was ever committed.
+        moved_s: by how much store time was moved by hand.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.time = StoreTime(clock)
+        self.table = Membership()
+        self.gateways: list[MemoryGateway] = []
+        self.highest = 0
+        self.moved_s = 0.0
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there is, or was, another gateway than the first."""
+        return self.table.incarnations > 1
+
+    def look(self) -> Membership:
+        """The table as it is now."""
+        for gateway in self.gateways:
+            if gateway.is_beating:
+                gateway.beat()
+        self.table = membership.bury(self.table, self.time.now())
+        return self.table
+
+    def advance(self, seconds: float) -> None:
+        """Move store time of all gateways, and wake all waiters."""
+        self.time.advance(seconds)
+        self.moved_s += seconds
+        for gateway in self.gateways:
+            gateway.time.advance(seconds)
+        for gateway in self.gateways:
+            gateway.watchers.wake_all()
+
+    def notify(self, refs: Sequence[Ref]) -> None:
+        """Wake whoever waits for these records, at any gateway."""
+        for gateway in self.gateways:
+            gateway.watchers.notify(refs)
+
+    def changed(self) -> None:
+        """A decision has ended: wake whoever waits for that."""
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+        self._waiting.clear()
+
+    async def change(self) -> None:
+        """Return when a decision ends; or soon, since time may be moved."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await asyncio.wait((future,), timeout=_LOOK_S)
+
+
+class MemoryGateway:
+    """See Gateways.
+
+    Arguments:
+        time: its own clock.
+        watchers: who waits at this gateway.
+        in_flight: the stamps of its decisions that are not committed or refused.
+        stopped: the reason why its store has stopped, None while it serves.
+
+    Attributes:
+        is_beating: whether its heart beats by itself; a test may stop it.
+
+    Raises: Unavailable when all numbers are taken.
+    """
+
+    def __init__(
+        self,
+        members: MemoryMembers,
+        time: StoreTime,
+        watchers: Watchers,
+        in_flight: Callable[[], Sequence[int]],
+        stopped: Callable[[], EngineError | None],
+    ) -> None:
+        joined = membership.join(members.look(), members.time.now(), members.highest + 1)
+        if joined is None:
+            raise Unavailable(f"{GATEWAYS_MAX} gateways serve the store already")
+        members.table, self._identity = joined
+        self.book = Book(self._identity, members.table, time.now())
+        self.is_beating = True
+        self._members = members
+        self.time = time
+        self.watchers = watchers
+        self._in_flight = in_flight
+        self._stopped = stopped
+        members.gateways.append(self)
+
+    @property
+    def number(self) -> int:
+        """See Gateways.number."""
+        return self._identity.number
+
+    @property
+    def incarnation(self) -> int:
+        """See Gateways.incarnation."""
+        return self._identity.incarnation
+
+    def owns(self, name: bytes) -> bool:
+        """See Gateways.owns."""
+        return self._members.look().owner(name) == self.number
+
+    async def hold(self, name: bytes) -> MemoryHold | None:
+        """See Gateways.hold."""
+        table = self._members.look()
+        self._check_serving()
+        taken = membership.take(table, name, self._identity)
+        if taken is None:
+            return None
+        self._members.table = taken
+        return MemoryHold(self, name)
+
+    def begin_reading(self) -> Mark:
+        """See Gateways.begin_reading."""
+        self._members.look()
+        self._check_serving()
+        return self.book.begin_reading()
+
+    async def horizon(self) -> Horizon:
+        """See Gateways.horizon."""
+        table = self._members.look()
+        self._check_serving()
+        return table.horizon(self.number)
+
+    async def quiet(self, stamp: int) -> None:
+        """See Gateways.quiet."""
+        self._check_serving()
+        given = max(gateway.book.last_stamp for gateway in self._members.gateways)
+        if stamp > max(given + 1, self._members.highest, self.time.now()):
+            raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
+        self.book.observe(stamp - 1)
+        while self._members.look().floor < stamp:
+            self._check_serving()
+            await self._members.change()
+
+    def beat(self) -> bool:
+        """Send a heartbeat; whether the gateway is still alive."""
+        members, sent = self._members, self.time.now()
+        row = self.book.row(sent, self._in_flight())
+        table = membership.beat(members.table, self.number, row, members.time.now())
+        if table is None:
+            return False
+        members.table = table
+        self.book.beaten(table, sent)
+        return True
+
+    def end(self) -> None:
+        """Leave the table: whatever this gateway still tries to commit is refused."""
+        self.is_beating = False
+        self._members.table = membership.leave(self._members.table, self._identity)
+        if self in self._members.gateways:
+            self._members.gateways.remove(self)
+
+    def why_cut_off(self) -> Unavailable | None:
+        """Why it may neither read nor commit, None if it may."""
+        if self.is_beating:
+            self.beat()
+        if not self._members.table.is_live(self._identity):
+            return Unavailable("this gateway was declared dead: it sent no heartbeat for 10 s")
+        if self.book.is_late(self.time.now()):
+            return Unavailable("this gateway stands still: its last heartbeat is over 5 s old")
+        return None
+
+    def may_commit(self) -> bool:
+        """Whether the shared data still takes its commits: it is not dead."""
+        return self._members.look().is_live(self._identity)
+
+    def has(self, name: bytes) -> bool:
+        """Whether it holds `name`, and may believe so."""
+        held = self._members.table.holds.get(name) == self._identity
+        return held and self._stopped() is None and self.why_cut_off() is None
+
+    def release(self, name: bytes) -> None:
+        """Take a hold back."""
+        self._members.table = membership.release(self._members.table, name, self._identity)
+
+    def _check_serving(self) -> None:
+        error = self._stopped() or self.why_cut_off()
+        if error is not None:
+            raise error
+
+
+class MemoryHold:
+    """See Hold."""
+
+    def __init__(self, gateway: MemoryGateway, name: bytes) -> None:
+        self._gateway = gateway
+        self._name = name
+        self._lost = self._released = False
+
+    @property
+    def lost(self) -> bool:
+        """See Hold.lost."""
+        self._lost = self._lost or not self._gateway.has(self._name)
+        return self._lost
+
+    def release(self) -> None:
+        """See Hold.release."""
+        if not self._released:
+            self._gateway.release(self._name)
+        self._lost = self._released = True
