@@ -216,6 +216,11 @@ BLOB_BEING_REHYDRATED = row(
     409,
     "This operation is not permitted because the blob is being rehydrated.",
 )
+EXCEEDS_MAX_BATCH_REQUEST_COUNT = row(
+    "ExceedsMaxBatchRequestCount",
+    400,
+    "The batch operation exceeds the maximum number of 256 allowed subrequests.",
+)
 BLOB_ARCHIVED = row("BlobArchived", 409, "This operation is not permitted on an archived blob.")
 BLOB_NOT_ARCHIVED = row(
     "BlobNotArchived",

@@ -78,6 +78,9 @@ LIST_SCANNED_RECORDS_MAX: Final = 50_000
 # How much of them, about; and how many listings of blobs may have their page in memory at once.
 LIST_SCANNED_BYTES_MAX: Final = 16 * MIB
 LISTINGS_AT_ONCE_MAX: Final = 8
+# Blob Batch.
+BLOB_BATCH_BODY_BYTES_MAX: Final = 4 * MIB
+BLOB_BATCH_REQUESTS_MAX: Final = 256
 # Tables: the JSON of one entity (each character may be escaped), and of a batch.
 ENTITY_BODY_BYTES_MAX: Final = 4 * MIB
 BATCH_BODY_BYTES_MAX: Final = 4 * MIB

@@ -225,12 +225,6 @@ def test_a_parameter_of_data_lake_with_another_value_has_no_effect(
     assert expect(client.get(f"/{container}/b?action=view&resource=mine"), 200).body == b"x"
 
 
-def test_a_batch_of_an_account_in_path_style(client: Client) -> None:
-    """B-ADR-15."""
-    answer = expect(client.send("POST", "/?comp=batch&restype=container"), 501, "NotImplemented")
-    assert "Blob Batch" in answer.error["Message"]
-
-
 UNSERVED_HEADERS = {
     "x-ms-encryption-key": "AAAA",
     "x-ms-encryption-key-sha256": "AAAA",

@@ -56,7 +56,7 @@ def test_a_row_is_declared_as_transcribed(endpoint: Endpoint, row: Row) -> None:
     assert found.resource is (Resource.ENTITY if row.path == "/{entity}" else Resource(row.path))
     assert row.query.get("comp") == found.comp
     assert row.query.get("restype") == found.restype
-    assert row.served is (found.run is not None)
+    assert row.served is found.is_served
 
 
 @pytest.mark.parametrize(("endpoint", "row"), SERVICE_ROWS)

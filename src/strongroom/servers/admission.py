@@ -33,9 +33,11 @@ from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Judge, Place
 from strongroom.services.core.runner import Services
 from strongroom.values import PublicAccess
-from strongroom.wire.core import path, query
+from strongroom.wire.core import query
 from strongroom.wire.core.headers import METADATA_PREFIX
 from strongroom.wire.core.http import Request
+from strongroom.wire.core.path import FullPath, account_of_host
+from strongroom.wire.core.path import parse as parse_path
 from strongroom.wire.core.query import Query
 
 DEFAULT_VERSION: Final = "2021-12-02"
@@ -76,7 +78,8 @@ class _Named(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct):
     """A request whose URL has been read: what it names, and what is found out on the way. `sound`:
     every name in it is one that there can be; else that is asked once the caller is authorized.
-    `identified`: wall time in ticks at which its credentials were judged."""
+    `identified`: wall time in ticks at which its credentials were judged. `whole_version`: that of
+    the batch that it is a part of, which counts where it names none itself."""
 
     request: Request
     query: Query
@@ -86,30 +89,35 @@ class Asked(msgspec.Struct):
     version: str | None = None
     operation: Operation | None = None
     identified: int = 0
+    whole_version: str | None = None
 
 
-def read(context: Context, request: Request) -> Asked:
+def read(context: Context, request: Request, full: FullPath | None = None) -> Asked:
     """What the URL names.
+
+    Arguments:
+        full: what names the resource; None = the path of the URL, which is what is signed.
 
     Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
     asked = query.parse(request.query)
-    account = path.account_of_host(request.headers.get("host"), context.suffixes)
-    if asked.is_remembered and len(request.path) <= _REMEMBERED_PATH_CHARS_MAX:
+    account = account_of_host(request.headers.get("host"), context.suffixes)
+    path, mount = (request.path, request.mount) if full is None else full
+    if asked.is_remembered and len(path) <= _REMEMBERED_PATH_CHARS_MAX:
         try:
-            named = _sound(context.endpoint, asked, request.path, account, request.mount)
+            named = _sound(context.endpoint, asked, path, account, mount)
         except StorageError:
             pass  # told in its turn
         else:
             return Asked(request, asked, named.addressed, named.signed, sound=True)
-    named = _named(context.endpoint, asked, request.path, account, request.mount)
+    named = _named(context.endpoint, asked, path, account, mount)
     return Asked(request, asked, named.addressed, named.signed)
 
 
 def _named(
     endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
 ) -> _Named:
-    addressed = endpoint.address(path.parse(raw_path, account, mount), asked)
+    addressed = endpoint.address(parse_path(raw_path, account, mount), asked)
     target = addressed.target
     signed = Signed(
         endpoint.service,
@@ -184,7 +192,7 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
 
 
 def _version(asked: Asked, claim: Claim) -> str | None:
-    """x-ms-version, `api-version`, or the SAS's own; None when the request names none.
+    """x-ms-version, `api-version`, the batch's, or the SAS's own; None when the request names none.
 
     Raises: StorageError InvalidHeaderValue.
     """
@@ -194,6 +202,8 @@ def _version(asked: Asked, claim: Claim) -> str | None:
             raise errors.invalid_header("x-ms-version", given)
         return given
     given = asked.query.get("api-version")
+    if given is None:
+        given = asked.whole_version
     if given is None and isinstance(claim, SasClaim):
         given = claim.sas.sv
     if given is not None and not is_version(given):
@@ -284,7 +294,7 @@ def _judge_again(
 
 
 def _refuse_unserved(context: Context, operation: Operation, asked: Asked) -> None:
-    if operation.run is None:
+    if not operation.is_served:
         raise unserved.not_served(f"The operation {operation.name}")
     context.endpoint.refuse_unserved(asked.request.headers, asked.query)
     if asked.addressed.target.secondary and operation.writes():

@@ -1,46 +1,49 @@
-"""Batches: the requests in one body, each of them taken the way that a request by itself takes.
+"""Batches of requests that stand by themselves, and what a part of any batch has from the whole.
 
-    read -> match -> place -> authorize -> decode     for every part
-    run                                               once
-    encode                                            for every part
+    read -> match                                                   for every part, then
+    authenticate -> match -> place -> authorize -> decode -> run -> encode    for every part
 
-Lives here: from the parts to one answer, and which of them an error is told of. Must not live here:
-multipart itself (wire/core/multipart.py), what may stand together (services/table/transactions.py).
-Source: "Performing entity group transactions"; reference section 7.
+Lives here: what a part takes over from the request around it, which parts may stand together, and
+their order. Must not live here: multipart itself (wire/core/multipart.py), parts that are one
+transaction (transactions.py), the way of one request (pipeline.py).
+Source: "Blob Batch"; reference section 14.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-import msgspec
-
-from strongroom import errors, limits
+from strongroom import blob_errors, errors, limits
 from strongroom.auth.claims import Claim
-from strongroom.auth.request import Target as Signed
+from strongroom.auth.sas import is_sas
 from strongroom.clock import guid
 from strongroom.errors import StorageError
-from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
-from strongroom.operations.table import entity_fields as fields
-from strongroom.semantics.table import entities
-from strongroom.servers.admission import Asked, Context, admit, read
+from strongroom.servers.admission import Asked, Context, read
 from strongroom.services.core.calls import Call
-from strongroom.services.table.entities import PartFailed, WriteEntity
 from strongroom.wire.core import multipart
+from strongroom.wire.core import path as paths
 from strongroom.wire.core.http import Headers, Request, Response
-from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse
-from strongroom.wire.core.query import Query
+from strongroom.wire.core.multipart import PartRequest, PartResponse
+from strongroom.wire.core.path import FullPath, Target
 
-Run = Callable[[Context, Operation, Call[Any], Query], Awaitable[Any]]
-"""How the path of a request runs what was admitted: (context, operation, call, query)."""
-
-TOO_MANY: Final = "The batch request operation exceeds the maximum 100 changes per change set."
+# So many parts of a batch are under way at the same time: enough for one commit of all of them, and
+# few enough that other requests come in between.
+SIDE_BY_SIDE_MAX: Final = 64
+_AUTHORIZATION: Final = "authorization"
+_BEARER: Final = "bearer "
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_QUERIES: Final = (Resource.TABLE, Resource.ENTITY)
+
+Fits = Callable[[Target], bool]
+"""Whether a part may name this resource."""
+
+RespondToPart = Callable[[Context, Asked], Awaitable[Response]]
+"""The way of one request, from its credentials to its answer. Never raises a StorageError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +59,12 @@ class Whole:
     asked: Asked
     claim: Claim
     operation: Operation
-    call: Call[Batch]
+    call: Call[Any]
     origin: Origin
     request_id: str
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """A part that may go on."""
-
-    request: PartRequest
-    operation: Operation
-    call: Call[Any]
-    origin: Origin
-
-
-class _Body:
+class PartBody:
     """The body of a part: it is there already."""
 
     is_held_back = False
@@ -89,147 +83,154 @@ class _Body:
         return self._content
 
 
-async def answer(whole: Whole, run: Run) -> Response:
-    """The answer to a batch: always 202, with the answers to its parts, or the refusal of one.
+def with_host(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
+    """The headers of a part, with the Host of the whole. No signature covers that one."""
+    headers = [pair for pair in part.headers if pair[0].lower() != "host"]
+    headers.append(("Host", whole.get("host") or ""))
+    return headers
 
-    Raises: what `run` raises, but for refusals of parts.
+
+def with_bearer(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
+    """As `with_host`, with the bearer token of the whole where the part has no credentials."""
+    headers, bearer = with_host(part, whole), whole.get(_AUTHORIZATION) or ""
+    if bearer[: len(_BEARER)].lower() != _BEARER:
+        return headers
+    is_signed = any(name.lower() == _AUTHORIZATION for name, _ in headers)
+    if not is_signed and not is_sas(part.url.partition("?")[2]):
+        headers.append(("Authorization", bearer))
+    return headers
+
+
+def read_part(
+    whole: Whole, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
+) -> Asked:
+    """What a part of any batch names. Its request has the URL as sent, for that is signed.
+
+    Arguments:
+        headers: those of the part, and what it has from the whole.
+        fits: which resources a URL may mean. A container may be called like the account or the
+            mount. So of the readings with and without these, the first that fits is meant.
+
+    Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
-    batch, clock = whole.call.input, whole.context.clock
-    try:
-        if batch.is_changeset:
-            responses = await _changes(whole, batch.requests, run)
-        else:
-            responses = [await _query(whole, batch.requests[0], run)]
-    except PartFailed as failed:
-        responses = [_refused(whole, failed)]
-    # At random, so that nothing that is answered can hold a boundary.
-    batch_id, changeset_id = guid(clock), guid(clock)
-    content_type, body = multipart.write(responses, batch.is_changeset, batch_id, changeset_id)
+    outer, url = whole.asked.request, part.url
+    is_absolute = _ABSOLUTE.match(url) is not None
+    if not is_absolute and not url.startswith("/"):
+        url = f"/{url}"
+    body = PartBody(part.body)
+    request = Request(part.method, url, Headers(headers), body, outer.peer, outer.tls)
+    full = _full_path(whole.asked.addressed.target, request.path, is_absolute, fits)
+    if request.path == full.path:
+        request.mount = full.mount
+    return read(whole.context, request, full)
+
+
+def _full_path(whole: Target, path: str, is_absolute: bool, fits: Fits) -> FullPath:
+    """The path of a part with mount and account: clients may leave out the mount, or both, where
+    the path of the whole has them."""
+    mount = whole.mount
+    account, label = ("", whole.account) if whole.host_style else (f"/{whole.account}", None)
+    for lead in dict.fromkeys((mount + account, account)):
+        if lead and path.startswith(f"{lead}/"):
+            full = FullPath(f"{mount}{account}{path[len(lead) :]}", mount)
+            if fits(paths.parse(full.path, label, mount)):
+                return full
+    if is_absolute and fits(paths.parse(path, label)):
+        return FullPath(path)
+    return FullPath(f"{mount}{account}{path}", mount)
+
+
+async def answer(whole: Whole, respond: RespondToPart) -> Response:
+    """The answer to a batch: 202 with the answers to its parts, in their order.
+
+    Nothing is carried out unless all parts may stand in this batch.
+
+    Raises: StorageError InvalidInput, ExceedsMaxBatchRequestCount.
+    """
+    requests: Sequence[PartRequest] = whole.call.input
+    if len(requests) > limits.BLOB_BATCH_REQUESTS_MAX:
+        raise StorageError(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT)
+    parts = _read_all(whole, requests)
+    answers = await _side_by_side(whole.context, parts, respond)
+    # At random, so that nothing that is answered can hold the boundary.
+    content_type, body = multipart.write_each(
+        map(_answered, requests, answers), guid(whole.context.clock)
+    )
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
-async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) -> list[PartResponse]:
-    most = limits.BATCH_OPERATIONS_MAX
-    if len(requests) > most:
-        raise PartFailed(most - 1, StorageError(errors.INVALID_INPUT, TOO_MANY))
-    parts = [await _admitted(whole, index, request) for index, request in enumerate(requests)]
-    for index, part in enumerate(parts):
-        if not isinstance(part.call.input, WriteEntity):
-            raise PartFailed(index, entities.invalid("A change set holds writes of entities only."))
-    outer: Call[Any] = whole.call
-    call = msgspec.structs.replace(outer, input=[part.call for part in parts])
-    try:
-        results = await run(whole.context, whole.operation, call, whole.asked.query)
-    except PartFailed as failed:
-        _check_declared(whole, parts[failed.index].operation, failed.error)
-        raise
-    return [_answered(whole, part, result) for part, result in zip(parts, results, strict=True)]
+def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked]:
+    """What the parts ask for. Raises StorageError InvalidInput, which says what of which part."""
+    parts: list[Asked] = []
+    for index, request in enumerate(requests):
+        try:
+            part = _read(whole, request)
+            _check_stands_here(whole, part)
+        except StorageError as error:
+            raise _invalid(index, error.message) from None
+        if parts and part.operation is not parts[0].operation:
+            raise _invalid(index, "All requests of a batch must be of the same operation.")
+        parts.append(part)
+    return parts
 
 
-def _check_declared(whole: Whole, operation: Operation, error: StorageError) -> None:
-    """As the path of a request does with the errors of operations by themselves."""
-    declared = operation.may_fail_with(error.row) or whole.operation.may_fail_with(error.row)
-    if whole.context.strict and not declared:
-        raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
-
-
-async def _query(whole: Whole, request: PartRequest, run: Run) -> PartResponse:
-    part = await _admitted(whole, 0, request)
-    operation = part.operation
-    if operation.writes() or operation.resource not in _QUERIES or operation.comp is not None:
-        raise PartFailed(0, entities.invalid("Outside of a change set only queries are taken."))
-    try:
-        result = await run(whole.context, operation, part.call, whole.asked.query)
-    except StorageError as error:
-        raise PartFailed(0, error) from None
-    return _answered(whole, part, result)
-
-
-async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
-    """A part, authorized by itself with the credentials of the whole, and decoded."""
-    try:
-        asked = read(whole.context, _request(whole, request))
-        asked.signed = _as_signed(asked.signed, whole.asked.signed)
-        operation, call = await admit(whole.context, asked, whole.claim)
-    except StorageError as error:
-        raise PartFailed(index, error) from None
-    outer = whole.origin
-    origin = Origin(asked.query, asked.request.headers, outer.host, outer.tls, outer.target)
-    return _Part(request, operation, call, origin)
-
-
-def _as_signed(part: Signed, whole: Signed) -> Signed:
-    """What a part names; in the case in which the SAS names it, which does not matter."""
-    if part.container is None or whole.container is None:
-        return part
-    if part.container.lower() != whole.container.lower():
-        return part
-    return msgspec.structs.replace(part, container=whole.container)
-
-
-def _request(whole: Whole, part: PartRequest) -> Request:
-    """A part as a request; what it leaves out it has from the whole."""
-    outer = whole.asked.request
-    headers = [pair for pair in part.headers if pair[0].lower() != "host"]
-    headers.append(("Host", outer.headers.get("host") or ""))
-    if all(name.lower() != "x-ms-version" for name, _ in headers):
-        headers.append(("x-ms-version", whole.call.caller.version))
-    body = _Body(part.body)
-    target = _target(whole, part.url)
-    request = Request(part.method, target, Headers(headers), body, outer.peer, outer.tls)
-    if _has_mount(whole, request.path):
-        request.mount = outer.mount
-    return request
-
-
-def _target(whole: Whole, url: str) -> str:
-    """The URL of a part; a relative one may leave out the mount, or that and the account."""
-    if _ABSOLUTE.match(url):
-        return url
-    target = whole.asked.addressed.target
-    path = url if url.startswith("/") else f"/{url}"
-    is_whole = target.host_style or path.startswith(f"/{target.account}/")
-    if is_whole or _has_mount(whole, path):
-        return path
-    return f"/{target.account}{path}"
-
-
-def _has_mount(whole: Whole, path: str) -> bool:
-    """Whether the path of a part begins as the batch's own does: with the mount and the account.
-
-    No table's name holds a slash, so a table cannot be mistaken for a mount.
-    """
-    target = whole.asked.addressed.target
-    account = "" if target.host_style else f"{target.account}/"
-    return bool(target.mount) and path.startswith(f"{target.mount}/{account}")
-
-
-def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
-    response = codec.encode(part.operation, result, part.call, part.origin)
-    assert isinstance(response.body, bytes)
-    headers = (*whole.context.endpoint.always, *response.headers)
-    return PartResponse(response.status, headers, response.body, part.request.content_id)
-
-
-def _refused(whole: Whole, failed: PartFailed) -> PartResponse:
-    """The refusal of one part, which stands for them all: its text begins with the number of the
-    part."""
-    context, error = whole.context, failed.error
-    if whole.call.input.is_changeset:
-        error = StorageError(error.row, f"{failed.index}:{error.message}", error.extras)
-    refusal = context.endpoint.refusal(error, whole.request_id, context.clock.wall_ticks(), None)
-    headers = (
-        *_preference(whole.call.input.requests[failed.index]),
-        *context.endpoint.always,
-        ("Content-Type", refusal.content_type),
-        *failed.error.headers,
+def _read(whole: Whole, part: PartRequest) -> Asked:
+    headers = with_bearer(part, whole.asked.request.headers)
+    asked = read_part(whole, part, headers, partial(_fits, whole))
+    asked.whole_version = whole.call.caller.version
+    request = asked.request
+    asked.operation = whole.context.endpoint.routes.match(
+        request.method, asked.addressed.resource, asked.query, request.headers
     )
-    return PartResponse(error.row.status, headers, refusal.body)
+    return asked
 
 
-def _preference(part: PartRequest) -> multipart.Fields:
-    """Preference-Applied, which the refusal of an insert has too."""
-    given = next((value for name, value in part.headers if name.lower() == "prefer"), "")
-    applied = given.strip().lower()
-    is_kept = part.method == "POST" and applied in fields.PREFERENCES
-    return (("Preference-Applied", applied),) if is_kept else ()
+def _fits(whole: Whole, target: Target) -> bool:
+    """Whether this is a blob of the same account, and of the container of the batch if it has
+    one."""
+    outer = whole.asked.addressed.target
+    if target.blob is None or target.account != outer.account:
+        return False
+    return outer.container is None or target.container == outer.container
+
+
+def _check_stands_here(whole: Whole, part: Asked) -> None:
+    allowed, target = whole.operation.parts, part.addressed.target
+    if part.operation not in allowed:
+        named = " or ".join(one.name for one in allowed)
+        raise StorageError(errors.INVALID_INPUT, f"The operation is not {named}.")
+    is_whole = whole.operation.resource is Resource.CONTAINER
+    if is_whole and target.container != whole.asked.addressed.target.container:
+        message = "The blob is not in the container of the batch."
+        raise StorageError(errors.INVALID_INPUT, message)
+
+
+def _invalid(index: int, reason: str) -> StorageError:
+    text = f"{errors.INVALID_INPUT.message} Request {index} of the batch: {reason}"
+    return StorageError(errors.INVALID_INPUT, text)
+
+
+async def _side_by_side(
+    context: Context, parts: Sequence[Asked], respond: RespondToPart
+) -> list[Response]:
+    """The answers in order; a bounded number of them is waited for at once."""
+    if len(parts) == 1:
+        return [await respond(context, parts[0])]
+    found: list[Response] = []
+    for at in range(0, len(parts), SIDE_BY_SIDE_MAX):
+        begun = [respond(context, part) for part in parts[at : at + SIDE_BY_SIDE_MAX]]
+        some = await asyncio.gather(*begun, return_exceptions=True)
+        for one in some:
+            if isinstance(one, BaseException):
+                raise one
+            found.append(one)
+    return found
+
+
+def _answered(request: PartRequest, response: Response) -> PartResponse:
+    body = response.body
+    assert isinstance(body, bytes)
+    headers = response.headers
+    if body:
+        headers = [("Content-Length", str(len(body))), *headers]
+    return PartResponse(response.status, tuple(headers), body, request.content_id, response.reason)

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
 
 from strongroom import errors, limits
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
-from strongroom.servers import batches
+from strongroom.servers import batches, transactions
 from strongroom.servers.admission import (
     DEFAULT_VERSION,
     Asked,
@@ -39,6 +40,7 @@ from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
 
 ERROR_CODE_SINCE: Final = "2017-07-29"
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -69,28 +71,57 @@ async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
     claim = identify(context, asked)
     operation, call = await admit(context, asked, claim)
     await stretch_ends()
-    if operation.resource is Resource.BATCH:
+    if operation.parts or operation.resource is Resource.BATCH:
         whole = Whole(context, asked, claim, operation, call, _origin(asked), request_id)
-        return await batches.answer(whole, _run)
+        if operation.parts:
+            return await _in_time(asked.query, batches.answer(whole, _respond_to_part))
+        return await transactions.answer(whole, _run)
     result = await _run(context, operation, call, asked.query)
     return codec.encode(operation, result, call, _origin(asked))
 
 
+async def _respond_to_part(context: Context, asked: Asked) -> Response:
+    """The answer to one request of a batch, on the way of a request by itself. Never raises a
+    StorageError."""
+    request, request_id = asked.request, context.request_ids()
+    try:
+        claim = identify(context, asked)
+        operation, call = await admit(context, asked, claim)
+        result = await _run(context, operation, call, asked.query)
+        response = codec.encode(operation, result, call, _origin(asked))
+    except StorageError as error:
+        response = _refusal(context, error, request, request_id, asked)
+    except BROKEN as error:
+        response = _refusal(context, broken_refusal(error, request), request, request_id, asked)
+    version = asked.version or asked.whole_version or DEFAULT_VERSION
+    response.headers += _identifying(request, request_id, version)
+    return response
+
+
 async def _run(context: Context, operation: Operation, call: Call[Any], asked: Query) -> Any:
     assert operation.run is not None
-    limit = asked.get("timeout")
     try:
-        if limit is None:
-            return await operation.run(context.services, call)
-        # Nine digits are for ever; of more, a float could not hold all.
-        async with asyncio.timeout(int(limit[:9])):
-            return await operation.run(context.services, call)
-    except TimeoutError:
-        raise StorageError(errors.OPERATION_TIMED_OUT) from None
+        return await _in_time(asked, operation.run(context.services, call))
     except StorageError as error:
         if context.strict and not operation.may_fail_with(error.row):
             raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
         raise
+
+
+async def _in_time(asked: Query, result: Awaitable[T]) -> T:
+    """The result, if it comes within the `timeout` of the query.
+
+    Raises: StorageError OperationTimedOut.
+    """
+    limit = asked.get("timeout")
+    if limit is None:
+        return await result
+    try:
+        # Nine digits are for ever; of more, a float could not hold all.
+        async with asyncio.timeout(int(limit[:9])):
+            return await result
+    except TimeoutError:
+        raise StorageError(errors.OPERATION_TIMED_OUT) from None
 
 
 def _origin(asked: Asked) -> Origin:
@@ -171,14 +202,19 @@ def _add_common_headers(
     headers += (
         ("Server", _SERVER[context.endpoint.service]),
         *context.endpoint.always,
-        ("x-ms-request-id", request_id),
-        ("x-ms-version", version),
         ("Date", rfc1123(context.clock.wall_ticks())),
+        *_identifying(request, request_id, version),
     )
+
+
+def _identifying(request: Request | None, request_id: str, version: str) -> list[tuple[str, str]]:
+    """What tells which request is answered, and how it was understood."""
+    headers = [("x-ms-request-id", request_id), ("x-ms-version", version)]
     client_id = None if request is None else request.headers.get("x-ms-client-request-id")
     most = limits.CLIENT_REQUEST_ID_CHARS_MAX
     if client_id and len(client_id) <= most and _is_visible(client_id):
         headers.append(("x-ms-client-request-id", client_id))
+    return headers
 
 
 def _is_visible(text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from strongroom.auth.request import Service
-from strongroom.operations.blob import blob, block, container, copy, lease, service
+from strongroom.operations.blob import batch, blob, block, container, copy, lease, service
 from strongroom.operations.core import unserved
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
@@ -27,6 +27,7 @@ ROUTES: Final = Routes(
         *unserved.FIRST,
         *copy.OPERATIONS,
         *service.OPERATIONS,
+        *batch.OPERATIONS,
         *container.OPERATIONS,
         *lease.OPERATIONS,
         *block.OPERATIONS,

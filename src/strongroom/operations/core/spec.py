@@ -158,7 +158,9 @@ class Operation:
             `describes` those that depend on the request too, from (result, call, origin).
         content: the answer's body, from (result, call, origin).
         fails: the errors that only this operation answers; common ones follow from the rest.
-        run: the service function; None = not served yet (501).
+        run: the service function; None = not served yet (501), unless it has `parts`.
+        parts: its body is a batch of requests, each of which is carried out by itself; what these
+            may ask for, all of a batch the same.
         unsaid: what a request asks for that says nothing; None where that cannot be.
     """
 
@@ -183,10 +185,16 @@ class Operation:
     content: Callable[[Any, Call[Any], Origin], Content] | None = None
     fails: tuple[ErrorCode, ...] = ()
     run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None
+    parts: tuple[Operation, ...] = ()
     unsaid: Unsaid | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unsaid", _unsaid(self))
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it is carried out, and not answered 501."""
+        return self.run is not None or bool(self.parts)
 
     def writes(self) -> bool:
         """Whether it is refused on the secondary endpoint."""

@@ -25,8 +25,6 @@ _TAGS: Final = Permission(("o", ("t",)), ("t",))
 _IMMUTABLE: Final = Permission(("o", ("i",)), ("i",))
 _FIND: Final = Permission(("s", ("f",)))
 _FIND_HERE: Final = Permission(("c", ("f",)), ("f",))
-# Each request inside a batch is authorised by itself: any token may bring one.
-_BATCH: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)))
 _ANY: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.BLOB]))
 _COPIES: Final = When("x-ms-copy-source")
 # Azure serves these requests under another host name (dfs); here they arrive at the blob port.
@@ -79,12 +77,6 @@ OPERATIONS: Final = (
     _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
     _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
            _FIND_HERE, "blobs", restype="container"),
-    # Some clients send the batch of an account with the `restype` of a container's.
-    _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch",
-           restype="container"),
-    _later("Blob Batch", "service_submit_batch", "POST", _SERVICE, _BATCH, "batch"),
-    _later("Blob Batch (container)", "container_submit_batch", "POST", _CONTAINER, _ANY,
-           "batch", restype="container"),
     _later("Restore Container", "container_restore", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "undelete", restype="container"),
     _later("Rename Container", "container_rename", "PUT", _CONTAINER,

@@ -1,19 +1,20 @@
 """Batches: a multipart/mixed body as the requests in it, and their answers as one again.
 
-    batch     = part | changeset
-    changeset = a multipart/mixed part whose parts are the changes
+    of a table: batch = part | changeset
+                changeset = a multipart/mixed part whose parts are the changes
+    of blobs:   batch = parts
     part      = an application/http part: request line, header fields, empty line, body
 
 Lives here: boundaries, the fields of a part, the HTTP message inside. Must not live here: what the
 requests mean, how many there may be. Sources: RFC 2046 section 5.1; "Performing entity group
-transactions"; OData 3.0, batch processing. Lines end with CRLF or LF; what stands before the first
-boundary and behind the last is ignored.
+transactions"; "Blob Batch"; OData 3.0, batch processing. Lines end with CRLF or LF; what stands
+before the first boundary and behind the last is ignored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -59,12 +60,13 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class PartResponse(msgspec.Struct, frozen=True):
-    """The answer to one request of a batch."""
+    """The answer to one request of a batch. `reason` None: the phrase of the status."""
 
     status: int
     headers: Fields = ()
     body: bytes = b""
     content_id: str | None = None
+    reason: str | None = None
 
 
 def parse(content_type: str, body: bytes, requests_max: int) -> Batch:
@@ -90,6 +92,18 @@ def parse(content_type: str, body: bytes, requests_max: int) -> Batch:
             raise _invalid("The changeset is empty.")
         return Batch(requests, True)
     return Batch((_request(parts[0]),), False)
+
+
+def parse_each(content_type: str, body: bytes, requests_max: int) -> tuple[PartRequest, ...]:
+    """The requests of a batch in which each stands by itself. Arguments as of `parse`.
+
+    Raises: StorageError InvalidInput for whatever is not a batch.
+    """
+    parts = _limited(_parts(body, _boundary(content_type)), requests_max + 1)
+    requests = tuple(_request(part) for part in parts)
+    if not requests:
+        raise _invalid("The batch is empty.")
+    return requests
 
 
 def _limited(parts: Iterator[bytes], most: int) -> Iterator[bytes]:
@@ -218,6 +232,17 @@ def write(
     return f"multipart/mixed; boundary={boundary}", _enclosed([parts], boundary)
 
 
+def write_each(responses: Iterable[PartResponse], batch_id: str) -> tuple[str, bytes]:
+    """The (Content-Type, body) that answers a batch in which each request stands by itself.
+
+    Arguments:
+        batch_id: a GUID for the boundary; nothing in the answers may have it.
+    """
+    boundary = f"batchresponse_{batch_id}"
+    parts = [_written_by_itself(response) for response in responses]
+    return f"multipart/mixed; boundary={boundary}", _enclosed(parts, boundary)
+
+
 def _enclosed(parts: Sequence[bytes], boundary: str) -> bytes:
     line = f"--{boundary}".encode()
     pieces = [line + b"\r\n" + part + b"\r\n" for part in parts]
@@ -225,9 +250,26 @@ def _enclosed(parts: Sequence[bytes], boundary: str) -> bytes:
 
 
 def _written(response: PartResponse) -> bytes:
-    lines = ["Content-Type: application/http", "Content-Transfer-Encoding: binary", ""]
-    lines.append(f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}")
-    if response.content_id is not None:
-        lines.append(f"Content-ID: {response.content_id}")
+    """The Content-ID is a header of the answer."""
+    part = ["Content-Type: application/http", "Content-Transfer-Encoding: binary", ""]
+    return _joined([*part, _status_line(response), *_content_id(response)], response)
+
+
+def _written_by_itself(response: PartResponse) -> bytes:
+    """The Content-ID is a field of the part: clients of blobs look for it there."""
+    part = ["Content-Type: application/http", *_content_id(response), ""]
+    return _joined([*part, _status_line(response)], response)
+
+
+def _status_line(response: PartResponse) -> str:
+    phrase = response.reason or HTTPStatus(response.status).phrase
+    return f"HTTP/1.1 {response.status} {phrase}"
+
+
+def _content_id(response: PartResponse) -> tuple[str, ...]:
+    return () if response.content_id is None else (f"Content-ID: {response.content_id}",)
+
+
+def _joined(lines: list[str], response: PartResponse) -> bytes:
     lines += [f"{name}: {value}" for name, value in response.headers]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + response.body
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + response.body

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -44,6 +44,13 @@ class Target(msgspec.Struct, frozen=True):
         if self.container is None or self.blob is not None:
             return self
         return msgspec.structs.replace(self, container=ROOT_CONTAINER, blob=self.container)
+
+
+class FullPath(NamedTuple):
+    """A path that names a resource, still encoded, and the mount that it begins with, or ""."""
+
+    path: str
+    mount: str = ""
 
 
 def parse(raw_path: str, account: str | None = None, mount: str = "") -> Target:

@@ -1,0 +1,170 @@
+"""Entity group transactions: the requests in one body, each of them taken the way that a request
+by itself takes, and carried out together.
+
+    read -> match -> place -> authorize -> decode     for every part
+    run                                               once
+    encode                                            for every part
+
+Lives here: from the parts to one answer, and which of them an error is told of. Must not live here:
+multipart itself (wire/core/multipart.py), what any part has from the whole (batches.py), what may
+stand together (services/table/transactions.py).
+Source: "Performing entity group transactions"; reference section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.auth.request import Target as Signed
+from strongroom.clock import guid
+from strongroom.errors import StorageError
+from strongroom.operations.core import codec
+from strongroom.operations.core.spec import Operation, Origin, Resource
+from strongroom.operations.table import entity_fields as fields
+from strongroom.semantics.table import entities
+from strongroom.servers.admission import Context, admit
+from strongroom.servers.batches import Whole, read_part, with_host
+from strongroom.services.core.calls import Call
+from strongroom.services.table.entities import PartFailed, WriteEntity
+from strongroom.wire.core import multipart
+from strongroom.wire.core.http import Response
+from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse
+from strongroom.wire.core.query import Query
+
+Run = Callable[[Context, Operation, Call[Any], Query], Awaitable[Any]]
+"""How the path of a request runs what was admitted: (context, operation, call, query)."""
+
+TOO_MANY: Final = "The batch request operation exceeds the maximum 100 changes per change set."
+_QUERIES: Final = (Resource.TABLE, Resource.ENTITY)
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A part that may go on."""
+
+    request: PartRequest
+    operation: Operation
+    call: Call[Any]
+    origin: Origin
+
+
+async def answer(whole: Whole, run: Run) -> Response:
+    """The answer to a batch: always 202, with the answers to its parts, or the refusal of one.
+
+    Raises: what `run` raises, but for refusals of parts.
+    """
+    batch: Batch = whole.call.input
+    clock = whole.context.clock
+    try:
+        if batch.is_changeset:
+            responses = await _changes(whole, batch.requests, run)
+        else:
+            responses = [await _query(whole, batch.requests[0], run)]
+    except PartFailed as failed:
+        responses = [_refused(whole, failed)]
+    # At random, so that nothing that is answered can hold a boundary.
+    batch_id, changeset_id = guid(clock), guid(clock)
+    content_type, body = multipart.write(responses, batch.is_changeset, batch_id, changeset_id)
+    return Response(202, [("Content-Type", content_type)], body, len(body))
+
+
+async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) -> list[PartResponse]:
+    most = limits.BATCH_OPERATIONS_MAX
+    if len(requests) > most:
+        raise PartFailed(most - 1, StorageError(errors.INVALID_INPUT, TOO_MANY))
+    parts = [await _admitted(whole, index, request) for index, request in enumerate(requests)]
+    for index, part in enumerate(parts):
+        if not isinstance(part.call.input, WriteEntity):
+            raise PartFailed(index, entities.invalid("A change set holds writes of entities only."))
+    outer: Call[Any] = whole.call
+    call = msgspec.structs.replace(outer, input=[part.call for part in parts])
+    try:
+        results = await run(whole.context, whole.operation, call, whole.asked.query)
+    except PartFailed as failed:
+        _check_declared(whole, parts[failed.index].operation, failed.error)
+        raise
+    return [_answered(whole, part, result) for part, result in zip(parts, results, strict=True)]
+
+
+def _check_declared(whole: Whole, operation: Operation, error: StorageError) -> None:
+    """As the path of a request does with the errors of operations by themselves."""
+    declared = operation.may_fail_with(error.row) or whole.operation.may_fail_with(error.row)
+    if whole.context.strict and not declared:
+        raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
+
+
+async def _query(whole: Whole, request: PartRequest, run: Run) -> PartResponse:
+    part = await _admitted(whole, 0, request)
+    operation = part.operation
+    if operation.writes() or operation.resource not in _QUERIES or operation.comp is not None:
+        raise PartFailed(0, entities.invalid("Outside of a change set only queries are taken."))
+    try:
+        result = await run(whole.context, operation, part.call, whole.asked.query)
+    except StorageError as error:
+        raise PartFailed(0, error) from None
+    return _answered(whole, part, result)
+
+
+async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
+    """A part, authorized by itself with the credentials of the whole, and decoded."""
+    try:
+        # No table's name holds a slash: a URL that begins with an account means that.
+        asked = read_part(whole, request, _headers(whole, request), lambda _: True)
+        asked.signed = _as_signed(asked.signed, whole.asked.signed)
+        operation, call = await admit(whole.context, asked, whole.claim)
+    except StorageError as error:
+        raise PartFailed(index, error) from None
+    outer = whole.origin
+    origin = Origin(asked.query, asked.request.headers, outer.host, outer.tls, outer.target)
+    return _Part(request, operation, call, origin)
+
+
+def _as_signed(part: Signed, whole: Signed) -> Signed:
+    """What a part names; in the case in which the SAS names it, which does not matter."""
+    if part.container is None or whole.container is None:
+        return part
+    if part.container.lower() != whole.container.lower():
+        return part
+    return msgspec.structs.replace(part, container=whole.container)
+
+
+def _headers(whole: Whole, part: PartRequest) -> list[tuple[str, str]]:
+    """Those of a part; what it leaves out it has from the whole."""
+    headers = with_host(part, whole.asked.request.headers)
+    if all(name.lower() != "x-ms-version" for name, _ in headers):
+        headers.append(("x-ms-version", whole.call.caller.version))
+    return headers
+
+
+def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
+    response = codec.encode(part.operation, result, part.call, part.origin)
+    assert isinstance(response.body, bytes)
+    headers = (*whole.context.endpoint.always, *response.headers)
+    return PartResponse(response.status, headers, response.body, part.request.content_id)
+
+
+def _refused(whole: Whole, failed: PartFailed) -> PartResponse:
+    """The refusal of one part, which stands for them all: its text begins with the number of the
+    part."""
+    context, error = whole.context, failed.error
+    if whole.call.input.is_changeset:
+        error = StorageError(error.row, f"{failed.index}:{error.message}", error.extras)
+    refusal = context.endpoint.refusal(error, whole.request_id, context.clock.wall_ticks(), None)
+    headers = (
+        *_preference(whole.call.input.requests[failed.index]),
+        *context.endpoint.always,
+        ("Content-Type", refusal.content_type),
+        *failed.error.headers,
+    )
+    return PartResponse(error.row.status, headers, refusal.body)
+
+
+def _preference(part: PartRequest) -> multipart.Fields:
+    """Preference-Applied, which the refusal of an insert has too."""
+    given = next((value for name, value in part.headers if name.lower() == "prefer"), "")
+    applied = given.strip().lower()
+    is_kept = part.method == "POST" and applied in fields.PREFERENCES
+    return (("Preference-Applied", applied),) if is_kept else ()
