@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,6 +231,104 @@ def test_the_answer_to_a_query_stands_by_itself() -> None:
     )
 
 
+def each(*requests: str, part: str = PART) -> str:
+    """A batch whose requests stand by themselves."""
+    inner = "".join(f"--batch_1\r\n{part}\r\n{request}\r\n" for request in requests)
+    return f"{inner}--batch_1--\r\n"
+
+
+def parsed_each(text: str, content_type: str = MIXED, most: int = 256) -> tuple[PartRequest, ...]:
+    return multipart.parse_each(content_type, text.encode("latin-1"), most)
+
+
+PLAIN = PartRequest("DELETE", "/c/b", (("x-ms-date", "now"),))
+# As clients write them: the Python, JavaScript, .NET and Rust ones.
+WRITTEN = [
+    "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+    "Content-ID: 0\r\n\r\nDELETE /c/b HTTP/1.1\r\nx-ms-date: now\r\n\r\n\r\n--batch_1--\r\n",
+    "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+    "Content-ID: 0\r\n\r\nDELETE /c/b HTTP/1.1\r\nx-ms-date: now\r\n\r\n--batch_1--",
+    "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+    "Content-ID: 0\r\n\r\nDELETE /c/b HTTP/1.1\r\nx-ms-date:now\r\n\r\n\r\n--batch_1--",
+    "\r\n--batch_1\ncontent-type: application/http\ncontent-transfer-encoding: binary\n"
+    "content-id: 0\n\nDELETE /c/b HTTP/1.1\nx-ms-date: now\n\n\n--batch_1--\n",
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_requests_that_stand_by_themselves(text: str) -> None:
+    (found,) = parsed_each(text)
+    assert found == msgspec.structs.replace(PLAIN, content_id="0")
+
+
+def test_many_requests_keep_their_order() -> None:
+    found = parsed_each(each(*[f"DELETE /c/{number}" for number in range(300)]), most=256)
+    assert [one.url for one in found] == [f"/c/{number}" for number in range(257)]
+
+
+SINGLE = each("DELETE /c/b HTTP/1.1\r\nx-ms-date: now\r\n\r\n")
+BROKEN = [
+    "",
+    "--batch_1--",
+    "--batch_1\r\n\r\n--batch_1--",
+    SINGLE.replace("--batch_1--", ""),
+    SINGLE.replace("--batch_1", "--batch_2"),
+    SINGLE.replace("application/http", "multipart/mixed; boundary=c"),
+    SINGLE.replace("application/http", "text/plain"),
+    SINGLE.replace("Content-Type", "Content-Kind"),
+    SINGLE.replace(": binary", ": base64"),
+    SINGLE.replace("DELETE", "delete"),
+    SINGLE.replace(" HTTP/1.1", " HTTP/3"),
+    SINGLE.replace("x-ms-date", "x ms date"),
+    SINGLE.replace("now", "n\x00w"),
+    SINGLE.replace("now", "n" * 33_000),
+    SINGLE.replace("x-ms-date: now", "Content-Length: 1\r\nContent-Length: 1"),
+    SINGLE.replace("x-ms-date: now", "Content-Length: 77"),
+    SINGLE.replace("x-ms-date: now", "Content-Length: " + "9" * 5000),
+    SINGLE.replace("x-ms-date: now", "\r\n".join(f"a{number}: b" for number in range(65))),
+    changeset(DELETE),
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_what_is_no_batch_of_requests_is_refused(text: str) -> None:
+    assert outcome(lambda: parsed_each(text)) == "400 InvalidInput"
+
+
+def test_ten_mebibytes_are_read_in_one_pass() -> None:
+    size = 10 * 1024 * 1024
+    for filler in ("\r\n--batch_1 ", "-", "\r\n", "\r", "--batch_1\r\n", "\t", "a: b\r\n"):
+        text = f"--batch_1\r\n{PART}\r\n{filler * (size // len(filler))}"
+        assert outcome(partial(parsed_each, text)) == "400 InvalidInput"
+
+
+def test_answers_to_requests_that_stand_by_themselves() -> None:
+    answers = [
+        PartResponse(202, (("x-ms-request-id", "1"),), content_id="0"),
+        PartResponse(404, (("Content-Length", "4"),), b"<E/>", reason="There is none."),
+    ]
+    content_type, body = multipart.write_each(answers, "B")
+    assert content_type == "multipart/mixed; boundary=batchresponse_B"
+    assert body.decode() == (
+        "--batchresponse_B\r\n"
+        "Content-Type: application/http\r\n"
+        "Content-ID: 0\r\n"
+        "\r\n"
+        "HTTP/1.1 202 Accepted\r\n"
+        "x-ms-request-id: 1\r\n"
+        "\r\n"
+        "\r\n"
+        "--batchresponse_B\r\n"
+        "Content-Type: application/http\r\n"
+        "\r\n"
+        "HTTP/1.1 404 There is none.\r\n"
+        "Content-Length: 4\r\n"
+        "\r\n"
+        "<E/>\r\n"
+        "--batchresponse_B--\r\n"
+    )
+
+
 PIECES = (
     *("--batch_1", "--batch_1--", "--changeset_2", "--changeset_2--", "\r\n", "\n", "\r", " ", ":"),
     *("Content-Type: multipart/mixed; boundary=changeset_2", "Content-Type: application/http"),
@@ -246,6 +345,16 @@ PIECES = (
 )
 def test_any_bytes_are_a_batch_or_refused(text: str) -> None:
     assert outcome(lambda: parsed(text)) in ("ok", "400 InvalidInput")
+    assert outcome(lambda: parsed_each(text)) in ("ok", "400 InvalidInput")
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=8), st.integers(0, 400))
+def test_a_batch_with_something_put_into_it_is_a_batch_or_refused(
+    pieces: list[str], at: int
+) -> None:
+    text = each(DELETE, "DELETE /c/b")
+    changed = text[:at] + "\r\n".join(pieces) + text[at:]
+    assert outcome(lambda: parsed_each(changed)) in ("ok", "400 InvalidInput")
 
 
 @given(st.text(st.characters(max_codepoint=255), max_size=100))

@@ -33,6 +33,7 @@ _BOUNDARY: Final = re.compile(
     r'(?:^|;)\s*boundary\s*=\s*(?:"([^"]+)"|([^\s;",]+))\s*(?:;|$)', re.IGNORECASE
 )
 _BOUNDARY_TEXT: Final = re.compile(r"[0-9A-Za-z'()+_,./:=? -]*[0-9A-Za-z'()+_,./:=?-]")
+_BEHIND_MARK: Final = re.compile(rb"(--)?[ \t]*+(?=\r?\n|\Z)")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) +([^\x00-\x20\x7f]+)(?: +HTTP/1\.[01])?[ \t]*")
@@ -128,17 +129,28 @@ def _is(content_type: str, kind: str) -> bool:
 
 def _parts(body: bytes, boundary: str) -> Iterator[bytes]:
     """What lies between the boundary's lines; the line end before a boundary belongs to it."""
-    delimiter = re.compile(
-        rb"(?:\A|\r?\n)--" + re.escape(boundary.encode("latin-1")) + rb"(--)?[ \t]*(?=\r?\n|\Z)"
-    )
+    mark = b"--" + boundary.encode("latin-1")
     begin = None
-    for found in delimiter.finditer(body):
+    for at in _lines_with(body, mark):
+        behind = _BEHIND_MARK.match(body, at + len(mark))
+        if behind is None:
+            continue
         if begin is not None:
-            yield body[begin : found.start()]
-        begin = found.end()
-        if found[1] is not None:
+            yield body[begin : at - (2 if body[at - 2 : at] == b"\r\n" else 1)]
+        begin = behind.end()
+        if behind[1] is not None:
             return
     raise _invalid(f"The end of the parts, --{boundary}--, is missing.")
+
+
+def _lines_with(body: bytes, mark: bytes) -> Iterator[int]:
+    """Where a line begins with these bytes."""
+    if body.startswith(mark):
+        yield 0
+    at = body.find(b"\n" + mark)
+    while at >= 0:
+        yield at + 1
+        at = body.find(b"\n" + mark, at + 1)
 
 
 def _headed(part: bytes) -> tuple[Fields, bytes]:
