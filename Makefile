@@ -34,7 +34,7 @@ check: $(VENV)/.dev ## Format, lint, types, layers, style by the numbers
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo && $(PYTEST) tests/tidy
 
-interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, Celery
+interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, delta-rs, Celery
 	$(PYTEST) $(call in,tests/interop) $(ARGS)
 
 proof: $(VENV)/.dev ## Run the long proofs (kill -9 loops, power cuts, histories, fuzzing)

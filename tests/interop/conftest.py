@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,15 @@ _FAILED = re.compile(r"^.*\bstatus=5\d\d\b(?<!status=501).*$", re.MULTILINE)
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server of its own process on a new data directory, with the clock of the machine."""
+    with serving(tmp_path / "data") as running:
+        yield running
+
+
+@contextmanager
+def serving(data: Path) -> Iterator[Server]:
+    """The same, for fixtures that keep it for longer; judges its log in the end."""
     flags = ("--log-level", "debug")
-    with Server.start(data=tmp_path / "data", test_clock=False, flags=flags) as running:
+    with Server.start(data=data, test_clock=False, flags=flags) as running:
         yield running
         running.stop()
         output = running.output()

@@ -238,6 +238,27 @@ LISTING: Steps = {
     "of what is missing": Refusal(404, "ContainerNotFound"),
 }
 
+_TWO: Outcome = [202, 2, 0, [[202, None], [202, None]]]
+_ONE_OF_TWO: Outcome = [202, 1, 1, [[404, "BlobNotFound"], [202, None]]]
+BATCHES: Steps = {
+    "delete": [[202, 3, 0, [[202, None]] * 3], ["kept"]],
+    "delete of two containers": [_TWO, []],
+    "delete what is not there": _ONE_OF_TWO,
+    "delete in the container": _TWO,
+    "delete of another container": Refusal(400, "InvalidInput"),
+    "it stays": ["stays"],
+    "set tiers": [[202, 2, 0, [[200, None], [200, None]]], ["Cool", "Cool"]],
+    "one tier for each": [202, 2, 0, [[200, None], [200, None]]],
+    "read what is archived": Refusal(409, "BlobArchived"),
+    "with conditions": [
+        [202, 1, 1, [[412, "ConditionNotMet"], [202, None]]],
+        ["cool", "kept"],
+    ],
+    "with a token": [202, 1, 1, [[202, None], [404, "BlobNotFound"]]],
+    "with another key": [202, 0, 1, [[403, "AuthenticationFailed"]]],
+    "by a stranger": Refusal(403, "AuthenticationFailed"),
+}
+
 SIGNATURES: Steps = {
     "account": [["made-with-sas", "signed"], "secret"],
     "account without the resource type": Refusal(403, "AuthorizationResourceTypeMismatch"),

@@ -57,6 +57,7 @@ SCRIPTS = (
     Script("leases", right.LEASES),
     Script("copies", right.COPIES),
     Script("listing", right.LISTING),
+    Script("batches", right.BATCHES),
     Script("signatures", right.SIGNATURES),
     Script("account", right.ACCOUNT),
     Script("tables", TABLES),
