@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <netinet/in.h>
 
-enum { STEPS_MAX = 64, VARIABLES = 6 };
+enum { STEPS_MAX = 256, VARIABLES = 6 };
 
 typedef struct {
     char source; /* 'h': a header named `open`; 'b': the body between `open` and `close` */

@@ -32,6 +32,10 @@ class EngineFailed(Exception):
     """The engine could not be compiled or did not finish."""
 
 
+# Longer bodies are random bytes, in which nothing is a mark.
+_TEMPLATE_BYTES_MAX: Final = 256 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A piece of an answer's body that later requests use as `mark`, percent-encoded.
@@ -75,7 +79,7 @@ class Step:
     @property
     def is_template(self) -> bool:
         """Whether the body holds marks; long bodies are sent as they are."""
-        return b"\x01" in self.body and len(self.body) < 65536
+        return b"\x01" in self.body and len(self.body) < _TEMPLATE_BYTES_MAX
 
     def encode(self) -> bytes:
         """The step as the engine reads it."""

@@ -20,6 +20,10 @@ BLOCK_BYTES: Final = 4 << 20
 BLOCKS: Final = 16
 _READ_BLOBS: Final = 1000
 _BULK_STRETCH: Final = 2.0
+BATCHED: Final = 256
+SUPPLIED: Final = 8
+_SUPPLIED_LIMIT_S: Final = 60.0
+_BOUNDARY: Final = "batch_0f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Workload:
         prologue: how many of the steps each connection does once only.
         service: which of the server's services it is about.
         stretch: its slices are so many times longer, since a cycle takes long.
+        supply: makes what the requests of a turn use up, from the endpoint and the number of the
+            turn; it is not measured, and the turn ends after `SUPPLIED` cycles.
     """
 
     name: str
@@ -44,9 +50,15 @@ class Workload:
     prologue: int = 0
     service: str = "blob"
     stretch: float = 1.0
+    supply: Callable[[Endpoint, int], None] | None = None
 
     def load(self, endpoint: Endpoint, turn: int, connections: int, slice_s: float) -> Load:
         """The load of one turn; a quarter of the slice comes before it to warm up."""
+        if self.supply is not None:
+            self.supply(endpoint, turn)
+            return Load(
+                self.steps(endpoint, turn), connections, _SUPPLIED_LIMIT_S, cycles_max=SUPPLIED
+            )
         return Load(
             self.steps(endpoint, turn), connections, slice_s, slice_s / 4,
             modulo=_READ_BLOBS, prologue=self.prologue,
@@ -139,6 +151,31 @@ def _upload(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
     return upload(endpoint, f"{CONTAINER}/u{turn % 2}-{CONNECTION}")
 
 
+def _supply_batches(endpoint: Endpoint, turn: int) -> None:
+    puts = tuple(put_blob(endpoint, _batched(turn, number)) for number in range(BATCHED))
+    endpoint.load(Load(puts, 8, _SUPPLIED_LIMIT_S, cycles_max=SUPPLIED))
+
+
+def _batched(turn: int, number: int) -> str:
+    return f"{CONTAINER}/d{turn}-{CYCLE}-{number:03}"
+
+
+def _delete_batch(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    """A Blob Batch of a container: each of its deletes has the token in its URL."""
+    parts = "".join(
+        f"--{_BOUNDARY}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+        f"Content-ID: {number}\r\n\r\nDELETE {endpoint.target(_batched(turn, number))} HTTP/1.1\r\n"
+        "Content-Length: 0\r\n\r\n\r\n"
+        for number in range(BATCHED)
+    )
+    path, fields = (
+        f"{CONTAINER}?restype=container&comp=batch",
+        {"Content-Type": f"multipart/mixed; boundary={_BOUNDARY}"},
+    )
+    body = f"{parts}--{_BOUNDARY}--\r\n".encode()
+    return (endpoint.step("batch", "POST", path, 202, headers=fields, body=body),)
+
+
 def _download(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
     return (endpoint.step("get", "GET", f"{CONTAINER}/big", 200),)
 
@@ -156,6 +193,10 @@ WORKLOADS: Final = (
     Workload(
         "compare-and-swap", "swaps/s", _prepare_hot, _compare_and_swap,
         lambda report: report.step("swap").by_status.get("201", 0),
+    ),
+    Workload(
+        "batch delete of 256", "blobs/s", make_container, _delete_batch,
+        lambda report: BATCHED * report.step("batch").count, supply=_supply_batches,
     ),
     Workload("PUT 1 KiB", "req/s", make_container, _put, _requests),
     Workload(
