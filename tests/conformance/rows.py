@@ -37,11 +37,19 @@ _VALUES = {
 }
 # An optional field that tells the operation from its neighbour on the same URL.
 _TELLING = {"pageblob_get_page_ranges_diff": ("prevsnapshot", "2026-01-02T03:04:05.1234567Z")}
+_BATCH = (
+    b"--batch\r\nContent-Type: application/http\r\n\r\n"
+    b"DELETE /{container}/{blob} HTTP/1.1\r\n\r\n\r\n--batch--\r\n"
+)
 _BODIES = {
     "service_set_properties": b"<StorageServiceProperties/>",
     "blockblob_commit_block_list": b"<BlockList/>",
     "blockblob_stage_block": b"block",
+    "service_submit_batch": _BATCH,
+    "container_submit_batch": _BATCH,
 }
+_BATCH_TYPE = {"Content-Type": "multipart/mixed; boundary=batch"}
+_TYPES = {"service_submit_batch": _BATCH_TYPE, "container_submit_batch": _BATCH_TYPE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ def request_of(row: Row, container: str, blob: str = "b") -> Sample:
     path = row.path.replace("{filesystem}/{path}", "{container}/{blob}")
     path = path.replace("{container}", container).replace("{blob}", blob)
     query = dict(row.query)
-    headers = {}
+    headers = dict(_TYPES.get(row.id, {}))
     for field in row.required:
         name, _, value = field.partition("=")
         if name == "Content-Length":
@@ -78,4 +86,6 @@ def request_of(row: Row, container: str, blob: str = "b") -> Sample:
         query[name] = value
     pairs = "&".join(f"{name}={value}" for name, value in query.items())
     target = f"{path}?{pairs}" if pairs else path
-    return Sample(row.methods[0], target, headers, _BODIES.get(row.id, b""))
+    body = _BODIES.get(row.id, b"")
+    body = body.replace(b"{container}", container.encode()).replace(b"{blob}", blob.encode())
+    return Sample(row.methods[0], target, headers, body)

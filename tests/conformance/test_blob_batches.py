@@ -378,9 +378,11 @@ def test_overlapping_batches_delete_each_blob_once(client: Client, container: st
 def test_a_missing_container(client: Client, new_name: Callable[[], str]) -> None:
     """B-BAT-09."""
     name = new_name()
-    for where in (WHOLE, of(name)):
-        (found,) = send(client, delete(f"/{name}/b"), target=where)
-        assert found.seen == (404, "ContainerNotFound")
+    part = delete(f"/{name}/b")
+    (found,) = send(client, part)
+    assert found.seen == (404, "ContainerNotFound")
+    answer = post(client, batches.body(client, [part]), of(name))
+    expect(answer, 404, "ContainerNotFound")
 
 
 def test_a_blob_of_staged_blocks_only(client: Client, container: str) -> None:

@@ -145,8 +145,10 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
 
     Nothing is carried out unless all parts may stand in this batch.
 
-    Raises: StorageError InvalidInput, ExceedsMaxBatchRequestCount.
+    Raises: StorageError InvalidInput, ExceedsMaxBatchRequestCount, ContainerNotFound.
     """
+    if whole.operation.resource is Resource.CONTAINER and whole.call.place is None:
+        raise StorageError(blob_errors.CONTAINER_NOT_FOUND)
     requests: Sequence[PartRequest] = whole.call.input
     if len(requests) > limits.BLOB_BATCH_REQUESTS_MAX:
         raise StorageError(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT)
