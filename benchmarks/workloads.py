@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.endpoint import BLOCK_BLOB, Endpoint
+from benchmarks.endpoint import BLOCK_BLOB, Endpoint, UnexpectedAnswer
 from benchmarks.engine import CAPTURED, CONNECTION, CYCLE, SCATTERED, Load, Report, Step
 
 CONTAINER: Final = "/bench"
@@ -21,7 +21,7 @@ BLOCKS: Final = 16
 _READ_BLOBS: Final = 1000
 _BULK_STRETCH: Final = 2.0
 BATCHED: Final = 256
-SUPPLIED: Final = 8
+SUPPLIED: Final = 4
 _SUPPLIED_LIMIT_S: Final = 60.0
 _BOUNDARY: Final = "batch_0f"
 
@@ -153,7 +153,9 @@ def _upload(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
 
 def _supply_batches(endpoint: Endpoint, turn: int) -> None:
     puts = tuple(put_blob(endpoint, _batched(turn, number)) for number in range(BATCHED))
-    endpoint.load(Load(puts, 8, _SUPPLIED_LIMIT_S, cycles_max=SUPPLIED))
+    report = endpoint.load(Load(puts, SUPPLIED, _SUPPLIED_LIMIT_S, cycles_max=SUPPLIED))
+    if report.cycles < SUPPLIED or report.bad:
+        raise UnexpectedAnswer(f"{report.cycles} of {SUPPLIED} batches of blobs were put in time")
 
 
 def _batched(turn: int, number: int) -> str:
