@@ -38,6 +38,8 @@ from strongroom.auth.accounts import Account
 from strongroom.config import AccountSources, Settings
 from strongroom.testing.ports import HOST, free_port
 from strongroom.testing.server import InProcessServer
+from tests.conformance import blob_batches as batches
+from tests.conformance.blob_batches import delete
 from tests.conformance.client import PUT_BLOB, Client, Credential
 
 KEY = base64.b64encode(b"a key of this test's own" * 2).decode()
@@ -227,6 +229,42 @@ def test_a_table_named_like_the_account_and_the_service(port: int) -> None:
         )
         assert answer.status == 202
         assert b"HTTP/1.1 200 OK" in answer.body, (url, answer.body)
+
+
+def test_a_batch_of_blobs(port: int, account: str) -> None:
+    """B-BAT-01. A container has the name of the first segment, and of an account."""
+    for container in (blob_container(port, account, name) for name in ("batch", "blob")):
+        names = ["a", "b/c", "q?&=+ %41 \u00fc", "kept"]
+        for name in names:
+            container.upload_blob(name, b"x")
+        found = container.set_standard_blob_tier_blobs("Cool", *names)
+        assert [one.status_code for one in found] == [200] * len(names)
+        found = container.delete_blobs(*names[:3])
+        assert [one.status_code for one in found] == [202] * 3
+        assert list(container.list_blob_names()) == ["kept"]
+
+
+@pytest.mark.parametrize("style", ["path", "mixed"])
+@pytest.mark.parametrize("here", [False, True])
+def test_urls_of_a_batch_of_blobs(port: int, account: str, style: str, here: bool) -> None:
+    """B-BAT-06. A URL names the resource with and without the segment and the account."""
+    full = f"/blob/{account}" if style == "path" else "/blob"
+    leads = [full, "", f"http://{HOST}:1{full}", f"/{account}" if style == "path" else ""]
+    container = blob_container(port, account, f"urls-{style}-{here}".lower())
+    parts = []
+    for number, lead in enumerate(leads):
+        name = f"x/{number}"
+        container.upload_blob(name, b"x")
+        parts.append(delete(f"/{container.container_name}/{name}", prefix=lead))
+    client = Client(port, Credential(account, KEY), prefix=full)
+    data = batches.body(client, parts)
+    headers = {"Content-Type": batches.TYPE}
+    if style == "mixed":
+        headers["Host"] = f"{account}.{SUFFIX}:{port}"
+    target = batches.of(container.container_name) if here else batches.WHOLE
+    found = batches.answers(client.send("POST", target, headers, data))
+    assert [one.seen for one in found] == [(202, None)] * 4
+    assert list(container.list_blob_names()) == []
 
 
 def test_answers_name_the_endpoint_with_its_segment(port: int) -> None:
