@@ -232,7 +232,6 @@ UNSERVED_HEADERS = {
     "x-ms-immutability-policy-until-date": "Fri, 26 Jun 2015 23:39:12 GMT",
     "x-ms-immutability-policy-mode": "Locked",
     "x-ms-legal-hold": "true",
-    "x-ms-structured-body": "XSM/1.0; properties=crc64",
     "x-ms-seal-blob": "true",
     "x-ms-copy-source-authorization": "Bearer x",
     "x-ms-copy-source-tag-option": "COPY",

@@ -12,7 +12,7 @@ from strongroom import blob_errors, errors
 from strongroom.operations.blob import blob_fields, documents
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
-from strongroom.operations.core.spec import STREAM, Operation, Resource, When
+from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, snapshots, tiering
@@ -40,9 +40,10 @@ PUT_BLOB: Final = Operation(
         blob_fields.TIER,
         blob_fields.TAGS,
     ),
-    body=STREAM,
+    body=blob_fields.CONTENT,
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED, give.BODY_MD5, give.BODY_CRC64, give.ENCRYPTED),
+    describes=give.upload_framing,
     fails=(
         errors.MISSING_CONTENT_LENGTH_HEADER,
         errors.REQUEST_BODY_TOO_LARGE,
@@ -62,9 +63,15 @@ GET_BLOB: Final = Operation(
     snapshots=snapshot_time,
     waits=True,
     input=blobs.GetBlob,
-    accepts=(blob_fields.RANGE, blob_fields.RANGE_MD5, blob_fields.RANGE_CRC64),
+    accepts=(
+        blob_fields.RANGE,
+        blob_fields.RANGE_MD5,
+        blob_fields.RANGE_CRC64,
+        blob_fields.STRUCTURED_ANSWER,
+    ),
     success=documents.download_status,
     spreads=give.blob_headers,
+    describes=give.download_framing,
     content=documents.download,
     fails=(
         errors.INVALID_RANGE,

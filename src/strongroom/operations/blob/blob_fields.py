@@ -11,10 +11,18 @@ from typing import Final
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError, invalid_header
-from strongroom.operations.core.fields import filled, flag, header, one_of
-from strongroom.operations.core.spec import Field
+from strongroom.operations.core.fields import (
+    STRUCTURED_BODY,
+    filled,
+    flag,
+    header,
+    is_structured,
+    one_of,
+)
+from strongroom.operations.core.spec import Body, Field
 from strongroom.semantics.blob import tags, tiers
 from strongroom.semantics.blob.snapshots import delete_option
+from strongroom.services.blob import structured
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.values import ContentProperties
 from strongroom.wire.core import headers as wire
@@ -152,3 +160,6 @@ TIER: Final = header("tier", tiers.HEADER, tiers.read_tier)
 NEW_TIER: Final = header("tier", tiers.HEADER, tiers.read_tier, required=True)
 REHYDRATE_PRIORITY: Final = header("", "x-ms-rehydrate-priority", one_of("High", "Standard"))
 """Refuses another word; fills nothing, since a blob leaves the archive tier at once."""
+STRUCTURED_ANSWER: Final = header("structured", STRUCTURED_BODY, is_structured, default=False)
+CONTENT: Final = Body(unframe=structured.Unframed)
+"""The bytes of a blob or block, as they are or as a structured message."""

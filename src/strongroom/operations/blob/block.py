@@ -13,7 +13,7 @@ from strongroom.operations.blob import blob_fields, block_fields, documents
 from strongroom.operations.blob import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
-from strongroom.operations.core.spec import STREAM, Body, Operation, Resource
+from strongroom.operations.core.spec import Body, Operation, Resource
 from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import blocks, intake
@@ -30,9 +30,10 @@ PUT_BLOCK: Final = Operation(
     rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES),
     input=blocks.PutBlock,
     accepts=(block_fields.BLOCK_ID, blob_fields.DIGESTS),
-    body=STREAM,
+    body=blob_fields.CONTENT,
     success=201,
     returns=(give.BODY_MD5, give.BLOCK_CRC64, give.ENCRYPTED),
+    describes=give.upload_framing,
     fails=(
         blob_errors.INVALID_BLOB_OR_BLOCK,
         blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from strongroom.operations.core.spec import Content, Origin
+from strongroom.services.blob import structured
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.blocks import BlockList
@@ -22,8 +23,11 @@ def download_status(result: Download) -> int:
 
 
 def download(result: Download, call: Call[Any], origin: Origin) -> Content:
-    """The bytes of Get Blob."""
-    return Content(result.pieces, result.length, result.finished)
+    """The bytes of Get Blob, as a structured message if one was asked for."""
+    if not call.input.structured:
+        return Content(result.pieces, result.length, result.finished)
+    pieces, size_bytes = structured.framed(result.pieces, result.length)
+    return Content(pieces, size_bytes, result.finished)
 
 
 def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
-from strongroom.operations.core.spec import Returned
+from strongroom.operations.core import fields
+from strongroom.operations.core.spec import Origin, Returned
 from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.tiering import TierSet
+from strongroom.services.core.calls import Call
 from strongroom.values import ContentProperties, crc64_text, etag_text, iso7, md5_text, rfc1123
 
 # Results of writes: `etag` and `modified` are stamps.
@@ -181,3 +183,22 @@ def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
         found.append(("x-ms-copy-completion-time", rfc1123(copy.completed)))
     if copy.description:
         found.append(("x-ms-copy-status-description", copy.description))
+
+
+def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[str, str], ...]:
+    """What Put Blob and Put Block say of a body that was a structured message."""
+    if origin.headers.get(fields.STRUCTURED_BODY) is None:
+        return ()
+    return ((fields.STRUCTURED_BODY, fields.STRUCTURED),)
+
+
+def download_framing(
+    result: Download, call: Call[Any], origin: Origin
+) -> tuple[tuple[str, str], ...]:
+    """What Get Blob says of a body that is a structured message."""
+    if not call.input.structured:
+        return ()
+    return (
+        (fields.STRUCTURED_BODY, fields.STRUCTURED),
+        (fields.STRUCTURED_LENGTH, str(result.length)),
+    )

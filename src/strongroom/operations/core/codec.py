@@ -15,10 +15,10 @@ import msgspec
 from strongroom import errors
 from strongroom.auth.authorize import Grant
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError, invalid_query
-from strongroom.operations.core import fields
+from strongroom.errors import StorageError, invalid_query, missing_header
+from strongroom.operations.core import fields, unserved
 from strongroom.operations.core.endpoint import Addressed
-from strongroom.operations.core.spec import STREAM, Operation, Origin, Unsaid
+from strongroom.operations.core.spec import Operation, Origin, Unsaid
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.services.core.calls import (
@@ -32,13 +32,22 @@ from strongroom.services.core.calls import (
     Terms,
 )
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
+from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
 
 # What any request may send, whatever its operation.
-_HEADERS: Final = frozenset((*fields.CONDITION_HEADERS, fields.LEASE_ID_HEADER, fields.WAIT_HEADER))
+_HEADERS: Final = frozenset(
+    (
+        *fields.CONDITION_HEADERS,
+        fields.LEASE_ID_HEADER,
+        fields.WAIT_HEADER,
+        fields.STRUCTURED_BODY,
+    )
+)
 _SNAPSHOT: Final = "snapshot"
 _TIMEOUT: Final = "timeout"
+_LONGEST: Final = (1 << 63) - 1
 _PARAMETERS: Final = frozenset((_SNAPSHOT, _TIMEOUT))
 
 
@@ -62,12 +71,13 @@ async def decode(
     Raises: StorageError for every header, parameter or document that is not as it must be.
     """
     target = admitted.addressed.target
-    if operation.body is STREAM:
+    if operation.body is not None and operation.body.parse is None:
         _check_length(request)
     terms, snapshot = NO_TERMS, None
     # Of nearly all requests these two questions answer all others.
     if not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
         terms = _terms(operation, request, admitted.version)
+        _take_structured(operation, request)
         snapshot = _snapshot(operation, query)
         _check_timeout(query)
     unsaid = operation.unsaid
@@ -112,6 +122,25 @@ async def _input(
 def _check_length(request: Request) -> None:
     if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
         raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
+
+
+def _take_structured(operation: Operation, request: Request) -> None:
+    """Let a body that is a structured message be read as its content.
+
+    Raises: StorageError InvalidHeaderValue, MissingRequiredHeader; NotImplemented where the
+        operation has no such body.
+    """
+    value = request.headers.get(fields.STRUCTURED_BODY)
+    if value is None or any(fields.STRUCTURED_BODY in one.headers for one in operation.accepts):
+        return
+    if operation.body is None or operation.body.unframe is None:
+        raise unserved.not_served(f"The header {fields.STRUCTURED_BODY} with {operation.name}")
+    fields.is_structured(fields.STRUCTURED_BODY, value)
+    length = request.headers.get(fields.STRUCTURED_LENGTH)
+    if length is None:
+        raise missing_header(fields.STRUCTURED_LENGTH)
+    content_bytes = wire.integer(fields.STRUCTURED_LENGTH, length, 0, _LONGEST)
+    request.body = operation.body.unframe(request.body, content_bytes)
 
 
 def _terms(operation: Operation, request: Request, version: str) -> Terms:

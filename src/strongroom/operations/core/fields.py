@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from strongroom import errors, limits
-from strongroom.errors import StorageError, missing_header
+from strongroom.errors import StorageError, invalid_header, missing_header
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import names
 from strongroom.semantics.core.conditions import NONE, Conditions
@@ -153,3 +153,15 @@ def wait_s(request: Request, allowed: bool) -> int:
 def flag(name: str, value: str) -> bool:
     """`true` or `false`. Raises InvalidHeaderValue."""
     return wire.boolean(name, value)
+
+
+STRUCTURED_BODY: Final = "x-ms-structured-body"
+STRUCTURED_LENGTH: Final = "x-ms-structured-content-length"
+STRUCTURED: Final = "XSM/1.0; properties=crc64"
+
+
+def is_structured(name: str, value: str) -> bool:
+    """Whether a body is, or shall be, a structured message. Raises InvalidHeaderValue."""
+    if value.replace(" ", "").lower() != STRUCTURED.replace(" ", "").lower():
+        raise invalid_header(name, value, f"It must be '{STRUCTURED}'.")
+    return True

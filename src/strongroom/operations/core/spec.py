@@ -21,7 +21,7 @@ from strongroom.operations.core import unsaid
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.core.calls import Call, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
-from strongroom.wire.core.http import Headers, Request
+from strongroom.wire.core.http import BodyReader, Headers, Request
 from strongroom.wire.core.path import SECONDARY, Target
 from strongroom.wire.core.query import Query
 
@@ -84,15 +84,15 @@ class Unsaid(msgspec.Struct, frozen=True):
 class Body:
     """What a request's body is: `parse` None = a stream that the service reads itself; otherwise a
     document of at most `max_bytes` that becomes the input's field `name`. `receipt` makes the field
-    `received` from the document's bytes, for operations that verify them against digests."""
+    `received` from the document's bytes, for operations that verify them against digests.
+    `unframe` makes the body that the service reads from a structured message and the length of its
+    content; None = the operation takes no structured message."""
 
     name: str = ""
     parse: Callable[[bytes], Any] | None = None
     max_bytes: int = 0
     receipt: Callable[[bytes], Any] | None = None
-
-
-STREAM: Final = Body()
+    unframe: Callable[[BodyReader, int], BodyReader] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,6 @@ _HEADERS: Final[dict[str, str | None]] = {
     "x-ms-immutability-policy-until-date": None,
     "x-ms-immutability-policy-mode": None,
     "x-ms-legal-hold": "true",
-    "x-ms-structured-body": None,
     "x-ms-seal-blob": "true",
     "x-ms-copy-source-authorization": None,
     "x-ms-copy-source-tag-option": "copy",

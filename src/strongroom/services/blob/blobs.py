@@ -99,11 +99,13 @@ def _put(
 
 
 class GetBlob(msgspec.Struct, frozen=True):
-    """Input of Get Blob. `range_md5` and `range_crc64` ask for digests of the range."""
+    """Input of Get Blob. `range_md5` and `range_crc64` ask for digests of the range, `structured`
+    for a body with checksums in it."""
 
     range: ByteRange | None = None
     range_md5: bool = False
     range_crc64: bool = False
+    structured: bool = False
 
 
 class Download(msgspec.Struct, frozen=True):
@@ -143,7 +145,7 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
         try:
             if call.input.range_md5 or call.input.range_crc64:
                 return await _with_digests(services, call, view, offset, length)
-            opened = await _open(services, call, view, offset, length, to_send)
+            opened = await _opened(services, call, view, offset, length)
         except (Stale, ContentMissing) as reason:
             # Replaced between the look at the head and the pin: the new head decides.
             looks = looks or rereading(services, call)
@@ -178,6 +180,15 @@ def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
     if (given.range_md5 or given.range_crc64) and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
     return within
+
+
+async def _opened(
+    services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
+) -> OpenBody[bytes] | OpenBody[Piece]:
+    """The body, in memory if checksums will be put between its bytes. Raises as `_open`."""
+    if call.input.structured:
+        return await _open(services, call, view, offset, length, to_read)
+    return await _open(services, call, view, offset, length, to_send)
 
 
 async def _open(

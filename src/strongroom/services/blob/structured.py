@@ -1,0 +1,81 @@
+"""Structured bodies: uploads taken out of their frames, downloads put into frames.
+
+Lives here: the way of the bytes through the codec. Must not live here: the format
+(wire/blob/structured_message.py), headers (operations/). Source: "Structured body format" of the
+Azure Storage REST reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Protocol
+
+from strongroom import errors
+from strongroom.engines.checksum import crc64
+from strongroom.services.core.calls import Piece
+from strongroom.wire.blob.structured_message import Decoder, Encoder, message_bytes
+
+
+class Framed(Protocol):
+    """A request's body as it was sent: `size_bytes` counts the frames too."""
+
+    size_bytes: int | None
+    is_held_back: bool
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+class Unframed:
+    """The content of a body that is a structured message; its checksums are compared on the way.
+
+    Arguments:
+        body: the body as sent.
+        content_bytes: the content's length as the request says it.
+
+    Raises (while it is read): StorageError InvalidInput, Crc64Mismatch.
+    """
+
+    def __init__(self, body: Framed, content_bytes: int) -> None:
+        self.size_bytes: int | None = content_bytes
+        self.is_held_back = body.is_held_back
+        self._body = body
+        self._content_bytes = content_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        decoder = Decoder(self._content_bytes, self._body.size_bytes, crc64)
+        async for chunk in self._body:
+            for piece in decoder.feed(chunk):
+                yield piece
+                del piece  # not kept while the client is waited for
+            del chunk
+        decoder.finish()
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        """The whole content. Raises StorageError RequestBodyTooLarge."""
+        if self._content_bytes > max_bytes:
+            raise errors.body_too_large(max_bytes)
+        return b"".join([piece async for piece in self])
+
+
+def framed(
+    pieces: bytes | AsyncIterable[Piece], content_bytes: int
+) -> tuple[bytes | AsyncIterable[bytes], int]:
+    """A body as a structured message, and the message's length.
+
+    Arguments:
+        pieces: the content, in memory piece by piece.
+        content_bytes: its length.
+    """
+    encoder = Encoder(content_bytes, crc64)
+    if isinstance(pieces, bytes):
+        message = b"".join([*encoder.encode(pieces), encoder.finish()])
+        return message, len(message)
+    return _framed(pieces, encoder), message_bytes(content_bytes)
+
+
+async def _framed(pieces: AsyncIterable[Piece], encoder: Encoder) -> AsyncIterator[bytes]:
+    async for data in pieces:
+        assert isinstance(data, bytes)  # Get Blob reads what is to be framed
+        for part in encoder.encode(data):
+            yield part
+    yield encoder.finish()
