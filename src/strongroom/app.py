@@ -16,8 +16,10 @@ import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from strongroom.auth.accounts import Account, AccountsError, development_account
+from strongroom.auth.bearer import Issuer
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
@@ -26,6 +28,7 @@ from strongroom.config import (
     Settings,
     TlsFiles,
     check_exposure,
+    check_oauth,
 )
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedStore, open_store
@@ -39,15 +42,19 @@ from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.http import HttpSettings
+from strongroom.servers.identities import ServedIdentities
 from strongroom.servers.listener import Listener, Opening
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
+from strongroom.servers.roles_file import ServedRoles
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
+from strongroom.servers.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 
@@ -99,6 +106,7 @@ class App:
         """
         self.failed = asyncio.get_running_loop().create_future()
         try:
+            check_oauth(self.settings)
             self.accounts = _served_accounts(self.settings)
             remote = CopyClient(_source_hosts(self.settings))
             self.store = await self._open_store()
@@ -107,6 +115,7 @@ class App:
             self.services = Services(self.store, self._clock)
             self._closing.append(self.services.held.of(CopySources).close)
             self.services.held.of(CopySources).remote = remote
+            self.services.held.of(DelegationAccounts).accounts = self.accounts
             await self._listen(tls)
         except BaseException:
             await self._close()
@@ -189,6 +198,7 @@ class App:
             self.accounts,
             self._clock,
             host_suffixes=settings.host_suffixes,
+            identities=self._identities(),
             strict=settings.strict,
         )
         faults = FaultInjector() if settings.test_clock else None
@@ -211,6 +221,44 @@ class App:
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
+
+    def _identities(self) -> dict[Service, ServedIdentities]:
+        """Who judges bearer tokens, for each service: keys and roles are the same for all. None
+        where no tokens are accepted.
+
+        Raises: ConfigError.
+        """
+        settings, oauth = self.settings, self.settings.oauth
+        if oauth is None:
+            return {}
+        try:
+            roles = _served_roles(settings, open_without=oauth.keys is None)
+            keys = None if oauth.keys is None else self._token_keys(oauth.keys)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"bearer tokens: {error}") from None
+        return {
+            service: ServedIdentities(
+                Issuer(
+                    name=oauth.issuer,
+                    audiences=oauth.audiences,
+                    tenant=oauth.tenant,
+                    signed=keys is not None,
+                    suffixes=service_listeners.suffixes(service, settings.host_suffixes),
+                ),
+                keys,
+                roles,
+            )
+            for service in ENDPOINTS
+        }
+
+    def _token_keys(self, keys: str) -> TokenKeys:
+        if "://" not in keys:
+            return KeyFile(Path(keys))
+        # The operator named this one host: it may be in the server's own network.
+        client = CopyClient(SourceHosts.parse((urlsplit(keys).netloc.lower(),)))
+        found = KeyUrl(lambda: fetch(client, keys), asyncio.get_running_loop().time)
+        self._closing.append(found.close)
+        return found
 
     async def _open(self, wanted: Opening) -> None:
         host, listener = self.settings.host, wanted.listener
@@ -271,6 +319,13 @@ def _source_hosts(settings: Settings) -> SourceHosts:
         return SourceHosts.parse(settings.copy_source_hosts)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def _served_roles(settings: Settings, open_without: bool) -> ServedRoles:
+    source = settings.roles
+    if source.must_exist and source.file is not None and not source.file.is_file():
+        raise FileNotFoundError(f"there is no roles file {source.file}")
+    return ServedRoles(source.file, open_without)
 
 
 def _served_accounts(settings: Settings) -> ServedAccounts:

@@ -27,6 +27,7 @@ DEFAULT_DATA: Final = Path("strongroom-data")
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORTS: Final = (10000, 10001, 10002)
 ACCOUNTS_FILE_NAME: Final = "accounts.json"
+ROLES_FILE_NAME: Final = "roles.json"
 ACCOUNTS_VARIABLES: Final = ("STRONGROOM_ACCOUNTS", "AZURITE_ACCOUNTS")
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -61,11 +62,38 @@ class AccountSources:
 
 
 @dataclass(frozen=True, slots=True)
+class OAuth:
+    """Whose bearer tokens are accepted.
+
+    Attributes:
+        issuer: the claim `iss`; None = any (development mode only).
+        keys: a JWK Set: a file, or an https URL; None = development mode, in which signatures are
+            not checked.
+        audiences: what the claim `aud` may be; none = Azure Storage and the account's URL.
+        tenant: the claim `tid`; None = any.
+    """
+
+    issuer: str | None = None
+    keys: str | None = None
+    audiences: tuple[str, ...] = ()
+    tenant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RolesSource:
+    """Where role assignments come from. `file` is looked at with every request that needs roles;
+    `must_exist` when a person named it."""
+
+    file: Path | None = None
+    must_exist: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
     below which a label is an account, beside blob.localhost, queue.localhost, table.localhost.
     `one_port` serves all services; None = no such port. `own_hosts` are names by which the server's
-    own endpoints may be reached."""
+    own endpoints may be reached. `oauth` None = bearer tokens are refused."""
 
     data: Path | None = DEFAULT_DATA
     host: str = DEFAULT_HOST
@@ -85,6 +113,8 @@ class Settings:
     log_format: LogFormat = "text"
     drain_timeout_s: float = 20.0
     strict: bool = False
+    oauth: OAuth | None = None
+    roles: RolesSource = RolesSource()
 
     def may_use_development_key(self) -> bool:
         """Whether the well-known key may protect anything here: on loopback, or when told so."""
@@ -116,6 +146,46 @@ def account_sources(
     if path is None and data is not None:
         path = data / ACCOUNTS_FILE_NAME
     return AccountSources(tuple(found.values()), path, file is not None)
+
+
+def roles_source(file: Path | None, data: Path | None) -> RolesSource:
+    """Where role assignments come from: the file that a person named, else the data directory's."""
+    path = data / ROLES_FILE_NAME if file is None and data is not None else file
+    return RolesSource(path, file is not None)
+
+
+def oauth_settings(
+    mode: Literal["basic"] | None,
+    issuer: str | None,
+    keys: str | None,
+    audiences: Sequence[str] = (),
+    tenant: str | None = None,
+) -> OAuth | None:
+    """Put together whose bearer tokens are accepted; None = nobody's.
+
+    Arguments:
+        mode: `basic` = development mode, in which signatures are not checked.
+        issuer, keys, audiences, tenant: as the attributes of OAuth.
+
+    Raises: ConfigError for flags that do not go together, and texts that no token can carry.
+    """
+    if mode is None and issuer is keys is tenant is None and not audiences:
+        return None
+    if mode == "basic" and keys is not None:
+        raise ConfigError("--oauth basic checks no signatures; it does not go with --oauth-keys")
+    if mode is None and (issuer is None or keys is None):
+        raise ConfigError(
+            "bearer tokens need --oauth-issuer and --oauth-keys; for development on this machine, "
+            "--oauth basic accepts tokens without checking their signatures"
+        )
+    for text in (issuer, tenant, *audiences):
+        if text is not None and not (text.isascii() and text.isprintable() and " " not in text):
+            raise ConfigError(f"{text!r} cannot be the claim of a token: it has other characters")
+        if text == "":
+            raise ConfigError("the issuer, tenant and audience of bearer tokens cannot be empty")
+    if keys is not None and "://" in keys and not keys.lower().startswith("https://"):
+        raise ConfigError(f"--oauth-keys {keys!r} must be a file or an https URL")
+    return OAuth(issuer, keys, tuple(audiences), tenant)
 
 
 def _parsed(given: Iterable[str]) -> list[Account]:
@@ -156,6 +226,23 @@ def check_exposure(settings: Settings, accounts: Iterable[Account]) -> None:
                 f"{account.name!r} is the development key, which everybody knows. Add an account "
                 "of your own (strongroom account add NAME), or say --allow-development-key."
             )
+
+
+def check_oauth(settings: Settings) -> None:
+    """Refuse the development mode of bearer tokens beyond this machine.
+
+    `--allow-development-key` does not change that: it exposes one account that protects nothing,
+    and tokens that anybody can write would expose every account.
+
+    Raises: ConfigError.
+    """
+    oauth = settings.oauth
+    if oauth is not None and oauth.keys is None and not is_loopback(settings.host):
+        raise ConfigError(
+            f"{settings.host!r} can be reached from other machines, and --oauth basic accepts "
+            "tokens that anybody can write. Say whose tokens are accepted by --oauth-issuer and "
+            "--oauth-keys."
+        )
 
 
 def is_loopback(host: str) -> bool:

@@ -167,6 +167,12 @@ INTERNAL_ERROR = row(
     500,
     "The server encountered an internal error. Please retry the request.",
 )
+INVALID_TOKEN = row(
+    "InvalidAuthenticationInfo",
+    401,
+    "Server failed to authenticate the request. Please refer to the information in the www-"
+    "authenticate header.",
+)
 INVALID_AUTHENTICATION_INFO = row(
     "InvalidAuthenticationInfo",
     400,

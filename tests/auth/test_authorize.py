@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from strongroom.auth.authorize import (
-    CHALLENGE,
     NO_OVERRIDES,
     Grant,
     Overrides,
@@ -15,6 +14,7 @@ from strongroom.auth.authorize import (
     authorize,
 )
 from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
+from strongroom.auth.refusals import CHALLENGE
 from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import Sas
 from strongroom.errors import (

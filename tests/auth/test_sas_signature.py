@@ -279,14 +279,14 @@ def test_a_user_delegation_sas_needs_its_key() -> None:
     fields = {**FIELDS, **UDK, "skt": "2020-01-01", "ske": "2099-01-01"}
     key = base64.b64encode(b"delegated").decode()
     sas = _signed(fields, BLOB, key)
-    claim = verify_signature(sas, ACCOUNT, BLOB, b"delegated")
+    claim = verify_signature(sas, ACCOUNT, BLOB, (b"delegated",))
     assert claim.kind is SasKind.USER_DELEGATION
     with pytest.raises(StorageError) as caught:
         verify_signature(sas, ACCOUNT, BLOB)
     assert "not known" in refused(caught, AUTHENTICATION_FAILED)
     # Signed with an account key instead of the delegated one: no way around the delegation.
     with pytest.raises(StorageError) as caught:
-        verify_signature(_signed(fields, BLOB), ACCOUNT, BLOB, b"delegated")
+        verify_signature(_signed(fields, BLOB), ACCOUNT, BLOB, (b"delegated",))
     refused(caught, AUTHENTICATION_FAILED)
 
 

@@ -325,7 +325,7 @@ def test_its_user_delegation_tokens_verify(
     target = Target(Service.BLOB, NAME, "c1", "b1")
     pairs = decode_query(sent.query)
     claim = verify_signature(
-        parse_sas(pairs, Service.BLOB), ACCOUNT, target, ACCOUNT.keys[1], sent.headers, pairs
+        parse_sas(pairs, Service.BLOB), ACCOUNT, target, (ACCOUNT.keys[1],), sent.headers, pairs
     )
     assert claim.kind is SasKind.USER_DELEGATION
 

@@ -74,7 +74,7 @@ class TestSas:
 
     def _verify(self, vector: dict[str, Any], token: str | None = None) -> SasClaim:
         sas, target = self._parse(vector, token)
-        return verify_signature(sas, ACCOUNT, target, DELEGATION_KEY)
+        return verify_signature(sas, ACCOUNT, target, (DELEGATION_KEY,))
 
     def test_the_string_to_sign_is_the_clients(self, vector: dict[str, Any]) -> None:
         sas, target = self._parse(vector)
@@ -100,7 +100,7 @@ class TestSas:
         if vector["name"] == "account SAS":
             other = Target(target.service, "anotheraccount")
         with pytest.raises(StorageError) as caught:
-            verify_signature(sas, ACCOUNT, other, DELEGATION_KEY)
+            verify_signature(sas, ACCOUNT, other, (DELEGATION_KEY,))
         refused(caught, AUTHENTICATION_FAILED)
 
 

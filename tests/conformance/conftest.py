@@ -2,7 +2,8 @@
 
 `client` is a signed client of the development account; `container` the name of a new container;
 `account` a client of an account that only this test uses. `queues`, `queue`, `queue_account` are
-the same for queues, and `tables`, `table`, `table_account` for tables. See client.py.
+the same for queues, and `tables`, `table`, `table_account` for tables. See client.py. `trusting`
+is a server of its own that accepts bearer tokens: see trusting.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tests.conformance.answer import expect
 from tests.conformance.client import Client
 from tests.conformance.running import Running
 from tests.conformance.table_client import TableClient
+from tests.conformance.trusting import Trusting
 
 _numbers = itertools.count(1)
 
@@ -105,6 +107,14 @@ def table(tables: TableClient) -> str:
     made = tables.post("/Tables", {"TableName": name}, {"Prefer": "return-no-content"})
     assert made.status == 204, made
     return name
+
+
+@pytest.fixture(scope="session")
+def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
+    """A server that accepts bearer tokens; see trusting.py."""
+    found = Trusting(tmp_path_factory.mktemp("trusting"))
+    yield found
+    found.stop()
 
 
 @pytest.fixture(params=["memory", "embedded"])

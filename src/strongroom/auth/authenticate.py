@@ -9,9 +9,24 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import msgspec
+
+from strongroom.auth import bearer, delegation
 from strongroom.auth.accounts import Account, Accounts
-from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
-from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
+from strongroom.auth.bearer import Identities, Identity
+from strongroom.auth.claims import (
+    Anonymous,
+    BearerClaim,
+    Claim,
+    SasClaim,
+    SasKind,
+    SharedKeyClaim,
+)
+from strongroom.auth.refusals import (
+    CHALLENGE,
+    authentication_failed,
+    invalid_authentication_info,
+)
 from strongroom.auth.request import RequestParts, Service, Target
 from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas, token_of
 from strongroom.auth.sas_signature import kind_of, verify_signature
@@ -20,7 +35,13 @@ from strongroom.errors import StorageError
 from strongroom.values import is_remembered
 
 
-def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_ticks: int) -> Claim:
+def authenticate(
+    parts: RequestParts,
+    target: Target,
+    accounts: Accounts,
+    wall_ticks: int,
+    identities: Identities | None = None,
+) -> Claim:
     """Who sent the request.
 
     Arguments:
@@ -28,21 +49,66 @@ def authenticate(parts: RequestParts, target: Target, accounts: Accounts, wall_t
         target: the resource that it addresses; a SAS is signed for it.
         accounts: where `target.account` is found.
         wall_ticks: wall time now; a signed request may be 15 minutes away from it.
+        identities: who judges bearer tokens; None = none is accepted.
 
-    Raises: StorageError: 403 AuthenticationFailed, 400 InvalidAuthenticationInfo,
-        InvalidHeaderValue or InvalidQueryParameterValue, each with what did not hold.
+    Raises: StorageError: 403 AuthenticationFailed, 400 or 401 InvalidAuthenticationInfo, 400
+        InvalidHeaderValue or InvalidQueryParameterValue, each with what did not hold; 503
+        ServerBusy while there are no keys to check a bearer token with.
     """
     authorization = parts.headers.get("authorization")
     if authorization is not None:
         if "authorization" in parts.headers.repeats:
             raise invalid_authentication_info("The Authorization header is given more than once.")
+        token = None if identities is None else bearer.bearer_text(authorization)
+        if token is not None and identities is not None:
+            account = _account(target, accounts)
+            return _bearer(token, parts, target, account, wall_ticks, identities)
         credential = parse_authorization(authorization)
         account = _account(target, accounts)
         plus = verify(credential, parts, target.service, account, wall_ticks)
         return SharedKeyClaim(account.name, plus)
     account = _account(target, accounts)
-    claim = _shared_access(parts.query, parts, target, account) if parts.query else None
-    return claim or Anonymous(account.name)
+    found = _shared_access(parts.query, parts, target, account, identities) if parts.query else None
+    if found is None:
+        return Anonymous(account.name, identities.issuer.challenge() if identities else CHALLENGE)
+    if found.sas.sduoid:
+        raise authentication_failed(
+            "The shared access signature is for one user (sduoid): send a bearer token of this "
+            "user with it."
+        )
+    return found
+
+
+def _bearer(
+    text: str,
+    parts: RequestParts,
+    target: Target,
+    account: Account,
+    wall_ticks: int,
+    identities: Identities,
+) -> BearerClaim | SasClaim:
+    """The claim of a bearer token, or of the SAS beside it that was made for this user alone."""
+    identity = _identity(text, parts, target, wall_ticks, identities)
+    if parts.query and any(name.lower() == "sduoid" for name, _ in decode_query(parts.query)):
+        found = _shared_access(parts.query, parts, target, account, identities)
+        if found is not None and found.kind is SasKind.USER_DELEGATION:
+            sas = found.sas
+            bearer.bound_user(identity, sas.sduoid, sas.skdutid or sas.sktid)
+            return found
+    roles = identities.assignments(identity.principals, account.name)
+    return BearerClaim(account.name, identity, roles)
+
+
+def _identity(
+    text: str, parts: RequestParts, target: Target, wall_ticks: int, identities: Identities
+) -> Identity:
+    issuer = identities.issuer
+    bearer.check_transport(parts, issuer)
+    token = bearer.parse_token(text)
+    if issuer.signed:
+        bearer.require_algorithm(token, issuer.challenge())
+        identities.verify(token)
+    return bearer.judge_claims(token, issuer, target, wall_ticks)
 
 
 def _account(target: Target, accounts: Accounts) -> Account:
@@ -74,7 +140,11 @@ def _account_token(token: str, service: Service, account: Account) -> Sas | None
 
 
 def _shared_access(
-    query: str, parts: RequestParts, target: Target, account: Account
+    query: str,
+    parts: RequestParts,
+    target: Target,
+    account: Account,
+    identities: Identities | None,
 ) -> SasClaim | None:
     """The claim of the token in a query; None when there is none."""
     if is_remembered(query) and "+" not in query:
@@ -84,18 +154,29 @@ def _shared_access(
     if not is_sas(query):
         return None
     try:
-        return _claim(parts, target, account, plus_is_space=False)
+        return _claim(parts, target, account, identities, plus_is_space=False)
     except StorageError as refusal:
         # Form encoders write a space as `+`; most clients write %20. Both sign the space.
         if "+" not in query:
             raise
         try:
-            return _claim(parts, target, account, plus_is_space=True)
+            return _claim(parts, target, account, identities, plus_is_space=True)
         except StorageError:
             raise refusal from None
 
 
-def _claim(parts: RequestParts, target: Target, account: Account, plus_is_space: bool) -> SasClaim:
+def _claim(
+    parts: RequestParts,
+    target: Target,
+    account: Account,
+    identities: Identities | None,
+    plus_is_space: bool,
+) -> SasClaim:
     pairs = decode_query(parts.query, plus_is_space)
     sas = parse_sas(pairs, target.service)
-    return verify_signature(sas, account, target, None, parts.headers, pairs)
+    if identities is None or kind_of(sas) is not SasKind.USER_DELEGATION:
+        return verify_signature(sas, account, target, (), parts.headers, pairs)
+    keys = delegation.values_for(sas, account)
+    claim = verify_signature(sas, account, target, keys, parts.headers, pairs)
+    roles = identities.assignments((sas.skoid,), account.name)
+    return msgspec.structs.replace(claim, delegator=roles)

@@ -1,8 +1,9 @@
 """May this caller do this: one function, asked once per operation, and what an operation declares.
 
 Lives here: times, addresses, stored policies, permissions, public access. Must not live here:
-signatures. Source: "Create a service SAS" and "Create an account SAS" (permission tables), "Define
-a stored access policy", "Anonymous read access", "Azure Storage REST error codes".
+signatures, the table of roles (roles.py). Source: "Create a service SAS" and "Create an account
+SAS" (permission tables), "Define a stored access policy", "Anonymous read access", "Azure Storage
+REST error codes".
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import Final
 
 import msgspec
 
-from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKeyClaim
+from strongroom.auth import delegation, roles
+from strongroom.auth.claims import (
+    Anonymous,
+    BearerClaim,
+    Claim,
+    SasClaim,
+    SasKind,
+    SharedKeyClaim,
+)
 from strongroom.auth.policies import judge_times, resolve
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service, Target
@@ -35,10 +44,6 @@ from strongroom.errors import (
 from strongroom.values import AccessPolicy, PublicAccess
 
 CHALLENGE_SINCE: Final = "2019-12-12"
-CHALLENGE: Final = (
-    "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
-    "resource_id=https://storage.azure.com"
-)
 _RESOURCE_TYPES: Final = {"s": "service", "c": "container", "o": "object"}
 _OVERRIDES_SINCE: Final = {Service.BLOB: "2013-08-15", Service.FILE: "2015-02-21"}
 
@@ -54,7 +59,13 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
             enough.
         public: the least public access of the container that lets anonymous callers in; NONE =
             never.
-        key_only: by no SAS at all (access control lists).
+        key_only: by no SAS and no role at all (access control lists).
+        actions: alternatives for the caller's roles (roles.py), one of them is enough; none =
+            never by a role. A user delegation SAS needs one of its delegator too.
+        anywhere: whether a role on any resource of the account is enough, since what the request
+            holds is judged by itself (batches).
+        bearer_only: by a bearer token only, and a role of its user, not of a group (user
+            delegation keys).
         letters_since: (letter, version): the letter counts only in tokens with `sv` from that
             version.
     """
@@ -64,8 +75,14 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
     public: PublicAccess = PublicAccess.NONE
     key_only: bool = False
     letters_since: tuple[tuple[str, str], ...] = ()
+    actions: tuple[str, ...] = ()
+    anywhere: bool = False
+    bearer_only: bool = False
 
     def __post_init__(self) -> None:
+        unknown = {one for text in self.actions for one in text.split()} - roles.ACTIONS
+        if unknown:
+            raise ValueError(f"no role has the actions {sorted(unknown)}")
         if self.account_sas is not None and not set(self.account_sas[0]) <= _RESOURCE_TYPES.keys():
             raise ValueError(f"resource types {self.account_sas[0]!r} are not among s, c, o")
         if self.key_only and (self.account_sas is not None or self.sas is not None):
@@ -156,16 +173,57 @@ def authorize(
             AUTHORIZATION_FAILURE,
             f"The credentials are those of the account '{claim.account}'.",
         )
+    if isinstance(claim, Anonymous):
+        return _authorize_anonymous(claim, needs, target, place_access, version)
+    if isinstance(claim, BearerClaim):
+        return _role_grant(claim, needs, target)
+    if needs.bearer_only:
+        raise authentication_failed("Only authentication scheme Bearer is supported")
     if isinstance(claim, SharedKeyClaim):
         return Grant(PERMISSION_LETTERS[target.service], may_overwrite=True)
-    if isinstance(claim, Anonymous):
-        return _authorize_anonymous(needs, target, place_access, version)
     effective = resolve(claim.sas, policies)
     judge_times(claim.sas, effective, now_wall_ticks)
     _judge_origin(claim.sas, peer_ip, tls)
     if claim.kind is SasKind.ACCOUNT:
         return _account_grant(claim.sas, needs, target.service, effective.permission)
+    if claim.kind is SasKind.USER_DELEGATION:
+        delegation.judge_key(claim.sas, target.service, now_wall_ticks)
+        return _delegated_grant(claim, needs, target, effective.permission)
     return _sas_grant(claim, needs, target, effective.permission)
+
+
+def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
+    if needs.key_only:
+        raise _refusal(
+            AUTHORIZATION_FAILURE, "The operation needs an account key; no role can permit it."
+        )
+    who = f"the principal '{claim.identity.object_id}'"
+    given = claim.assignments
+    if needs.bearer_only:
+        # What is signed with such a key is judged by its user's own roles, since it names no group.
+        given = tuple(one for one in given if one.principal == claim.identity.object_id)
+    actions = roles.held(given, target, needs.anywhere)
+    _judge_roles(needs, target, actions, who)
+    letters = roles.letters_of(actions, target.service)
+    return Grant(letters, may_overwrite="w" in letters)
+
+
+def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str) -> None:
+    if roles.permits(needs.actions, actions):
+        return
+    able = [name for name in roles.ROLES if roles.may(name, needs.actions, target.service)]
+    text = f"It needs the role {' or '.join(able)}" if able else "No role can permit it"
+    raise _refusal(AUTHORIZATION_PERMISSION_MISMATCH, f"{text}; this is what {who} lacks here.")
+
+
+def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters: str) -> Grant:
+    """What both the token and the roles of the user who signed it permit."""
+    granted = _sas_grant(claim, needs, target, letters)
+    actions = roles.held(claim.delegator, target, needs.anywhere)
+    _judge_roles(needs, target, actions, f"the delegator '{claim.sas.skoid}'")
+    own = roles.letters_of(actions, target.service)
+    both = "".join(letter for letter in granted.letters if letter in own)
+    return msgspec.structs.replace(granted, letters=both, may_overwrite="w" in both)
 
 
 @lru_cache(maxsize=256)
@@ -316,7 +374,11 @@ def _key_range(claim: SasClaim) -> KeyRange | None:
 
 
 def _authorize_anonymous(
-    needs: Permission, target: Target, place_access: PublicAccess, version: str | None
+    claim: Anonymous,
+    needs: Permission,
+    target: Target,
+    place_access: PublicAccess,
+    version: str | None,
 ) -> Grant:
     if target.service is Service.BLOB and needs.public is not PublicAccess.NONE:
         if place_access is PublicAccess.CONTAINER:
@@ -324,7 +386,7 @@ def _authorize_anonymous(
         if place_access is needs.public:
             return Grant("r", may_overwrite=False, anonymous=True)
     if version is not None and version >= CHALLENGE_SINCE:
-        headers = (("WWW-Authenticate", CHALLENGE),)
+        headers = (("WWW-Authenticate", claim.challenge),)
         raise StorageError(NO_AUTHENTICATION_INFORMATION, None, (), headers)
     if target.service is Service.BLOB:
         raise StorageError(RESOURCE_NOT_FOUND)

@@ -11,7 +11,10 @@ from typing import ClassVar
 
 import msgspec
 
+from strongroom.auth.bearer import Identity
+from strongroom.auth.refusals import CHALLENGE
 from strongroom.auth.request import Target
+from strongroom.auth.roles import Assignments
 from strongroom.auth.sas import Sas
 from strongroom.values import PlusSign
 
@@ -39,6 +42,7 @@ class SasClaim(msgspec.Struct, frozen=True):
 
     `target` is the resource the signature was checked for; it binds a service or user delegation
     SAS. The signature covers the token's own parameters only, so a `+` in the others is unsigned.
+    `delegator` is what the user who signed a user delegation SAS may do at present.
     """
 
     plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
@@ -47,14 +51,32 @@ class SasClaim(msgspec.Struct, frozen=True):
     kind: SasKind
     sas: Sas
     target: Target
+    delegator: Assignments = ()
 
 
-class Anonymous(msgspec.Struct, frozen=True):
-    """The request carries no credentials."""
+class BearerClaim(msgspec.Struct, frozen=True):
+    """The request carries a bearer token that was verified.
+
+    Attributes:
+        account: the account that the request addresses.
+        identity: who the token speaks for.
+        assignments: the roles that this user and its groups have in the account.
+    """
 
     plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
 
     account: str
+    identity: Identity
+    assignments: Assignments
 
 
-Claim = SharedKeyClaim | SasClaim | Anonymous
+class Anonymous(msgspec.Struct, frozen=True):
+    """The request carries no credentials. `challenge` says where to get some."""
+
+    plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
+
+    account: str
+    challenge: str = CHALLENGE
+
+
+Claim = SharedKeyClaim | SasClaim | BearerClaim | Anonymous

@@ -60,6 +60,11 @@ class RequestParts(Protocol):
         """The header fields."""
         ...
 
+    @property
+    def tls(self) -> bool:
+        """Whether the request came encrypted."""
+        ...
+
 
 class Service(Heading):
     """A storage service; the value is its name in the canonicalised resource of a SAS."""

@@ -178,14 +178,15 @@ def verify_signature(
     sas: Sas,
     account: Account,
     target: Target,
-    delegation_key: bytes | None = None,
+    delegation_keys: tuple[bytes, ...] = (),
     headers: HeaderFields | None = None,
     pairs: Pairs = (),
 ) -> SasClaim:
     """The claim of a token that one of `account`'s keys signed for `target`.
 
     Arguments:
-        delegation_key: decoded `Value` of the user delegation key that the token names, when known.
+        delegation_keys: what the user delegation key that the token names can be: its decoded
+            `Value`, for each account key that may have made it; none = no such key was issued.
         headers, pairs: as for string_to_sign.
 
     Raises: StorageError: 403 AuthenticationFailed for a wrong signature, a resource that `sr` does
@@ -195,12 +196,12 @@ def verify_signature(
     _refuse_other_resource(sas, kind, target)
     signers = account.signers
     if kind is SasKind.USER_DELEGATION:
-        if delegation_key is None:
+        if not delegation_keys:
             raise authentication_failed(
                 "The user delegation key that the shared access signature names is not known to "
                 "this server."
             )
-        signers = (Signer(delegation_key),)
+        signers = tuple(Signer(key) for key in delegation_keys)
     text = string_to_sign(sas, target, headers, pairs)
     if not _is_signed(sas, text, signers):
         raise authentication_failed(f"Signature did not match. String to sign used was {text}")

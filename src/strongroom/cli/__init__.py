@@ -19,6 +19,7 @@ from strongroom.cli import (
     lock,
     locks,
     members,
+    role,
     serve,
     sim,
     slots,
@@ -34,6 +35,7 @@ Examples
   strongroom serve
   strongroom serve --data /srv/strongroom --tls
   strongroom account add orders
+  strongroom role add "Storage Blob Data Reader" OBJECT_ID --account orders
   strongroom backup ./strongroom-data ./backup-of-today
   strongroom doctor ./strongroom-data
   strongroom lock nightly-report --ttl 30 -- ./report.sh
@@ -52,6 +54,7 @@ app = typer.Typer(
 )
 app.command("serve", help=serve.HELP)(serve.serve)
 app.add_typer(account.app, name="account")
+app.add_typer(role.app, name="role")
 app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
 app.command("restore", help=backup.RESTORE_HELP)(backup.restore)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)

@@ -36,6 +36,9 @@ AZURITE_ACCOUNTS: NAME:KEY or NAME:KEY1:KEY2, with ; between accounts) and from
 the accounts file, which is looked at with every request. Where there is none,
 the development account is served.
 
+Bearer tokens (OAuth) are refused unless --oauth-issuer and --oauth-keys say
+whose are accepted; what their users may do is said by strongroom role.
+
 Examples
 
   strongroom serve
@@ -68,12 +71,35 @@ _ONE_PORT = (
     "One more port for all services: /blob/ACCOUNT/..., /queue/ACCOUNT/..., /table/ACCOUNT/...; "
     "a host name like ACCOUNT.blob.localhost works too."
 )
+_TLS = "TLS with a certificate made by the server."
+_ACCOUNTS = "Accounts file (default: accounts.json in --data)."
 _OWN_HOST = (
     "A name by which clients may reach /.strongroom/ (health, metrics), beside IP addresses, "
     "localhost, --host and --host-suffix; may be repeated."
 )
 
 OnePort = Annotated[int | None, typer.Option(metavar="PORT", help=_ONE_PORT, min=0, max=65535)]
+_OAUTH = (
+    "basic: accept bearer tokens without checking their signatures. For development, on this "
+    "machine only."
+)
+_ISSUER = "Accept bearer tokens of this issuer (their claim iss), with --oauth-keys."
+_KEYS = "The issuer's public keys: a JWK Set in a file, or at an https URL."
+_AUDIENCE = (
+    "What bearer tokens must be for (their claim aud); may be repeated. Default: "
+    "https://storage.azure.com, and https://ACCOUNT.blob.core.windows.net and its like."
+)
+_TENANT = "Accept bearer tokens of this tenant only (their claim tid)."
+_ROLES = "Roles file (default: roles.json in --data)."
+
+Data = Annotated[Path, typer.Option(help=_DATA, envvar="STRONGROOM_DATA")]
+InMemory = Annotated[bool, typer.Option("--in-memory", help="Keep nothing: for tests.")]
+_BLOB_PORT = "Port of the Blob service; 0 takes a free one."
+BlobPort = Annotated[int, typer.Option(help=_BLOB_PORT, min=0, max=65535)]
+QueuePort = Annotated[int, typer.Option(help="Port of the Queue service.", min=0, max=65535)]
+TablePort = Annotated[int, typer.Option(help="Port of the Table service.", min=0, max=65535)]
+AllowKey = Annotated[bool, typer.Option("--allow-development-key", help=_ALLOW)]
+TestClock = Annotated[bool, typer.Option("--test-clock", help="Let tests move the clock.")]
 Level = Annotated[
     Literal["debug", "info", "warning", "error"],
     typer.Option(help="How much is logged; debug writes a line for each request."),
@@ -83,53 +109,48 @@ Format = Annotated[Literal["text", "json"], typer.Option(help="Form of the log o
 
 def serve(
     context: typer.Context,
-    data: Annotated[Path, typer.Option(help=_DATA, envvar="STRONGROOM_DATA")] = Path(
-        "strongroom-data"
-    ),
-    in_memory: Annotated[
-        bool, typer.Option("--in-memory", help="Keep nothing: for tests.")
-    ] = False,
+    data: Data = Path("strongroom-data"),
+    in_memory: InMemory = False,
     host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
-    blob_port: Annotated[
-        int, typer.Option(help="Port of the Blob service; 0 takes a free one.", min=0, max=65535)
-    ] = 10000,
-    queue_port: Annotated[
-        int, typer.Option(help="Port of the Queue service.", min=0, max=65535)
-    ] = 10001,
-    table_port: Annotated[
-        int, typer.Option(help="Port of the Table service.", min=0, max=65535)
-    ] = 10002,
+    blob_port: BlobPort = 10000,
+    queue_port: QueuePort = 10001,
+    table_port: TablePort = 10002,
     one_port: OnePort = None,
     cert: Annotated[Path | None, typer.Option(help=_CERT)] = None,
     key: Annotated[Path | None, typer.Option(help=_KEY)] = None,
-    tls: Annotated[
-        bool, typer.Option("--tls", help="TLS with a certificate made by the server.")
-    ] = False,
-    accounts_file: Annotated[
-        Path | None, typer.Option(help="Accounts file (default: accounts.json in --data).")
-    ] = None,
+    tls: Annotated[bool, typer.Option("--tls", help=_TLS)] = False,
+    accounts_file: Annotated[Path | None, typer.Option(help=_ACCOUNTS)] = None,
     account: Annotated[list[str] | None, typer.Option(help=_ACCOUNT)] = None,
-    allow_development_key: Annotated[
-        bool, typer.Option("--allow-development-key", help=_ALLOW)
-    ] = False,
-    test_clock: Annotated[
-        bool, typer.Option("--test-clock", help="Let tests move the clock.")
-    ] = False,
+    allow_development_key: AllowKey = False,
+    test_clock: TestClock = False,
     host_suffix: Annotated[list[str] | None, typer.Option(help=_SUFFIX)] = None,
     copy_source_host: Annotated[list[str] | None, typer.Option(help=_SOURCE)] = None,
     metrics_anywhere: Annotated[
         bool, typer.Option("--metrics-anywhere", help="Metrics for other machines too.")
     ] = False,
     own_host: Annotated[list[str] | None, typer.Option(help=_OWN_HOST)] = None,
+    oauth: Annotated[Literal["basic"] | None, typer.Option(help=_OAUTH)] = None,
+    oauth_issuer: Annotated[str | None, typer.Option(help=_ISSUER)] = None,
+    oauth_keys: Annotated[str | None, typer.Option(help=_KEYS)] = None,
+    oauth_audience: Annotated[list[str] | None, typer.Option(help=_AUDIENCE)] = None,
+    oauth_tenant: Annotated[str | None, typer.Option(help=_TENANT)] = None,
+    roles_file: Annotated[Path | None, typer.Option(help=_ROLES)] = None,
     log_level: Level = "warning",
     log_format: Format = "text",
 ) -> None:
     """See HELP."""
-    from strongroom.config import ConfigError, Settings, account_sources
+    from strongroom.config import (
+        ConfigError,
+        Settings,
+        account_sources,
+        oauth_settings,
+        roles_source,
+    )
 
     kept = _kept_in(context, data, in_memory)
     try:
         sources = account_sources(account or (), accounts_file, kept, os.environ)
+        tokens = oauth_settings(oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant)
     except ConfigError as error:
         fail(Exit.SETTINGS, str(error))
     settings = Settings(
@@ -147,6 +168,8 @@ def serve(
         copy_source_hosts=tuple(copy_source_host or ()),
         metrics_anywhere=metrics_anywhere,
         own_hosts=tuple(map(_own_host, own_host or ())),
+        oauth=tokens,
+        roles=roles_source(roles_file, kept),
         log_level=log_level,
         log_format=log_format,
     )

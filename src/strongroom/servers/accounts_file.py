@@ -7,18 +7,16 @@ appears in a message.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from strongroom.auth.accounts import Account, AccountsError, parse_document, serialise_document
+from strongroom.servers import private_file
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
-_PRIVATE: Final = 0o600
 _log = logging.getLogger(__name__)
 
 Edit = Callable[[tuple[Account, ...]], tuple[Account, ...]]
@@ -29,9 +27,11 @@ _Seen = tuple[int, int, int, int]
 
 def read_accounts(path: Path) -> tuple[Account, ...]:
     """The accounts of a file. Raises: FileNotFoundError, OSError, AccountsError naming the file."""
-    with open(path, "rb") as file:
-        text = file.read(FILE_BYTES_MAX + 1)
-    if len(text) > FILE_BYTES_MAX:
+    return _parsed(path, private_file.read(path, FILE_BYTES_MAX))
+
+
+def _parsed(path: Path, text: bytes | None) -> tuple[Account, ...]:
+    if text is None:
         raise AccountsError(f"{path}: longer than {FILE_BYTES_MAX} bytes")
     try:
         return parse_document(text)
@@ -42,40 +42,14 @@ def read_accounts(path: Path) -> tuple[Account, ...]:
 def change_accounts(path: Path, edit: Edit) -> None:
     """Replace the file by what `edit` makes of its accounts (none when there is no file).
 
-    Whoever reads sees the old file or the new one, also after a power cut; two changes at a time
-    follow each other. The file is readable by its owner only.
-
     Raises: OSError, AccountsError, whatever `edit` raises.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(path.parent) as directory:
+    with private_file.changing(path) as replace:
         try:
             before = read_accounts(path)
         except FileNotFoundError:
             before = ()
-        _write(path, serialise_document(edit(before)))
-        os.fsync(directory)
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[int]:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _write(path: Path, text: bytes) -> None:
-    temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)  # a change that was cut off
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, _PRIVATE), "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+        replace(serialise_document(edit(before)))
 
 
 class ServedAccounts:

@@ -19,7 +19,7 @@ from strongroom import errors
 from strongroom.auth.accounts import Account, Accounts
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import Grant, authorize
-from strongroom.auth.claims import Anonymous, Claim, SasClaim, SharedKeyClaim
+from strongroom.auth.claims import Anonymous, BearerClaim, Claim, SasClaim, SharedKeyClaim
 from strongroom.auth.request import Service
 from strongroom.auth.request import Target as Signed
 from strongroom.auth.shared_key import refuse_repeated
@@ -29,6 +29,7 @@ from strongroom.operations.core import codec, fields, unserved
 from strongroom.operations.core.codec import Admitted
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.spec import Operation, Resource
+from strongroom.servers.identities import PresentIdentities, ServedIdentities
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Judge, Place
 from strongroom.services.core.runner import Services
@@ -53,7 +54,8 @@ class Context:
     """What the path of a request to one service needs: composed once (app.py).
 
     `suffixes` are the domains below which a label is an account. `strict` makes an error that an
-    operation does not declare a failure of the server (tests).
+    operation does not declare a failure of the server (tests). `identities` judges bearer tokens;
+    None = none is accepted.
     """
 
     services: Services
@@ -62,6 +64,7 @@ class Context:
     clock: Clock
     suffixes: tuple[str, ...] = ()
     strict: bool = False
+    identities: ServedIdentities | None = None
     request_ids: RequestIds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -148,7 +151,9 @@ def identify(context: Context, asked: Asked) -> Claim:
     if asked.request.method == "OPTIONS":
         return Anonymous(asked.addressed.target.account)
     asked.identified = context.clock.wall_ticks()
-    claim = authenticate(asked.request, asked.signed, context.accounts, asked.identified)
+    claim = authenticate(
+        asked.request, asked.signed, context.accounts, asked.identified, context.identities
+    )
     if asked.request.headers.repeats:
         # A name of metadata that comes twice has its own refusal, by the operation that reads it.
         refuse_repeated(asked.request.headers, besides=(METADATA_PREFIX,))
@@ -184,8 +189,11 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     _refuse_unserved(context, operation, asked)
     version = asked.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
+    bearer = claim if isinstance(claim, BearerClaim) else None
     renew = partial(_present_judge, context, asked, claim, operation)
-    admitted = Admitted(endpoint.service, asked.addressed, place, grant, renew, version, owner)
+    admitted = Admitted(
+        endpoint.service, asked.addressed, place, grant, renew, version, owner, bearer
+    )
     if not asked.sound:
         endpoint.check_names(asked.addressed)
     return operation, await codec.decode(operation, request, asked.query, admitted)
@@ -263,9 +271,11 @@ def _judge(
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """Accounts of which one was looked up: what it was then, or None."""
+    """Accounts of which one was looked up: what it was then, or None; and who may be believed, as
+    it was then."""
 
     account: Account | None
+    identities: PresentIdentities | None
 
     def get(self, name: str) -> Account | None:
         """See Accounts.get."""
@@ -274,8 +284,10 @@ class _Found(msgspec.Struct, frozen=True):
 
 def _present_judge(context: Context, asked: Asked, claim: Claim, operation: Operation) -> Judge:
     """What judges a request that was here for a while, as of now: the key that signed it may be
-    gone. It reads neither the clock nor the accounts, so it may be called in decisions."""
-    found = _Found(context.accounts.get(asked.signed.account))
+    gone, or a role. It reads neither the clock nor accounts, issuers' keys and roles, so it may be
+    called in decisions."""
+    identities = None if context.identities is None else context.identities.present(claim)
+    found = _Found(context.accounts.get(asked.signed.account), identities)
     return partial(_judge_again, asked, claim, operation, found, context.clock.wall_ticks())
 
 
@@ -283,13 +295,13 @@ def _judge_again(
     asked: Asked,
     claim: Claim,
     operation: Operation,
-    accounts: Accounts,
+    found: _Found,
     now_wall_ticks: int,
     place: Place | None,
 ) -> Grant:
     if asked.identified:  # the part of a batch has no credentials of its own
         # As of then: nobody is refused for the time that this server let them wait.
-        claim = authenticate(asked.request, asked.signed, accounts, asked.identified)
+        claim = authenticate(asked.request, asked.signed, found, asked.identified, found.identities)
     return _judge(asked, claim, operation, place, now_wall_ticks)
 
 

@@ -127,14 +127,14 @@ class CopyLocator:
     def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
         context = self._context
         wall_ticks = context.clock.wall_ticks()
-        claim = authenticate(asked.request, asked.signed, context.accounts, wall_ticks)
-        if (
-            isinstance(claim, Anonymous)
-            and call.caller.owner
-            and claim.account == call.target.account
-        ):
+        claim = authenticate(
+            asked.request, asked.signed, context.accounts, wall_ticks, context.identities
+        )
+        if not isinstance(claim, Anonymous) or claim.account != call.target.account:
+            return claim
+        if call.caller.owner:
             return SharedKeyClaim(call.target.account)
-        return claim
+        return call.caller.bearer or claim
 
 
 def _is_mounted(call: Call[Any]) -> bool:

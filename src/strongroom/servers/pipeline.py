@@ -15,6 +15,7 @@ from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
 from strongroom import errors, limits
+from strongroom.auth.claims import Claim
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.core import codec
@@ -68,7 +69,7 @@ async def respond(context: Context, request: Request) -> Response:
 
 
 async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
-    claim = identify(context, asked)
+    claim = await _identified(context, asked)
     operation, call = await admit(context, asked, claim)
     await stretch_ends()
     if operation.parts or operation.resource is Resource.BATCH:
@@ -80,12 +81,20 @@ async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
     return codec.encode(operation, result, call, _origin(asked))
 
 
+async def _identified(context: Context, asked: Asked) -> Claim:
+    """Who asks, once the keys that a bearer token is checked with are there. Raises: as
+    identify."""
+    if context.identities is not None:
+        await context.identities.ready(asked.request)
+    return identify(context, asked)
+
+
 async def _respond_to_part(context: Context, asked: Asked) -> Response:
     """The answer to one request of a batch, on the way of a request by itself. Never raises a
     StorageError."""
     request, request_id = asked.request, context.request_ids()
     try:
-        claim = identify(context, asked)
+        claim = await _identified(context, asked)
         operation, call = await admit(context, asked, claim)
         result = await _run(context, operation, call, asked.query)
         response = codec.encode(operation, result, call, _origin(asked))

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from strongroom.auth.accounts import Accounts
@@ -24,6 +25,7 @@ from strongroom.servers import one_port, pipeline
 from strongroom.servers.admission import Context
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.http import Exchange, HttpServer, HttpSettings
+from strongroom.servers.identities import ServedIdentities
 from strongroom.servers.listener import Opening
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
@@ -38,6 +40,7 @@ ENDPOINTS: Final[Mapping[Service, Endpoint]] = {
 }
 
 Contexts = Mapping[Service, Context]
+_NO_IDENTITIES: Final[Mapping[Service, ServedIdentities]] = MappingProxyType({})
 _ContextOf = Callable[[Request], Context]
 _Answer = Callable[[Context, Request], Awaitable[Response]]
 
@@ -61,18 +64,25 @@ class Shared:
     pressure: Pressure | None = None
 
 
+def suffixes(service: Service, host_suffixes: tuple[str, ...]) -> tuple[str, ...]:
+    """The domains below which a label is an account of this service."""
+    return (f"{service.value}.localhost", *host_suffixes)
+
+
 def contexts(
     services: Services,
     accounts: Accounts,
     clock: Clock,
     *,
     host_suffixes: tuple[str, ...] = (),
+    identities: Mapping[Service, ServedIdentities] = _NO_IDENTITIES,
     strict: bool = False,
 ) -> Contexts:
     """What the path of a request needs, for each service.
 
     Arguments:
         host_suffixes: domains below which a label is an account, beside `blob.localhost` etc.
+        identities: who judges bearer tokens; a service that is missing accepts none.
         strict: see Context.
     """
     return {
@@ -81,8 +91,9 @@ def contexts(
             endpoint,
             accounts,
             clock,
-            suffixes=(f"{service.value}.localhost", *host_suffixes),
+            suffixes=suffixes(service, host_suffixes),
             strict=strict,
+            identities=identities.get(service),
         )
         for service, endpoint in ENDPOINTS.items()
     }

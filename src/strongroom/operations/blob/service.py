@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.auth.authorize import Permission
 from strongroom.operations.blob import container_fields as fields
 from strongroom.operations.blob import container_returned as give
 from strongroom.operations.blob import listings
 from strongroom.operations.core import permissions, properties
 from strongroom.operations.core.answers import XML
+from strongroom.operations.core.delegation import get_user_delegation_key
 from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.services.blob import list_containers
 from strongroom.services.core import account
+from strongroom.services.core.calls import Rule
 from strongroom.wire.core.service_properties_xml import read_service_properties
 
 LIST_CONTAINERS: Final = Operation(
@@ -43,7 +44,7 @@ GET_ACCOUNT_INFORMATION: Final = Operation(
     resource=Resource.SERVICE,
     restype="account",
     comp="properties",
-    permission=Permission(("sco", ("r",))),
+    permission=permissions.INFORMATION,
     returns=_INFORMATION,
     run=account.get_information,
 )
@@ -55,7 +56,7 @@ GET_ACCOUNT_INFORMATION_CONTAINER: Final = Operation(
     resource=Resource.CONTAINER,
     restype="account",
     comp="properties",
-    permission=Permission(("sco", ("r",)), ("r",)),
+    permission=permissions.INFORMATION_BELOW,
     returns=_INFORMATION,
     run=account.get_information,
 )
@@ -67,7 +68,7 @@ GET_ACCOUNT_INFORMATION_BLOB: Final = Operation(
     resource=Resource.BLOB,
     restype="account",
     comp="properties",
-    permission=Permission(("sco", ("r",)), ("r",)),
+    permission=permissions.INFORMATION_BELOW,
     returns=_INFORMATION,
     run=account.get_information,
 )
@@ -79,4 +80,5 @@ OPERATIONS: Final = (
     GET_ACCOUNT_INFORMATION,
     GET_ACCOUNT_INFORMATION_CONTAINER,
     GET_ACCOUNT_INFORMATION_BLOB,
+    get_user_delegation_key(Rule()),
 )

@@ -14,6 +14,7 @@ import msgspec
 
 from strongroom import errors
 from strongroom.auth.authorize import Grant
+from strongroom.auth.claims import BearerClaim
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError, invalid_query, missing_header
 from strongroom.operations.core import fields, unserved
@@ -61,6 +62,7 @@ class Admitted(msgspec.Struct, frozen=True):
     authorize: Callable[[], Judge]
     version: str
     owner: bool = False
+    bearer: BearerClaim | None = None
 
 
 async def decode(
@@ -97,7 +99,9 @@ async def decode(
         admitted.addressed.entity,
         target.secondary,
     )
-    caller = Caller(admitted.authorize, admitted.grant, admitted.version, admitted.owner)
+    caller = Caller(
+        admitted.authorize, admitted.grant, admitted.version, admitted.owner, admitted.bearer
+    )
     return Call(operation.rule, named, admitted.place, caller, terms, request, given)
 
 

@@ -11,39 +11,79 @@ from typing import Final
 from strongroom.auth.authorize import Permission
 from strongroom.values import PublicAccess
 
-READ: Final = Permission(("o", ("r",)), ("r",), PublicAccess.BLOB)
-WRITE: Final = Permission(("o", ("w",)), ("w",))
-CREATE: Final = Permission(("o", ("c", "w")), ("c", "w"))
-DELETE: Final = Permission(("o", ("d",)), ("d",))
-BREAK_LEASE: Final = Permission(("o", ("w", "d")), ("w", "d"), letters_since=(("d", "2017-07-29"),))
-LIST: Final = Permission(("c", ("l",)), ("l",), PublicAccess.CONTAINER)
+READ: Final = Permission(("o", ("r",)), ("r",), PublicAccess.BLOB, actions=("blobs/read",))
+WRITE: Final = Permission(("o", ("w",)), ("w",), actions=("blobs/write",))
+CREATE: Final = Permission(
+    ("o", ("c", "w")), ("c", "w"), actions=("blobs/write", "blobs/add/action")
+)
+APPEND: Final = Permission(
+    ("o", ("a", "w")), ("a", "w"), actions=("blobs/write", "blobs/add/action")
+)
+DELETE: Final = Permission(("o", ("d",)), ("d",), actions=("blobs/delete",))
+BREAK_LEASE: Final = Permission(
+    ("o", ("w", "d")),
+    ("w", "d"),
+    letters_since=(("d", "2017-07-29"),),
+    actions=("blobs/write",),
+)
+LIST: Final = Permission(("c", ("l",)), ("l",), PublicAccess.CONTAINER, actions=("blobs/read",))
 
-CONTAINER_READ: Final = Permission(("c", ("r",)), None, PublicAccess.CONTAINER)
-CONTAINER_WRITE: Final = Permission(("c", ("w",)))
-CONTAINER_CREATE: Final = Permission(("c", ("c", "w")))
-CONTAINER_DELETE: Final = Permission(("c", ("d",)))
-CONTAINER_BREAK: Final = Permission(("c", ("w", "d")), letters_since=(("d", "2017-07-29"),))
+# A role counts in its own service only: so the same row serves containers and queues.
+CONTAINER_READ: Final = Permission(
+    ("c", ("r",)), None, PublicAccess.CONTAINER, actions=("containers/read",)
+)
+CONTAINER_WRITE: Final = Permission(("c", ("w",)), actions=("containers/write", "queues/write"))
+CONTAINER_CREATE: Final = Permission(
+    ("c", ("c", "w")), actions=("containers/write", "queues/write")
+)
+CONTAINER_DELETE: Final = Permission(("c", ("d",)), actions=("containers/delete", "queues/delete"))
+CONTAINER_BREAK: Final = Permission(
+    ("c", ("w", "d")), letters_since=(("d", "2017-07-29"),), actions=("containers/write",)
+)
+INFORMATION: Final = Permission(("sco", ("r",)), actions=("containers/read",))
+INFORMATION_BELOW: Final = Permission(("sco", ("r",)), ("r",), actions=("containers/read",))
 ACL: Final = Permission(key_only=True)
 
-QUEUE_READ: Final = Permission(("c", ("r",)), ("r",))
-MESSAGE_PUT: Final = Permission(("o", ("a",)), ("a",))
-MESSAGE_GET: Final = Permission(("o", ("p",)), ("p",))
-MESSAGE_PEEK: Final = Permission(("o", ("r",)), ("r",))
-MESSAGE_UPDATE: Final = Permission(("o", ("u",)), ("u",))
-MESSAGES_CLEAR: Final = Permission(("o", ("d",)))
+QUEUE_READ: Final = Permission(("c", ("r",)), ("r",), actions=("queues/read",))
+MESSAGE_PUT: Final = Permission(
+    ("o", ("a",)), ("a",), actions=("messages/add/action", "messages/write")
+)
+MESSAGE_GET: Final = Permission(
+    ("o", ("p",)),
+    ("p",),
+    actions=("messages/process/action", "messages/read messages/delete"),
+)
+MESSAGE_DELETE: Final = Permission(
+    ("o", ("p",)), ("p",), actions=("messages/process/action", "messages/delete")
+)
+MESSAGE_PEEK: Final = Permission(("o", ("r",)), ("r",), actions=("messages/read",))
+MESSAGE_UPDATE: Final = Permission(("o", ("u",)), ("u",), actions=("messages/write",))
+MESSAGES_CLEAR: Final = Permission(("o", ("d",)), actions=("messages/delete",))
 
-TABLE_LIST: Final = Permission(("sc", ("l",)))
-TABLE_CREATE: Final = Permission(("c", ("c", "w")))
-TABLE_DELETE: Final = Permission(("c", ("d",)))
-ENTITY_READ: Final = Permission(("o", ("r",)), ("r",))
-ENTITY_ADD: Final = Permission(("o", ("a",)), ("a",))
-ENTITY_UPDATE: Final = Permission(("o", ("u",)), ("u",))
-ENTITY_UPSERT: Final = Permission(("o", ("au",)), ("au",))
-ENTITY_DELETE: Final = Permission(("o", ("d",)), ("d",))
+TABLE_LIST: Final = Permission(("sc", ("l",)), actions=("tables/read",))
+TABLE_CREATE: Final = Permission(("c", ("c", "w")), actions=("tables/write",))
+TABLE_DELETE: Final = Permission(("c", ("d",)), actions=("tables/delete",))
+ENTITY_READ: Final = Permission(("o", ("r",)), ("r",), actions=("entities/read",))
+ENTITY_ADD: Final = Permission(
+    ("o", ("a",)), ("a",), actions=("entities/write", "entities/add/action")
+)
+ENTITY_UPDATE: Final = Permission(
+    ("o", ("u",)), ("u",), actions=("entities/write", "entities/update/action")
+)
+ENTITY_UPSERT: Final = Permission(
+    ("o", ("au",)),
+    ("au",),
+    actions=("entities/write", "entities/add/action entities/update/action"),
+)
+ENTITY_DELETE: Final = Permission(("o", ("d",)), ("d",), actions=("entities/delete",))
 
-SERVICE_LIST: Final = Permission(("s", ("l",)))
-SERVICE_READ: Final = Permission(("s", ("r",)))
-SERVICE_WRITE: Final = Permission(("s", ("w",)))
+SERVICE_LIST: Final = Permission(("s", ("l",)), actions=("containers/read", "queues/read"))
+SERVICE_READ: Final = Permission(("s", ("r",)), actions=("services/read",))
+SERVICE_WRITE: Final = Permission(("s", ("w",)), actions=("services/write",))
+ANY_BLOB_ACTION: Final = ("blobs/read", "blobs/write", "blobs/delete")
+ANY_ENTITY_ACTION: Final = ("entities/read", "entities/write", "entities/delete")
+"""For requests whose parts are judged by themselves."""
+DELEGATE: Final = Permission(actions=("generateUserDelegationKey/action",), bearer_only=True)
 NOBODY: Final = PublicAccess.NONE
 """Public access where there is no container."""
 ANYONE: Final = Permission(public=PublicAccess.BLOB)

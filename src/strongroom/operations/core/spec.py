@@ -235,6 +235,7 @@ _ALWAYS: Final = frozenset(
         errors.INVALID_INPUT,
         errors.INVALID_QUERY_PARAMETER_VALUE,
         errors.INVALID_RESOURCE_NAME,
+        errors.INVALID_TOKEN,
         errors.INVALID_URI,
         errors.MISSING_REQUIRED_HEADER,
         errors.MISSING_REQUIRED_QUERY_PARAMETER,

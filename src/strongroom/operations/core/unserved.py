@@ -20,12 +20,20 @@ from strongroom.wire.core.http import Headers
 from strongroom.wire.core.query import Query
 
 _SERVICE, _CONTAINER, _BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.BLOB
-_APPEND: Final = Permission(("o", ("a", "w")), ("a", "w"))
-_TAGS: Final = Permission(("o", ("t",)), ("t",))
-_IMMUTABLE: Final = Permission(("o", ("i",)), ("i",))
-_FIND: Final = Permission(("s", ("f",)))
-_FIND_HERE: Final = Permission(("c", ("f",)), ("f",))
-_ANY: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.BLOB]))
+_APPEND: Final = permissions.APPEND
+_GET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/read",))
+_SET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/write",))
+_IMMUTABLE: Final = Permission(
+    ("o", ("i",)), ("i",), actions=("blobs/immutableStorage/runAsSuperUser/action",)
+)
+_FIND: Final = Permission(("s", ("f",)), actions=("blobs/filter/action",))
+_FIND_HERE: Final = Permission(("c", ("f",)), ("f",), actions=("blobs/filter/action",))
+_ANY: Final = Permission(
+    ("sco", tuple(ACCOUNT_LETTERS)),
+    tuple(PERMISSION_LETTERS[Service.BLOB]),
+    actions=permissions.ANY_BLOB_ACTION,
+    anywhere=True,
+)
 _COPIES: Final = When("x-ms-copy-source")
 # Azure serves these requests under another host name (dfs); here they arrive at the blob port.
 _DATA_LAKE: Final = "Data Lake (dfs)"
@@ -72,8 +80,6 @@ FIRST: Final = (
 """Tried before the served operations on the same URL, since they have a header more."""
 
 OPERATIONS: Final = (
-    _later("Get User Delegation Key", "service_get_user_delegation_key", "POST", _SERVICE,
-           Permission(), "userdelegationkey", restype="service"),
     _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
     _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
            _FIND_HERE, "blobs", restype="container"),
@@ -81,8 +87,8 @@ OPERATIONS: Final = (
            permissions.CONTAINER_WRITE, "undelete", restype="container"),
     _later("Rename Container", "container_rename", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "rename", restype="container"),
-    _later("Get Blob Tags", "blob_get_tags", "GET", _BLOB, _TAGS, "tags"),
-    _later("Set Blob Tags", "blob_set_tags", "PUT", _BLOB, _TAGS, "tags"),
+    _later("Get Blob Tags", "blob_get_tags", "GET", _BLOB, _GET_TAGS, "tags"),
+    _later("Set Blob Tags", "blob_set_tags", "PUT", _BLOB, _SET_TAGS, "tags"),
     _later("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
     _later("Set Blob Immutability Policy", "blob_set_immutability_policy", "PUT", _BLOB,
            _IMMUTABLE, "immutabilitypolicies"),

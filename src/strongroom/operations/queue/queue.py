@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import limits, queue_errors
-from strongroom.auth.authorize import Permission
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, metadata
+from strongroom.operations.core.delegation import get_user_delegation_key
 from strongroom.operations.core.fields import METADATA
 from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
 from strongroom.operations.core.spec import Body, Operation, Resource
@@ -42,16 +42,7 @@ LIST_QUEUES: Final = Operation(
     run=list_queues.list_queues,
 )
 
-GET_USER_DELEGATION_KEY: Final = Operation(
-    name="Get User Delegation Key",
-    id="service_get_user_delegation_key",
-    methods=("POST",),
-    resource=Resource.SERVICE,
-    restype="service",
-    comp="userdelegationkey",
-    permission=Permission(),
-    rule=RULE,
-)
+GET_USER_DELEGATION_KEY: Final = get_user_delegation_key(RULE)
 
 CREATE_QUEUE: Final = Operation(
     name="Create Queue",

@@ -26,7 +26,12 @@ from strongroom.wire.core import multipart
 
 UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
 # Each request of a batch is authorized by itself: any token may bring one.
-_ANY: Final = Permission(("sco", tuple(ACCOUNT_LETTERS)), tuple(PERMISSION_LETTERS[Service.TABLE]))
+_ANY: Final = Permission(
+    ("sco", tuple(ACCOUNT_LETTERS)),
+    tuple(PERMISSION_LETTERS[Service.TABLE]),
+    actions=permissions.ANY_ENTITY_ACTION,
+    anywhere=True,
+)
 
 QUERY_ENTITIES: Final = Operation(
     name="Query Entities",

@@ -14,6 +14,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import msgspec
 
 from strongroom.auth.authorize import Grant
+from strongroom.auth.claims import BearerClaim
 from strongroom.auth.request import Service
 from strongroom.errors import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.core.conditions import NONE, Conditions
@@ -127,16 +128,18 @@ Judge = Callable[[Place | None], object]
 class Caller(msgspec.Struct, frozen=True):
     """Who asks, and what was granted.
 
-    `authorize` reads wall time and the account's keys, and returns what judges the caller by them.
-    The caller is judged again when the place has changed since the request was authorized, and each
-    time that a waiting request looks again. `version` is the request's x-ms-version. `owner`: the
-    request is signed with the account's key.
+    `authorize` reads wall time, the account's keys and the caller's roles, and returns what judges
+    the caller by them. The caller is judged again when the place has changed since the request was
+    authorized, and each time that a waiting request looks again. `version` is the request's
+    x-ms-version. `owner`: the request is signed with the account's key. `bearer`: who sent it, if
+    it carries a bearer token.
     """
 
     authorize: Callable[[], Judge]
     grant: Grant
     version: str
     owner: bool = False
+    bearer: BearerClaim | None = None
 
 
 class Terms(msgspec.Struct, frozen=True):

@@ -1,0 +1,254 @@
+"""Roles: what each of Azure's built-in roles may do, and to whom they are assigned.
+
+Lives here: the table of roles, assignments as values and in their text form. Must not live here:
+files and reloading (servers/roles_file.py), which action an operation needs (its declaration).
+Source: "Azure built-in roles for Storage" and "Authorize with Microsoft Entra ID", table
+"Permissions for calling data operations". Actions are named as there, without the common beginning
+`Microsoft.Storage/storageAccounts/...Services/`; blobs, messages and entities stand alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import msgspec
+
+from strongroom.auth.request import Service, Target
+
+ASSIGNMENTS_MAX: Final = 10_000
+
+_DELEGATE: Final = "generateUserDelegationKey/action"
+_PRINCIPAL: Final = re.compile(r"[\x21-\x7e]{1,256}")
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
+_RESOURCE: Final = re.compile(r"[$A-Za-z0-9-]{1,63}")
+_STORAGE: Final = frozenset((Service.BLOB, Service.QUEUE, Service.TABLE))
+
+
+class RolesError(ValueError):
+    """The role assignments cannot be used as given; the text says what is wrong and where."""
+
+
+class Role(msgspec.Struct, frozen=True):
+    """A role: the services in which it counts, and the actions that it permits there."""
+
+    services: frozenset[Service]
+    actions: frozenset[str]
+
+
+def _role(services: Collection[Service], *actions: str) -> Role:
+    return Role(frozenset(services), frozenset(actions))
+
+
+_BLOB, _QUEUE, _TABLE = ((one,) for one in (Service.BLOB, Service.QUEUE, Service.TABLE))
+_CONTAINERS: Final = ("containers/read", "containers/write", "containers/delete")
+_BLOBS: Final = (
+    "blobs/read",
+    "blobs/write",
+    "blobs/add/action",
+    "blobs/delete",
+    "blobs/move/action",
+)
+
+ROLES: Final[dict[str, Role]] = {
+    "Storage Blob Data Reader": _role(_BLOB, _DELEGATE, "containers/read", "blobs/read"),
+    "Storage Blob Data Contributor": _role(_BLOB, _DELEGATE, *_CONTAINERS, *_BLOBS),
+    "Storage Blob Data Owner": _role(
+        _BLOB,
+        _DELEGATE,
+        *_CONTAINERS,
+        *_BLOBS,
+        "blobs/tags/read",
+        "blobs/tags/write",
+        "blobs/filter/action",
+        "blobs/deleteBlobVersion/action",
+        "blobs/permanentDelete/action",
+        "blobs/immutableStorage/runAsSuperUser/action",
+    ),
+    # In Azure a role for blobs only; queues have their own since they have such keys.
+    "Storage Blob Delegator": _role(_BLOB, _DELEGATE),
+    "Storage Queue Delegator": _role(_QUEUE, _DELEGATE),
+    "Storage Queue Data Reader": _role(_QUEUE, "queues/read", "messages/read"),
+    "Storage Queue Data Contributor": _role(
+        _QUEUE,
+        _DELEGATE,
+        "queues/read",
+        "queues/write",
+        "queues/delete",
+        "messages/read",
+        "messages/write",
+        "messages/delete",
+        "messages/process/action",
+    ),
+    "Storage Queue Data Message Processor": _role(
+        _QUEUE, "messages/read", "messages/process/action"
+    ),
+    "Storage Queue Data Message Sender": _role(_QUEUE, "messages/add/action"),
+    "Storage Table Data Reader": _role(_TABLE, "tables/read", "entities/read"),
+    "Storage Table Data Contributor": _role(
+        _TABLE,
+        "tables/read",
+        "tables/write",
+        "tables/delete",
+        "entities/read",
+        "entities/write",
+        "entities/add/action",
+        "entities/update/action",
+        "entities/delete",
+    ),
+    # Of Azure's roles for managing accounts, what such a role may do to the services themselves.
+    "Storage Account Contributor": _role(_STORAGE, "services/read", "services/write"),
+}
+"""By name: what each role may do."""
+
+ACTIONS: Final = frozenset(action for role in ROLES.values() for action in role.actions)
+
+# The letters of a SAS that stand for the same, by service.
+_LETTERS: Final[dict[Service, tuple[tuple[str, str], ...]]] = {
+    Service.BLOB: (
+        ("r", "blobs/read"),
+        ("a", "blobs/add/action"),
+        ("c", "blobs/add/action"),
+        ("w", "blobs/write"),
+        ("d", "blobs/delete"),
+        ("x", "blobs/deleteBlobVersion/action"),
+        ("y", "blobs/permanentDelete/action"),
+        ("l", "blobs/read"),
+        ("t", "blobs/tags/write"),
+        ("f", "blobs/filter/action"),
+        ("m", "blobs/move/action"),
+        ("i", "blobs/immutableStorage/runAsSuperUser/action"),
+    ),
+    Service.QUEUE: (
+        ("r", "messages/read"),
+        ("a", "messages/add/action"),
+        ("a", "messages/write"),
+        ("u", "messages/write"),
+        ("p", "messages/process/action"),
+    ),
+    Service.TABLE: (
+        ("r", "entities/read"),
+        ("a", "entities/add/action"),
+        ("u", "entities/update/action"),
+        ("d", "entities/delete"),
+    ),
+}
+
+
+class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A role given to somebody.
+
+    Attributes:
+        principal: the object id (claim `oid`, else `sub`) of a user, or the id of a group.
+        role: one of ROLES.
+        account: the storage account.
+        resource: a container, queue or table of it; "" = the whole account.
+    """
+
+    principal: str
+    role: str
+    account: str
+    resource: str = ""
+
+    def __post_init__(self) -> None:
+        if not _PRINCIPAL.fullmatch(self.principal):
+            raise RolesError(
+                f"principal {self.principal[:64]!r}: it must be an id of 1 to 256 visible ASCII "
+                "characters, as the claims 'oid' and 'groups' have it"
+            )
+        if self.role not in ROLES:
+            raise RolesError(f"role {self.role[:64]!r}: it must be one of {', '.join(ROLES)}")
+        if not _ACCOUNT.fullmatch(self.account):
+            raise RolesError(
+                f"account name {self.account[:64]!r}: it must have 3 to 24 lower-case letters or "
+                "digits"
+            )
+        if self.resource and not _RESOURCE.fullmatch(self.resource):
+            raise RolesError(
+                f"resource {self.resource[:64]!r}: it must be the name of a container, queue or "
+                "table"
+            )
+
+
+Assignments = tuple[Assignment, ...]
+
+
+def everything(principal: str, account: str) -> Assignments:
+    """Assignments that permit whatever roles can permit in an account."""
+    names = (
+        "Storage Blob Data Owner",
+        "Storage Queue Data Contributor",
+        "Storage Queue Data Message Sender",
+        "Storage Table Data Contributor",
+        "Storage Account Contributor",
+    )
+    return tuple(Assignment(principal, name, account) for name in names)
+
+
+def held(assignments: Iterable[Assignment], target: Target, anywhere: bool = False) -> set[str]:
+    """The actions that assignments permit on a target.
+
+    Arguments:
+        assignments: those of one principal and its groups, of any account.
+        anywhere: whether roles on single resources count although the target is the account.
+    """
+    found: set[str] = set()
+    for one in assignments:
+        role = ROLES[one.role]
+        if one.account != target.account or target.service not in role.services:
+            continue
+        if anywhere or not one.resource or _is_named(one.resource, target):
+            found |= role.actions
+    return found
+
+
+def _is_named(resource: str, target: Target) -> bool:
+    if target.container is None:
+        return False
+    if target.service is Service.TABLE:
+        return resource.lower() == target.container.lower()
+    return resource == target.container
+
+
+def permits(needed: Iterable[str], actions: Collection[str]) -> bool:
+    """Whether one of the alternatives is held; an alternative may be several actions with a space
+    between them, which are needed together."""
+    return any(all(one in actions for one in alternative.split()) for alternative in needed)
+
+
+def may(name: str, needed: Iterable[str], service: Service) -> bool:
+    """Whether a role by itself permits one of the alternatives, in a service."""
+    role = ROLES[name]
+    return service in role.services and permits(needed, role.actions)
+
+
+def letters_of(actions: Collection[str], service: Service) -> str:
+    """The letters of a SAS that grant what these actions permit."""
+    found = (letter for letter, action in _LETTERS.get(service, ()) if action in actions)
+    return "".join(dict.fromkeys(found))
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    assignments: Assignments
+
+
+def parse_document(text: bytes) -> Assignments:
+    """The assignments of a roles file: `{"assignments": [{"principal": ..., "role": ...,
+    "account": ..., "resource": ...}]}`.
+
+    Raises: RolesError, which says where the document departs from that form.
+    """
+    try:
+        found = msgspec.json.decode(text, type=_Document).assignments
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RolesError(f"the role assignments cannot be read: {error}") from None
+    if len(found) > ASSIGNMENTS_MAX:
+        raise RolesError(f"there are more than {ASSIGNMENTS_MAX} role assignments")
+    return found
+
+
+def serialise_document(assignments: Iterable[Assignment]) -> bytes:
+    """The roles file's content for `assignments`, indented, as parse_document reads it."""
+    document = _Document(tuple(assignments))
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

@@ -1,0 +1,182 @@
+"""`strongroom role`: which users of bearer tokens may do what, in a roles file.
+
+Lives here: flags, and what is shown. Must not live here: the file's format and what roles permit
+(auth/roles.py), the file's replacement (servers/roles_file.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from strongroom.auth.roles import Assignment, Assignments
+
+_HELP = """
+Roles of users who send bearer tokens (OAuth).
+
+A running server sees a change with the next request. Roles have Azure's names
+and permit what they permit there; strongroom role names lists them.
+
+PRINCIPAL is the object id of a user, an application or a group, as the claims
+oid (else sub) and groups of a token have it.
+
+Examples
+
+  strongroom role add "Storage Blob Data Reader" 5f0c... --account orders
+  strongroom role add "Storage Blob Data Contributor" 5f0c... --account orders --container photos
+  strongroom role list --json
+  strongroom role remove "Storage Blob Data Reader" 5f0c... --account orders
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+
+Role = Annotated[str, typer.Argument(help="One of Azure's roles, such as Storage Blob Data Owner.")]
+Principal = Annotated[str, typer.Argument(help="The object id of a user or a group.")]
+Account = Annotated[str, typer.Option("--account", help="The storage account.")]
+Container = Annotated[str, typer.Option(help="In this container only (roles of blobs).")]
+Queue = Annotated[str, typer.Option(help="In this queue only (roles of queues).")]
+Table = Annotated[str, typer.Option(help="In this table only (roles of tables).")]
+Data = Annotated[Path, typer.Option(help="The data directory.", envvar="STRONGROOM_DATA")]
+File = Annotated[Path | None, typer.Option(help="Roles file (default: roles.json in --data).")]
+_DATA = Path("strongroom-data")
+
+
+@app.command("add")
+def add(
+    role: Role,
+    principal: Principal,
+    account: Account,
+    container: Container = "",
+    queue: Queue = "",
+    table: Table = "",
+    data: Data = _DATA,
+    roles_file: File = None,
+) -> None:
+    """Give a user or a group a role in an account, or in one container, queue or table of it."""
+    places = {"blob": container, "queue": queue, "table": table}
+    wanted = _assignment(role, principal, account, places)
+
+    def edit(before: Assignments) -> Assignments:
+        if wanted in before:
+            fail(Exit.REFUSED, f"{_text(wanted)}: it is assigned already")
+        return (*before, wanted)
+
+    path = _change(data, roles_file, edit)
+    typer.echo(f"{_text(wanted)}: assigned in {path}.")
+
+
+@app.command("remove")
+def remove(
+    role: Role,
+    principal: Principal,
+    account: Account,
+    container: Container = "",
+    queue: Queue = "",
+    table: Table = "",
+    data: Data = _DATA,
+    roles_file: File = None,
+) -> None:
+    """Take back what add gave, named by the same words."""
+    places = {"blob": container, "queue": queue, "table": table}
+    wanted = _assignment(role, principal, account, places)
+
+    def edit(before: Assignments) -> Assignments:
+        if wanted not in before:
+            fail(Exit.REFUSED, f"{_text(wanted)}: it is not assigned")
+        return tuple(one for one in before if one != wanted)
+
+    _change(data, roles_file, edit)
+    typer.echo(f"{_text(wanted)}: removed.")
+
+
+@app.command("list")
+def list_roles(
+    data: Data = _DATA,
+    roles_file: File = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the assignments of the file."""
+    from strongroom.auth.roles import RolesError
+    from strongroom.servers.roles_file import read_roles
+
+    path = _path(data, roles_file)
+    found: Assignments = ()
+    try:
+        found = read_roles(path)
+    except FileNotFoundError:
+        pass  # as long as nothing was assigned
+    except (OSError, RolesError) as error:
+        fail(Exit.SETTINGS, str(error))
+    if as_json:
+        typer.echo(json.dumps([_facts(one) for one in found], indent=2))
+        return
+    if not found:
+        typer.echo(f"No roles in {path}.")
+    for one in found:
+        typer.echo(_text(one))
+
+
+@app.command("names")
+def names() -> None:
+    """List the roles that there are."""
+    from strongroom.auth.roles import ROLES
+
+    for name in ROLES:
+        typer.echo(name)
+
+
+def _assignment(role: str, principal: str, account: str, places: dict[str, str]) -> Assignment:
+    from strongroom.auth.roles import ROLES, Assignment, RolesError
+
+    given = {service: name for service, name in places.items() if name}
+    if len(given) > 1:
+        fail(Exit.USAGE, "name one of --container, --queue and --table")
+    try:
+        made = Assignment(principal, role, account, next(iter(given.values()), ""))
+    except RolesError as error:
+        fail(Exit.USAGE, str(error))
+    services = {one.value for one in ROLES[role].services}
+    if given and services != set(given):
+        fail(Exit.USAGE, f"{role!r} is a role of the services {', '.join(sorted(services))} only")
+    return made
+
+
+def _text(one: Assignment) -> str:
+    where = f"{one.account}/{one.resource}" if one.resource else one.account
+    return f"{one.role}  {one.principal}  {where}"
+
+
+def _facts(one: Assignment) -> dict[str, str]:
+    return {
+        "principal": one.principal,
+        "role": one.role,
+        "account": one.account,
+        "resource": one.resource,
+    }
+
+
+def _path(data: Path, roles_file: Path | None) -> Path:
+    from strongroom.config import ROLES_FILE_NAME
+
+    return data / ROLES_FILE_NAME if roles_file is None else roles_file
+
+
+def _change(
+    data: Path, roles_file: Path | None, edit: Callable[[Assignments], Assignments]
+) -> Path:
+    from strongroom.auth.roles import RolesError
+    from strongroom.servers.roles_file import change_roles
+
+    path = _path(data, roles_file)
+    try:
+        change_roles(path, edit)
+    except (OSError, RolesError) as error:
+        fail(Exit.SETTINGS, str(error))
+    return path

@@ -1,0 +1,84 @@
+"""Get User Delegation Key: a key for a user who may sign shared access signatures with it.
+
+Lives here: which key is issued. Must not live here: how it is derived (auth/delegation.py), the
+document (wire/). Source: "Get User Delegation Key"; reference auth.md, section 6.3.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from strongroom import errors
+from strongroom.auth import delegation
+from strongroom.auth.accounts import Accounts
+from strongroom.auth.delegation import LIFETIME_TICKS_MAX, DelegationKey
+from strongroom.errors import StorageError
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.values import TICKS_PER_S
+from strongroom.wire.core import xml
+from strongroom.wire.core.user_delegation_key import KeyInfo
+
+
+class DelegationAccounts:
+    """What the program was composed with: where the account is found whose key makes the keys."""
+
+    def __init__(self) -> None:
+        self.accounts: Accounts | None = None
+
+
+class GetUserDelegationKey(msgspec.Struct, frozen=True):
+    """Input of Get User Delegation Key."""
+
+    wanted: KeyInfo
+
+
+class IssuedKey(msgspec.Struct, frozen=True):
+    """Result of Get User Delegation Key: what the key says of itself, and its value."""
+
+    key: DelegationKey
+    value: bytes
+
+
+async def get_user_delegation_key(
+    services: Services, call: Call[GetUserDelegationKey]
+) -> IssuedKey:
+    """Get User Delegation Key: derives the key, and keeps nothing.
+
+    Raises: StorageError InvalidXmlNodeValue for times that do not make a validity of up to 7 days;
+        AuthenticationFailed when the account has been removed meanwhile.
+    """
+    bearer = call.caller.bearer
+    accounts = services.held.of(DelegationAccounts).accounts
+    account = None if accounts is None else accounts.get(call.target.account)
+    if bearer is None or account is None:
+        raise StorageError(errors.AUTHENTICATION_FAILED)
+    start, expiry = validity(call.input.wanted, services.clock.wall_ticks())
+    key = DelegationKey(
+        bearer.identity.object_id,
+        bearer.identity.tenant,
+        start,
+        expiry,
+        call.target.service.letter,
+        call.caller.version,
+        call.input.wanted.delegated_tenant,
+    )
+    return IssuedKey(key, delegation.value_of(key, account.name, account.signers[0]))
+
+
+def validity(wanted: KeyInfo, now_wall_ticks: int) -> tuple[int, int]:
+    """From when to when a key is valid, in ticks, whole seconds; at once if no start was given.
+
+    Raises: StorageError InvalidXmlNodeValue when the end is not after the start and now, or either
+        is more than 7 days away.
+    """
+    start = now_wall_ticks if wanted.start is None else wanted.start
+    start, expiry = start - start % TICKS_PER_S, wanted.expiry - wanted.expiry % TICKS_PER_S
+    latest = now_wall_ticks + LIFETIME_TICKS_MAX
+    end = delegation.time_text(expiry)
+    if expiry <= start or expiry <= now_wall_ticks:
+        raise xml.invalid_node("Expiry", end, "It must be after Start, and after the present.")
+    if expiry > latest or expiry - start > LIFETIME_TICKS_MAX:
+        reason = "A key is valid for 7 days at most, counted from the present and from Start."
+        raise xml.invalid_node("Expiry", end, reason)
+    return start, expiry

@@ -1,0 +1,83 @@
+"""User delegation keys as XML: what is asked for, and the key that is issued.
+
+Must not live here: which times are accepted (services/core/delegation.py), how a key is derived
+(auth/delegation.py). Source: "Get User Delegation Key", request body and response body.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Final
+
+import msgspec
+
+from strongroom.times import parse_iso8601
+from strongroom.values import iso7
+from strongroom.wire.core import xml
+
+_TENANT: Final = re.compile(r"[0-9A-Za-z.-]{1,256}")
+
+
+class KeyInfo(msgspec.Struct, frozen=True):
+    """What a client asks for. Times in ticks; `start` None = at once. `delegated_tenant` is the
+    tenant of the users for whom tokens will be signed, "" = not said."""
+
+    start: int | None
+    expiry: int
+    delegated_tenant: str = ""
+
+
+def read_key_info(body: bytes) -> KeyInfo:
+    """What the body of Get User Delegation Key asks for.
+
+    Raises: StorageError InvalidXmlDocument, UnsupportedXmlNode, MissingRequiredXmlNode,
+        InvalidXmlNodeValue.
+    """
+    root = xml.read(body, "KeyInfo")
+    root.only("Start", "Expiry", "DelegatedUserTid")
+    start, tenant = root.child("Start"), root.child("DelegatedUserTid")
+    given = "" if tenant is None else tenant.text.strip()
+    if given and not _TENANT.fullmatch(given):
+        raise xml.invalid_node("DelegatedUserTid", given, "It must be the id of a tenant.")
+    has_start = start is not None and start.text.strip()
+    return KeyInfo(
+        _ticks(start) if start is not None and has_start else None,
+        _ticks(root.require("Expiry")),
+        given,
+    )
+
+
+def _ticks(element: xml.Element) -> int:
+    text = element.text.strip()
+    ticks = parse_iso8601(text)
+    if ticks is None:
+        raise xml.invalid_node(element.name, text, "The value is not a UTC time in ISO 8601.")
+    return ticks
+
+
+def write_user_delegation_key(
+    *,
+    object_id: str,
+    tenant: str,
+    start: int,
+    expiry: int,
+    service: str,
+    version: str,
+    delegated_tenant: str,
+    value: bytes,
+) -> bytes:
+    """The answer of Get User Delegation Key. Times in ticks, whole seconds; `value` is the key."""
+    fields = [
+        ("SignedOid", object_id),
+        ("SignedTid", tenant),
+        ("SignedStart", iso7(start)[:19] + "Z"),
+        ("SignedExpiry", iso7(expiry)[:19] + "Z"),
+        ("SignedService", service),
+        ("SignedVersion", version),
+    ]
+    if delegated_tenant:
+        fields.append(("SignedDelegatedUserTid", delegated_tenant))
+    fields.append(("Value", base64.b64encode(value).decode("ascii")))
+    inner = "".join(f"<{name}>{xml.escape(text)}</{name}>" for name, text in fields)
+    return f"{xml.DECLARATION}<UserDelegationKey>{inner}</UserDelegationKey>".encode()
