@@ -10,11 +10,15 @@ import pytest
 from strongroom.auth.accounts import Account, development_account
 from strongroom.config import (
     ConfigError,
+    OAuth,
     Settings,
     account_sources,
     check_exposure,
+    check_oauth,
     has_development_key,
     is_loopback,
+    oauth_settings,
+    roles_source,
 )
 
 KEY = base64.b64encode(b"key").decode()
@@ -95,3 +99,35 @@ def test_bad_accounts_are_refused_by_where_they_stand(
         account_sources(given, None, None, environment)
     assert KEY not in str(refusal.value)
     assert "???" not in str(refusal.value)
+
+
+def test_tokens_that_anybody_can_write_are_for_this_machine_only() -> None:
+    """B-BRR-10."""
+    check_oauth(Settings(host="0.0.0.0"))
+    check_oauth(Settings(host="127.0.0.1", oauth=OAuth()))
+    check_oauth(Settings(host="0.0.0.0", oauth=OAuth("https://x", "keys.json")))
+    for allowed in (False, True):
+        with pytest.raises(ConfigError, match="--oauth-issuer"):
+            check_oauth(Settings(host="0.0.0.0", oauth=OAuth(), allow_development_key=allowed))
+
+
+def test_whose_tokens_are_accepted() -> None:
+    assert oauth_settings(None, None, None) is None
+    assert oauth_settings("basic", None, None) == OAuth()
+    assert oauth_settings("basic", "https://i", None, ["a"], "t") == OAuth(
+        "https://i", None, ("a",), "t"
+    )
+    assert oauth_settings(None, "https://i", "k.json") == OAuth("https://i", "k.json")
+    assert oauth_settings(None, "https://i", "HTTPS://i/keys") == OAuth(
+        "https://i", "HTTPS://i/keys"
+    )
+    for issuer in ("a\r\nSet-Cookie: x", "", "é"):
+        with pytest.raises(ConfigError):
+            oauth_settings(None, issuer, "k.json")
+
+
+def test_where_roles_come_from(tmp_path: Path) -> None:
+    assert roles_source(None, tmp_path).file == tmp_path / "roles.json"
+    assert roles_source(None, None).file is None
+    named = roles_source(tmp_path / "other.json", tmp_path)
+    assert named.file == tmp_path / "other.json" and named.must_exist

@@ -317,5 +317,5 @@ ACCOUNT: Steps = {
     "preflight of a stranger": [403, None, None],
     "bad properties": Refusal(400, "InvalidXmlNodeValue"),
     "rules removed": [],
-    "a key that nobody can ask for by key": Refusal(501, "NotImplemented"),
+    "a key that nobody can ask for by key": Refusal(403, "AuthenticationFailed"),
 }

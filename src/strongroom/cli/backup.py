@@ -47,7 +47,7 @@ def backup(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """See BACKUP_HELP."""
-    from strongroom.config import ACCOUNTS_FILE_NAME
+    from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
     from strongroom.engines.embedded.backup import backup as back_up
 
     with refusing(data), shown("Copying", quiet) as progress:
@@ -55,9 +55,10 @@ def backup(
     if quiet:
         return
     typer.echo(f"{target} is a backup of {data}; strongroom restore makes use of it.")
-    accounts = data / ACCOUNTS_FILE_NAME
-    if accounts.exists():
-        typer.echo(f"The keys in {accounts} are not in it: keep a copy of that file elsewhere.")
+    for name, what in ((ACCOUNTS_FILE_NAME, "keys"), (ROLES_FILE_NAME, "roles")):
+        file = data / name
+        if file.exists():
+            typer.echo(f"The {what} in {file} are not in it: keep a copy of that file elsewhere.")
 
 
 def restore(

@@ -15,7 +15,7 @@ from strongroom.auth.accounts import (
     development_account,
 )
 from strongroom.auth.request import Service
-from strongroom.config import DEFAULT_PORTS, Settings, TlsFiles, is_loopback
+from strongroom.config import DEFAULT_PORTS, OAuth, Settings, TlsFiles, is_loopback
 from strongroom.servers import one_port
 from strongroom.servers.own_endpoints import PREFIX
 
@@ -148,12 +148,20 @@ def banner(app: App) -> str:
         rows.append(("certificate", f"valid for {', '.join(valid) or 'no name'}"))
     if not is_loopback(settings.host):
         rows.append(("listens on", f"{settings.host or 'every address'}, for other machines too"))
+    if settings.oauth is not None:
+        rows.append(("bearer tokens", _tokens(settings.oauth)))
     if settings.test_clock:
         rows.append(("test clock", f'POST {{"advance_s": 15}} to {url}{PREFIX}clock'))
     rows.append(("health", f"{url}{PREFIX}health"))
     width = max(len(name) for name, _ in rows) + 2
     lines = [f"  {name:<{width}}{text}" for name, text in rows]
     return "\n".join([f"Strongroom {__version__} is ready.", "", *lines, ""])
+
+
+def _tokens(oauth: OAuth) -> str:
+    whose = "any issuer" if oauth.issuer is None else oauth.issuer
+    checked = "" if oauth.keys is not None else "; development mode: signatures are not checked"
+    return f"of {whose}{checked}"
 
 
 def _promise(settings: Settings) -> str:

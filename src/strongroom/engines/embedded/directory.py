@@ -31,8 +31,8 @@ _BACKUP: Final = "backup"
 _UNFINISHED: Final = "FORMAT.new"
 _UNFINISHED_COPY: Final = "UNFINISHED"
 SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
-# What may be in a directory that is about to become a data directory: keys are made before data.
-_BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "lost+found"})
+# What may be in a directory that is about to become a data directory: keys and roles come first.
+_BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "roles.json", "lost+found"})
 
 
 class DirectoryInUse(EngineError):
