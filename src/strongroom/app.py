@@ -112,7 +112,7 @@ class App:
             self.store = await self._open_store()
             self._closing.append(self.store.close)
             tls = self._tls_context()
-            self.services = Services(self.store, self._clock)
+            self.services = Services(self.store, self._clock, self.accounts.switches)
             self._closing.append(self.services.held.of(CopySources).close)
             self.services.held.of(CopySources).remote = remote
             self.services.held.of(DelegationAccounts).accounts = self.accounts

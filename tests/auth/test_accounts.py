@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongroom.account_switches import Switches
 from strongroom.auth.accounts import (
     DEVELOPMENT_ACCOUNT_KEY,
     Account,
@@ -116,3 +117,19 @@ def test_the_signer_is_hmac_sha256(key: bytes, message: bytes) -> None:
     signer = Signer(key)
     for _ in range(2):
         assert base64.b64decode(signer.sign(message)) == hmac.digest(key, message, hashlib.sha256)
+
+
+def test_switches_are_kept_and_bad_ones_refused() -> None:
+    account = Account("account1", (b"key",)).switched(Switches("BlobStorage", 7))
+    assert parse_document(serialise_document([account])) == (account,)
+    assert account.rotated(b"new").without_old_key().switches == account.switches
+    row = '{"accounts": [{"name": "account1", "keys": ["a2V5"], "switches": %s}]}'
+    for wrong in (
+        '{"kind": "Tape"}',
+        '{"container_retention_days": 366}',
+        '{"container_retention_days": -1}',
+        '{"container_retention_days": "7"}',
+        '{"versioning": true}',
+    ):
+        with pytest.raises(AccountsError):
+            parse_document((row % wrong).encode())

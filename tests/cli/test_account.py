@@ -93,9 +93,11 @@ def test_listing_shows_keys_only_when_asked(tmp_path: Path) -> None:
     assert "orders" in plain.out
     assert key not in plain.out
     as_json = in_process("account", "list", "--json", "--data", tmp_path)
-    assert json.loads(as_json.out) == [{"name": "orders", "key_count": 1}]
+    facts: dict[str, object] = {"name": "orders", "key_count": 1}
+    facts |= {"kind": "StorageV2", "container_retention_days": 0}
+    assert json.loads(as_json.out) == [facts]
     shown = in_process("account", "list", "--json", "--show", "--data", tmp_path)
-    assert json.loads(shown.out) == [{"name": "orders", "key_count": 1, "keys": [key]}]
+    assert json.loads(shown.out) == [facts | {"keys": [key]}]
     assert key in in_process("account", "list", "--show", "--data", tmp_path).out
 
 
@@ -142,3 +144,53 @@ def test_changes_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     assert [process.wait(60) for process in running] == [0] * len(names)
     listed = json.loads(in_process("account", "list", "--json", "--data", tmp_path).out)
     assert sorted(account["name"] for account in listed) == names
+
+
+def test_switches_take_effect_while_serving_and_are_listed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = made_key(in_process("account", "add", "orders", "--data", data))
+    with Server.start(data=data, test_clock=False) as server:
+        credential = {"account_name": "orders", "account_key": key}
+        client = BlobServiceClient(f"{server.url}/orders", credential, retry_total=0)
+        assert client.get_account_information()["account_kind"] == "StorageV2"
+        switched = ("--container-retention", "7d", "--kind", "BlobStorage")
+        assert in_process("account", "set", "orders", *switched, "--data", data).code == 0
+        assert client.get_account_information()["account_kind"] == "BlobStorage"
+        client.create_container("box").delete_container()
+        (kept,) = client.list_containers(include_deleted=True)
+        assert kept.deleted
+        off = in_process("account", "set", "orders", "--container-retention", "off", "--data", data)
+        assert off.code == 0
+        client.create_container("box").delete_container()
+        assert len(list(client.list_containers(include_deleted=True))) == 1
+    assert (
+        in_process("account", "list", "--data", data).out == "orders  one key  kind BlobStorage\n"
+    )
+    in_process("account", "set", "orders", "--container-retention", "30d", "--data", data)
+    # New keys leave the switches as they are.
+    made_key(in_process("account", "rotate", "orders", "--data", data))
+    in_process("account", "remove-old-key", "orders", "--data", data)
+    listed = json.loads(in_process("account", "list", "--json", "--data", data).out)
+    wanted = {"kind": "BlobStorage", "container_retention_days": 30}
+    assert listed == [{"name": "orders", "key_count": 1, **wanted}]
+    text = in_process("account", "list", "--data", data).out
+    assert text == "orders  one key  kind BlobStorage  container retention 30d\n"
+
+
+def test_switches_that_there_are_not(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    in_process("account", "add", "orders", "--data", data)
+    before = (data / "accounts.json").read_bytes()
+    for wrong in (
+        (),
+        ("--kind", "Tape"),
+        ("--container-retention", "7"),
+        ("--container-retention", "366d"),
+        ("--container-retention", "-1d"),
+        ("--container-retention", "on"),
+    ):
+        ran = in_process("account", "set", "orders", *wrong, "--data", data)
+        assert ran.code == Exit.USAGE, ran
+    nobody = in_process("account", "set", "nobody", "--kind", "Storage", "--data", data)
+    assert nobody.code == Exit.REFUSED
+    assert (data / "accounts.json").read_bytes() == before

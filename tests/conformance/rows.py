@@ -25,6 +25,8 @@ _VALUES = {
     "x-ms-access-tier": "Hot",
     "x-ms-blob-content-length": "512",
     "x-ms-copy-source": "http://127.0.0.1:1/nothing/here",
+    "x-ms-deleted-container-name": "{container}",
+    "x-ms-deleted-container-version": "0123456789ABCDEF",
     "x-ms-expiry-option": "NeverExpire",
     "x-ms-lease-duration": "15",
     "x-ms-lease-id": A,
@@ -76,7 +78,7 @@ def request_of(row: Row, container: str, blob: str = "b") -> Sample:
         name, _, value = field.partition("=")
         if name == "Content-Length":
             continue
-        value = value or _VALUES[name]
+        value = value or _VALUES[name].replace("{container}", container)
         if name.startswith("?"):
             query[name[1:]] = value
         else:

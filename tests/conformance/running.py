@@ -9,6 +9,9 @@ import base64
 import itertools
 import tempfile
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from strongroom.auth.accounts import (
     DEVELOPMENT_ACCOUNT_KEY,
@@ -89,6 +92,14 @@ class Running:
 
         change_accounts(self._file, edit)
 
+    def switch(self, name: str, **changes: Any) -> None:
+        """Change some of the account's switches (fields of `Switches`)."""
+
+        def edit(before: tuple[Account, ...]) -> tuple[Account, ...]:
+            return tuple(_switched(one, changes) if one.name == name else one for one in before)
+
+        change_accounts(self._file, edit)
+
     def advance(self, seconds: float) -> None:
         """Let `seconds` of store time pass at once."""
         self.server.advance(seconds)
@@ -97,3 +108,7 @@ class Running:
         """End the server and its thread."""
         self.server.stop()
         self._folder.cleanup()
+
+
+def _switched(account: Account, changes: dict[str, Any]) -> Account:
+    return account.switched(msgspec.structs.replace(account.switches, **changes))

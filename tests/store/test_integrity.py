@@ -221,6 +221,15 @@ async def copy_without_job(store: EmbeddedStore, generation: int) -> None:
     await _change_head(store, keys.blob(generation, "stored"), copy=copy)
 
 
+async def keep_container_without_job(store: EmbeddedStore, generation: int) -> None:
+    (found,) = await store.read([keys.container("devstoreaccount1", "box")])
+    container = records.CONTAINER.of(found)
+    assert container is not None
+    kept = records.DeletedContainer(container, 5, 6)
+    ref = keys.deleted_container("devstoreaccount1", "box", generation)
+    await _put(store, ref.partition, Write(ref.key, records.DELETED_CONTAINER.encode(kept)))
+
+
 CASES: list[tuple[Damage, list[str]]] = [
     (lose_inline_bytes, ["blob 'inline': the bytes of the head are missing"]),
     (misstate_bytes_within, ["blob 'within': the head says 5 bytes, but has 4"]),
@@ -271,6 +280,10 @@ CASES: list[tuple[Damage, list[str]]] = [
     ),
     (give_up_without_job, ["blob 'stored': something was given up, and no job cleans up"]),
     (copy_without_job, ["blob 'stored': a copy is pending, and no job copies"]),
+    (
+        keep_container_without_job,
+        ["deleted container 'box': it is kept, and no job ends that"],
+    ),
 ]
 
 

@@ -17,6 +17,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from strongroom.account_switches import DEFAULT_SWITCHES, Switches
+
 DEVELOPMENT_ACCOUNT_NAME: Final = "devstoreaccount1"
 # Published for every emulator of this protocol (UseDevelopmentStorage=true): no secret.
 DEVELOPMENT_ACCOUNT_KEY: Final = (
@@ -60,10 +62,11 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A storage account: `name`, and one or two decoded `keys`, each of which signs."""
+    """A storage account: `name`, one or two decoded `keys`, each of which signs, and `switches`."""
 
     name: str
     keys: tuple[bytes, ...] = field(repr=False)
+    switches: Switches = DEFAULT_SWITCHES
     signers: tuple[Signer, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,15 +79,22 @@ class Account:
             raise AccountsError(f"account {self.name!r}: it must have one or two keys")
         if not all(self.keys):
             raise AccountsError(f"account {self.name!r}: a key is empty")
+        problem = self.switches.problem()
+        if problem is not None:
+            raise AccountsError(f"account {self.name!r}: {problem}")
         object.__setattr__(self, "signers", tuple(Signer(key) for key in self.keys))
 
     def rotated(self, key: bytes) -> Account:
         """This account with `key` first; the key that was first stays valid as the second."""
-        return Account(self.name, (key, self.keys[0]))
+        return Account(self.name, (key, self.keys[0]), self.switches)
 
     def without_old_key(self) -> Account:
         """This account with its first key only."""
-        return Account(self.name, self.keys[:1])
+        return Account(self.name, self.keys[:1], self.switches)
+
+    def switched(self, switches: Switches) -> Account:
+        """This account with other switches. Raises AccountsError for values that there are not."""
+        return Account(self.name, self.keys, switches)
 
 
 class Accounts(Protocol):
@@ -114,9 +124,10 @@ def parse_accounts(text: str) -> tuple[Account, ...]:
     return _distinct(parse_account(entry) for entry in text.split(";") if entry.strip())
 
 
-class _AccountRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _AccountRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     keys: tuple[str, ...]
+    switches: Switches = DEFAULT_SWITCHES
 
 
 class _AccountsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,6 +136,7 @@ class _AccountsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 def parse_document(text: bytes) -> tuple[Account, ...]:
     """The accounts of an accounts file: `{"accounts": [{"name": ..., "keys": [base64, ...]}]}`.
+    A row may have `switches` too, the fields of `Switches` that differ from their defaults.
 
     Raises: AccountsError, which says where the document departs from that form.
     """
@@ -132,13 +144,19 @@ def parse_document(text: bytes) -> tuple[Account, ...]:
         document = msgspec.json.decode(text, type=_AccountsDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise AccountsError(f"the accounts document cannot be read: {error}") from None
-    return _distinct(_account(row.name, list(row.keys)) for row in document.accounts)
+    return _distinct(
+        _account(row.name, list(row.keys)).switched(row.switches) for row in document.accounts
+    )
 
 
 def serialise_document(accounts: Iterable[Account]) -> bytes:
     """The accounts file's content for `accounts`, indented, as parse_document reads it."""
     rows = tuple(
-        _AccountRow(account.name, tuple(base64.b64encode(key).decode() for key in account.keys))
+        _AccountRow(
+            account.name,
+            tuple(base64.b64encode(key).decode() for key in account.keys),
+            account.switches,
+        )
         for account in accounts
     )
     return msgspec.json.format(msgspec.json.encode(_AccountsDocument(rows)), indent=2) + b"\n"

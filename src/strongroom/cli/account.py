@@ -29,13 +29,14 @@ A running server sees a change with the next request.
 
 Both keys of an account sign: rotate makes a new first key and keeps the one
 before as the second, so that clients can change over; remove-old-key then
-ends it.
+ends it. set changes what Azure switches for a whole account.
 
 Examples
 
   strongroom account add orders
   strongroom account rotate orders
   strongroom account remove-old-key orders
+  strongroom account set orders --container-retention 7d
   strongroom account list --json
   head -c 64 /dev/urandom | base64 -w0 | strongroom account add orders --key-stdin
 """
@@ -93,6 +94,57 @@ def remove_old_key(name: Name, data: Data = _DATA, accounts_file: File = None) -
     typer.echo(f"Account {name} has one key.")
 
 
+@app.command("set")
+def set_switches(
+    name: Name,
+    data: Data = _DATA,
+    accounts_file: File = None,
+    container_retention: Annotated[
+        str | None,
+        typer.Option(
+            help="Keep deleted containers for 1d to 365d, so that they can be restored; or off."
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="What Get Account Information says, e.g. StorageV2.")
+    ] = None,
+) -> None:
+    """Switch something for a whole account. What is not given stays as it is."""
+    import msgspec
+
+    from strongroom.account_switches import DEFAULT_SWITCHES
+
+    given: dict[str, object] = {}
+    if container_retention is not None:
+        given["container_retention_days"] = _days("--container-retention", container_retention)
+    if kind is not None:
+        given["kind"] = kind
+    if not given:
+        fail(Exit.USAGE, "nothing to set: give --container-retention or --kind")
+    problem = msgspec.structs.replace(DEFAULT_SWITCHES, **given).problem()
+    if problem is not None:
+        fail(Exit.USAGE, problem)
+    _change(
+        data,
+        accounts_file,
+        _edit_one(
+            name,
+            lambda account: account.switched(msgspec.structs.replace(account.switches, **given)),
+        ),
+    )
+    typer.echo(f"Account {name} is set.")
+
+
+def _days(option: str, text: str) -> int:
+    """The days of `7d`, 0 for `off`."""
+    number = text.removesuffix("d")
+    if text == "off":
+        return 0
+    if number == text or not (number.isascii() and number.isdigit() and len(number) <= 3):
+        fail(Exit.USAGE, f"{option} {text!r}: give days such as 7d, or off")
+    return int(number)
+
+
 @app.command("list")
 def list_accounts(
     data: Data = _DATA,
@@ -118,13 +170,28 @@ def list_accounts(
         typer.echo(f"No accounts in {path}.")
     for account in accounts:
         keys = "one key" if len(account.keys) == 1 else f"{len(account.keys)} keys"
-        typer.echo(f"{account.name}  {keys}")
+        typer.echo("  ".join((account.name, keys, *_switched(account))))
         for text in _texts(account) if show else ():
             typer.echo(f"  {text}")
 
 
+def _switched(account: Account) -> list[str]:
+    """What is not as it is by default, in words."""
+    from strongroom.account_switches import DEFAULT_SWITCHES
+
+    found = []
+    switches = account.switches
+    if switches.kind != DEFAULT_SWITCHES.kind:
+        found.append(f"kind {switches.kind}")
+    if switches.container_retention_days:
+        found.append(f"container retention {switches.container_retention_days}d")
+    return found
+
+
 def _facts(account: Account, show: bool) -> dict[str, object]:
     facts: dict[str, object] = {"name": account.name, "key_count": len(account.keys)}
+    facts["kind"] = account.switches.kind
+    facts["container_retention_days"] = account.switches.container_retention_days
     return facts | {"keys": _texts(account)} if show else facts
 
 

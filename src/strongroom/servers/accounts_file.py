@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from strongroom.account_switches import DEFAULT_SWITCHES, Switches
 from strongroom.auth.accounts import Account, AccountsError, parse_document, serialise_document
 from strongroom.servers import private_file
 
@@ -101,6 +102,11 @@ class ServedAccounts:
                 self._looked = True
                 self._soon(self._look_again)
         return self._found.get(name)
+
+    def switches(self, name: str) -> Switches:
+        """What is switched for the account called `name`; the defaults for one that is not here."""
+        account = self.get(name)
+        return DEFAULT_SWITCHES if account is None else account.switches
 
     def _look_again(self) -> None:
         self._looked = False

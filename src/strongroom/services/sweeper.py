@@ -27,7 +27,7 @@ from strongroom.engines.base import EngineError, Face, Position, Unavailable
 from strongroom.engines.gateways import Hold
 from strongroom.services.blob.access import BlobState, change_unattended
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
-from strongroom.services.blob.container_sweep import sweep_container
+from strongroom.services.blob.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copy_jobs import run_copy
 from strongroom.services.blob.copy_sources import CopySources
 from strongroom.services.blob.sweep import Held, sweep_blob
@@ -236,6 +236,8 @@ class Sweeper:
             if await _is_alive(services, job):
                 return True
             return await sweep_container(services, removal, job.generation, stamp)
+        if job.kind is JobKind.EXPIRE_CONTAINER:
+            return await expire_container(services, removal, job, stamp)
         if job.kind is JobKind.SWEEP_MESSAGES:
             await sweep_messages(services, removal, job, stamp)
         elif job.kind is JobKind.EXPIRE_MESSAGES:
@@ -282,8 +284,13 @@ def _right(face: Face) -> bytes:
 async def _is_alive(services: Services, job: Job) -> bool:
     """Whether a container's deletion was ordered, but its commit never happened. It cannot happen
     later: see rule 2."""
-    place = await services.place(Service.BLOB, *job.token.split("/"))
-    return place is not None and place.generation == job.generation
+    account, name = job.token.split("/")
+    place = await services.place(Service.BLOB, account, name)
+    if place is not None and place.generation == job.generation:
+        return True
+    # Deleted by a later request, and kept: that deletion has a job of its own.
+    kept = keys.deleted_container(account, name, job.generation)
+    return await services.store.read([kept]) != [None]
 
 
 async def _expire_upload(services: Services, job: Job) -> None:

@@ -15,7 +15,8 @@ What must hold:
     (A body that was given up may name contents that are dropped already.)
  7. What is still to be cleaned or copied has a job.
  8. The messages of a queue agree with each other (message_integrity.py).
- 9. An entity has all its records and lies in a table (entity_integrity.py).
+ 9. A deleted container that is kept has a job that ends that.
+10. An entity has all its records and lies in a table (entity_integrity.py).
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Integrity:
     def __init__(self, inspected: Inspected) -> None:
         self._inspected = inspected
         self._containers: set[int] = set()
+        self._kept: dict[int, str] = {}
         self._messages = MessagesCheck()
         self._entities = EntitiesCheck()
         self._jobs: set[tuple[JobKind, int, str, str]] = set()
@@ -93,6 +95,9 @@ class Integrity:
         """Everything that does not hold. Raises: OSError and the engine's errors."""
         yield from self._survey()
         self._contents = set(self._inspected.content_ids())
+        for generation, name in self._kept.items():
+            if not any(job[:2] == (JobKind.EXPIRE_CONTAINER, generation) for job in self._jobs):
+                yield Finding(f"deleted container {name!r}", "it is kept, and no job ends that")
         yield from itertools.starmap(Finding, self._messages.problems())
         yield from itertools.starmap(Finding, self._entities.problems())
         done = 0
@@ -126,6 +131,10 @@ class Integrity:
         if keyspace[:1] == b"c" and ref.key == keys.CONTAINER_KEY:
             self._containers.add(records.CONTAINER.decode(record.value).generation)
             self._container_count += 1
+        elif keyspace[:1] == b"c" and keys.is_deleted_container(ref.key.name):
+            kept = records.DELETED_CONTAINER.decode(record.value)
+            self._containers.add(kept.container.generation)
+            self._kept[kept.container.generation] = ref.partition.name.decode()
         elif keyspace == keys.SERVICES and ref.key == keys.PROPERTIES_KEY:
             records.PROPERTIES.decode(record.value)
         elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:

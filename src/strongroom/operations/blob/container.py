@@ -133,6 +133,21 @@ DELETE_CONTAINER: Final = Operation(
     run=containers.delete_container,
 )
 
+RESTORE_CONTAINER: Final = Operation(
+    name="Restore Container",
+    id="container_restore",
+    methods=("PUT",),
+    resource=Resource.CONTAINER,
+    restype="container",
+    comp="undelete",
+    permission=permissions.CONTAINER_WRITE,
+    input=containers.RestoreContainer,
+    accepts=(fields.DELETED_NAME, fields.DELETED_VERSION),
+    success=201,
+    fails=(blob_errors.CONTAINER_ALREADY_EXISTS,),
+    run=containers.restore_container,
+)
+
 LIST_BLOBS_HIERARCHY: Final = Operation(
     name="List Blobs (hierarchy)",
     id="container_list_blob_hierarchy_segment",
@@ -179,6 +194,7 @@ OPERATIONS: Final = (
     GET_CONTAINER_ACL,
     SET_CONTAINER_ACL,
     DELETE_CONTAINER,
+    RESTORE_CONTAINER,
     LIST_BLOBS_HIERARCHY,
     LIST_BLOBS,
 )

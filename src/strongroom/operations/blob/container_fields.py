@@ -17,6 +17,7 @@ from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
 from strongroom.services.blob import list_blobs, list_containers
+from strongroom.services.blob.containers import DELETED_NAME_HEADER, DELETED_VERSION_HEADER
 from strongroom.values import PublicAccess
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request
@@ -31,6 +32,8 @@ def _duration_s(name: str, value: str) -> int:
     return leases.require_duration(wire.integer(name, value, -ANY_INTEGER, ANY_INTEGER))
 
 
+DELETED_NAME: Final = header("name", DELETED_NAME_HEADER, required=True)
+DELETED_VERSION: Final = header("version", DELETED_VERSION_HEADER, required=True)
 PUBLIC_ACCESS: Final = header(
     "public_access", "x-ms-blob-public-access", _public_access, default=PublicAccess.NONE
 )

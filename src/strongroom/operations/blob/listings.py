@@ -15,8 +15,9 @@ from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.listing import Prefix
+from strongroom.semantics.core.retention import remaining_days
 from strongroom.services.blob import list_blobs, list_containers
-from strongroom.services.blob.containers import ContainerView
+from strongroom.services.blob.containers import ContainerView, generation_version
 from strongroom.services.blob.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.blob.list_containers import ContainerPage, ContainerRow, ListContainers
 from strongroom.services.core.calls import Call
@@ -31,7 +32,7 @@ from strongroom.wire.blob.list_blobs import (
     ListQuery,
     TierItem,
 )
-from strongroom.wire.blob.list_containers import ContainerItem
+from strongroom.wire.blob.list_containers import ContainerItem, DeletedItem
 from strongroom.wire.core.query import Query
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 
@@ -123,7 +124,11 @@ def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) 
 
 
 def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
-    record = row.record
+    record, kept = row.record, row.deleted
+    deleted = None
+    if kept is not None:
+        version = generation_version(record.generation)
+        deleted = DeletedItem(kept.deleted, remaining_days(kept.until, now), version)
     return ContainerItem(
         row.name,
         record.etag,
@@ -133,6 +138,7 @@ def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
         leases.reported_duration(record.lease, now),
         record.public_access,
         record.metadata if metadata else None,
+        deleted,
     )
 
 

@@ -83,8 +83,6 @@ OPERATIONS: Final = (
     _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
     _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
            _FIND_HERE, "blobs", restype="container"),
-    _later("Restore Container", "container_restore", "PUT", _CONTAINER,
-           permissions.CONTAINER_WRITE, "undelete", restype="container"),
     _later("Rename Container", "container_rename", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "rename", restype="container"),
     _later("Get Blob Tags", "blob_get_tags", "GET", _BLOB, _GET_TAGS, "tags"),

@@ -23,7 +23,8 @@ from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.body import Body, BodyPlace
 from strongroom.store.blob.bodies.kinds import hidden_kind
 from strongroom.store.blob.bodies.readers import Readers
-from strongroom.store.core import keys
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import Job
 
 _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
@@ -66,6 +67,30 @@ async def sweep_container(
         await asyncio.sleep(0)
     await removal.commit()
     return not (skipped or sparing.has_spared)
+
+
+async def expire_container(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
+    """Drop a deleted container whose retention has ended, unless it was restored.
+
+    Its record goes last: it is what says, after a crash, that the sweep is still to be done.
+
+    Arguments:
+        deleted: the stamp of the deletion that ordered the job. One that was restored and deleted
+            again has another.
+
+    Returns: whether nothing is left to do.
+    """
+    account, name = job.token.split("/")
+    ref = keys.deleted_container(account, name, job.generation)
+    (found,) = await services.store.read([ref])
+    kept = records.DELETED_CONTAINER.of(found)
+    if kept is None or kept.deleted != deleted:
+        return True
+    if not await sweep_container(services, removal, job.generation, deleted):
+        return False
+    await removal.add(ref.partition, (ref.key,))
+    await removal.commit()
+    return True
 
 
 async def _drop_face(

@@ -1,4 +1,4 @@
-"""Create, read, change and delete a container: its properties, metadata and access control list.
+"""Create, read, change, delete and restore a container: its properties, metadata and ACL.
 
 Lives here: the operations on a container's own record but for its lease (leasing.py). Must not live
 here: what lies in a container (its blobs hang under its generation), public access and stored
@@ -8,22 +8,28 @@ section 12.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from strongroom import blob_errors
+from strongroom import blob_errors, errors
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
+from strongroom.semantics.core.retention import retention_end
 from strongroom.services.blob import access
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import ContainerRecord, Job, JobKind
+from strongroom.store.core.records import ContainerRecord, DeletedContainer, Job, JobKind
 from strongroom.values import AccessPolicy, Metadata, PublicAccess
+
+DELETED_NAME_HEADER: Final = "x-ms-deleted-container-name"
+DELETED_VERSION_HEADER: Final = "x-ms-deleted-container-version"
+_VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +136,84 @@ async def _modify(services: Services, call: Call[Any], **changes: Any) -> Contai
 async def delete_container(services: Services, call: Call[Any]) -> None:
     """Delete Container: one record goes, and all blobs with it; a job sweeps what they held.
 
+    With a retention the record moves to a place beside it, and the job is due when that ends. A
+    restored container makes the job void, since its deletion is no longer on record.
+
     Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet.
     """
-    ref = keys.container(call.target.account, call.target.container)
+    account, name = call.target.account, call.target.container
+    ref = keys.container(account, name)
+    days = services.switches(account).container_retention_days
 
     def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
-        job = keys.job(stamp, stamp, JobKind.SWEEP_CONTAINER)
-        name = f"{call.target.account}/{call.target.container}"
-        sweep = Job(JobKind.SWEEP_CONTAINER, container.generation, token=name)
+        kind = JobKind.EXPIRE_CONTAINER if days else JobKind.SWEEP_CONTAINER
+        until = retention_end(stamp, days)
+        job = keys.job(until, stamp, kind)
+        sweep = Job(kind, container.generation, token=f"{account}/{name}")
+        writes = [Write(ref.key, None)]
+        if days:
+            unleased = msgspec.structs.replace(container, lease=None)
+            kept = records.DELETED_CONTAINER.encode(DeletedContainer(unleased, stamp, until))
+            key = keys.deleted_container(account, name, container.generation).key
+            writes.append(Write(key, kept))
         # The job first: cut off in between, it finds the container alive and does nothing.
         return Commit(
             None,
             (
                 Step(job.partition, (Write(job.key, records.JOB.encode(sweep)),)),
-                Step(ref.partition, (Write(ref.key, None),)),
+                Step(ref.partition, tuple(writes)),
             ),
         )
 
     await access.commit_container(services, call, decide)
     services.work.set()
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreContainer:
+    """Input of Restore Container: the deleted container's name, and its version as listed."""
+
+    name: str
+    version: str
+
+
+async def restore_container(services: Services, call: Call[RestoreContainer]) -> None:
+    """Restore Container: the container is as it was when it was deleted, but for its lease.
+
+    Raises: StorageError InvalidHeaderValue (another name than the container's), ContainerNotFound
+        (no such deleted container, or its retention has ended), ContainerAlreadyExists.
+    """
+    account, name, given = call.target.account, call.target.container, call.input
+    if given.name != name:
+        reason = "A container can be restored under its own name only."
+        raise errors.invalid_header(DELETED_NAME_HEADER, given.name, reason)
+    generation = version_generation(given.version)
+    if generation is None:
+        raise StorageError(blob_errors.CONTAINER_NOT_FOUND)
+    ref = keys.container(account, name)
+    kept = keys.deleted_container(account, name, generation)
+    await services.commit(_Restore(ref.partition, [ref, kept], call.rule.purpose))
+
+
+class _Restore(Decision[None], frozen=True):
+    """Restore Container."""
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError ContainerNotFound, ContainerAlreadyExists."""
+        kept = records.DELETED_CONTAINER.of(found[1])
+        if kept is None or kept.until <= stamp:
+            raise StorageError(blob_errors.CONTAINER_NOT_FOUND)
+        if found[0] is not None:
+            raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
+        back = Write(self.reads[0].key, records.CONTAINER.encode(kept.container))
+        return Commit(None, (Step(self.partition, (back, Write(self.reads[1].key, None))),))
+
+
+def generation_version(generation: int) -> str:
+    """The version of a deleted container as it is listed."""
+    return f"{generation:016X}"
+
+
+def version_generation(version: str) -> int | None:
+    """The generation of a listed version; None for a text that is none."""
+    return int(version, 16) if _VERSION.fullmatch(version) else None

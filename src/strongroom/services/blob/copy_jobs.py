@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.engines.base import DataDamaged
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import copies
@@ -24,6 +24,7 @@ from strongroom.services.blob.copy_sources import CopySources, OpenSource, Sourc
 from strongroom.services.blob.copy_transfer import Moved, transfer
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job
 
 Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
@@ -143,5 +144,29 @@ async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> N
         change.put_head(edit(state.head, copy, change))
         return True
 
-    if not await change_unattended(services, job.generation, job.blob, decide, order.destination):
+    edited = await change_unattended(services, job.generation, job.blob, decide, order.destination)
+    if edited is None:
+        await _end_in_deleted(services, job, order)
+    if not edited:
         raise _Void
+
+
+async def _end_in_deleted(services: Services, job: Job, order: CopyOrder) -> None:
+    """A copy fails whose container was deleted and is kept: restored, it must not have a copy that
+    is pending for ever."""
+    account, name = order.destination.split("/")
+    kept = keys.deleted_container(account, name, job.generation)
+    if await services.store.read([kept]) == [None]:
+        return
+
+    def decide(state: BlobState, change: BlobChange) -> None:
+        head = state.head
+        copy = None if head is None else head.copy
+        if head is None or copy is None or copy.id != job.token:
+            return
+        if copies.is_pending(copy):
+            reason = f"404 {blob_errors.CONTAINER_NOT_FOUND.code}"
+            ended = copies.failed(copy, reason, change.stamp)
+            change.put_head(msgspec.structs.replace(head, copy=ended))
+
+    await change_unattended(services, job.generation, job.blob, decide)

@@ -19,11 +19,12 @@ from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import ContainerRecord
+from strongroom.store.core.records import ContainerRecord, DeletedContainer
 
 METADATA: Final = "metadata"
-INCLUDES: Final = frozenset((METADATA, "deleted", "system"))
-"""The words that `include` may have; there are no deleted and no system containers here."""
+DELETED: Final = "deleted"
+INCLUDES: Final = frozenset((METADATA, DELETED, "system"))
+"""The words that `include` may have; there are no system containers here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +38,18 @@ class ListContainers:
 
 
 class ContainerRow(msgspec.Struct, frozen=True):
-    """One container, as the commit `version` left it."""
+    """One container, as the commit `version` left it. `deleted`: it is one that is kept."""
 
     name: str
     record: ContainerRecord
     version: int
+    deleted: DeletedContainer | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerPage:
     """Result: rows in order of names, where the next page begins (None = nothing is left), and
-    store time before they were read (0 = no row has a lease). A row's lease is judged at that time,
+    store time before they were read (0 = no row needs it). A row's lease is judged at that time,
     or at its version when that is later."""
 
     items: list[ContainerRow]
@@ -61,14 +63,26 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     page = Page[ContainerRow](given.prefix, "", given.max_results, given.start)
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
-    await pages.fill(services.store, keys.containers(call.target.account), page, _rows)
+    kept_at = now if DELETED in given.include else None
+    keyspace = keys.containers(call.target.account)
+    await pages.fill(services.store, keyspace, page, lambda found: _rows(found, kept_at))
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
-    leased = any(item.record.lease for item in items)
-    return ContainerPage(items, page.marker, now if leased else 0)
+    timed = any(item.record.lease or item.deleted for item in items)
+    return ContainerPage(items, page.marker, now if timed else 0)
 
 
-def _rows(found: base.Page) -> Iterator[tuple[bytes, bytes, ContainerRow]]:
+def _rows(
+    found: base.Page, kept_at: int | None
+) -> Iterator[tuple[bytes, bytes, ContainerRow | None]]:
+    """Arguments: kept_at: when deleted containers must still be kept; None = none is listed."""
     decode = records.CONTAINER.decode
     for name, key, value, version in found.rows():
-        yield name, key, ContainerRow(name.decode(), decode(value), version)
+        if not keys.is_deleted_container(key):
+            yield name, key, ContainerRow(name.decode(), decode(value), version)
+            continue
+        kept = None if kept_at is None else records.DELETED_CONTAINER.decode(value)
+        if kept is None or kept_at is None or kept.until <= kept_at:
+            yield name, key, None
+        else:
+            yield name, key, ContainerRow(name.decode(), kept.container, version, kept)

@@ -120,7 +120,7 @@ async def get_stats(services: Services, call: Call[Any]) -> int:
 
 async def get_information(services: Services, call: Call[Any]) -> AccountInformation:
     """Get Account Information, at the account's, a container's or a blob's URL."""
-    return AccountInformation()
+    return AccountInformation(kind=services.switches(call.target.account).kind)
 
 
 async def preflight(services: Services, call: Call[Preflight]) -> Extras:

@@ -7,10 +7,11 @@ not live here: how blobs, queues and tables are looked at and changed, HTTP, SQL
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from strongroom import limits
+from strongroom.account_switches import DEFAULT_SWITCHES, Switches
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.engines.base import Store
@@ -30,15 +31,22 @@ class Services:
     Arguments:
         store: an engine that keeps all three contracts.
         clock: for randomness (lease and copy ids); store time comes from the store.
+        switches: what is switched for an account now. Decisions take it as a field.
 
     Attributes:
         held: what is authoritative and dies with the process: readers, copies in flight.
         disposable: what only saves work or keeps an order. It may be thrown away at any time.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        switches: Callable[[str], Switches] = lambda account: DEFAULT_SWITCHES,
+    ) -> None:
         self.store = store
         self.clock = clock
+        self.switches = switches
         self.held = ProcessState()
         self.disposable = ProcessState()
         self.work = asyncio.Event()

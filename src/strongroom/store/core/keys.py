@@ -6,6 +6,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | record                  | keyspace         | partition       | class  | key                      |
 | ----------------------- | ---------------- | --------------- | ------ | ------------------------ |
 | container               | `c` + account    | container name  | face   | `c`                      |
+| deleted container       | `c` + account    | container name  | face   | `d` + generation         |
 | queue                   | `q` + account    | queue name      | face   | `q`                      |
 | table                   | `t` + account    | name, lower case| face   | `t`                      |
 | entity                  | `e` + generation | PartitionKey    | face   | RowKey                   |
@@ -53,6 +54,7 @@ JOB_KEY: Final = Key(False, b"j")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
 _SNAPSHOT: Final = b"\x01"
+_DELETED_CONTAINER: Final = b"d"
 # The first byte of each kind of hidden key.
 STAGED: Final = b"k"
 INLINE: Final = b"i"
@@ -81,6 +83,17 @@ def containers(account: str) -> bytes:
 def container(account: str, name: str) -> Ref:
     """A container's own record."""
     return Ref(Partition(containers(account), name.encode()), CONTAINER_KEY)
+
+
+def deleted_container(account: str, name: str, generation: int) -> Ref:
+    """A container that was deleted and is kept for a while, beside the one of that name."""
+    partition = Partition(containers(account), name.encode())
+    return Ref(partition, Key(False, _DELETED_CONTAINER + number(generation)))
+
+
+def is_deleted_container(key: bytes) -> bool:
+    """Whether a key is that of a deleted container."""
+    return key[:1] == _DELETED_CONTAINER and len(key) == 9
 
 
 def queues(account: str) -> bytes:

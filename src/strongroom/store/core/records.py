@@ -39,6 +39,15 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
     lease: Lease | None = None
 
 
+class DeletedContainer(msgspec.Struct, frozen=True, array_like=True):
+    """A container that was deleted and can be restored before `until`. `deleted` is the stamp of
+    the deletion. The container's record has no lease any more."""
+
+    container: ContainerRecord
+    deleted: int
+    until: int
+
+
 class QueueRecord(msgspec.Struct, frozen=True, array_like=True):
     """A queue. Its messages lie in the keyspace of `generation`, in the partition of `epoch`:
     clearing the queue begins a new one. `secret` seals its pop receipts."""
@@ -69,6 +78,7 @@ class JobKind(enum.IntEnum):
     SWEEP_TABLE = 5
     SWEEP_MESSAGES = 6
     EXPIRE_MESSAGES = 7
+    EXPIRE_CONTAINER = 8
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
@@ -138,6 +148,7 @@ class Codec(Generic[R]):
 
 
 CONTAINER: Final = Codec(ContainerRecord)
+DELETED_CONTAINER: Final = Codec(DeletedContainer)
 QUEUE: Final = Codec(QueueRecord)
 TABLE: Final = Codec(TableRecord)
 JOB: Final = Codec(Job)

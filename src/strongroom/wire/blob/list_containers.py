@@ -14,6 +14,14 @@ from strongroom.values import Metadata, PublicAccess, etag_text, rfc1123
 from strongroom.wire.core import xml
 
 
+class DeletedItem(msgspec.Struct, frozen=True):
+    """When a container was deleted (ticks), for how many days it is kept, and its version."""
+
+    time: int
+    remaining_days: int
+    version: str
+
+
 class ContainerItem(msgspec.Struct, frozen=True):
     """One container; `lease_duration` is None unless leased, `metadata` None unless asked for."""
 
@@ -25,6 +33,7 @@ class ContainerItem(msgspec.Struct, frozen=True):
     lease_duration: str | None = None
     public_access: PublicAccess = PublicAccess.NONE
     metadata: Metadata | None = None
+    deleted: DeletedItem | None = None
 
 
 def write_containers(
@@ -47,8 +56,16 @@ def write_containers(
 
 
 def _row(item: ContainerItem) -> str:
+    deleted = item.deleted
+    named, kept = "", ""
+    if deleted is not None:
+        named = f"<Deleted>true</Deleted><Version>{deleted.version}</Version>"
+        kept = (
+            f"<DeletedTime>{rfc1123(deleted.time)}</DeletedTime>"
+            f"<RemainingRetentionDays>{deleted.remaining_days}</RemainingRetentionDays>"
+        )
     return (
-        f"<Container><Name>{xml.escape(item.name)}</Name><Properties>"
+        f"<Container><Name>{xml.escape(item.name)}</Name>{named}<Properties>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>{etag_text(item.stamp)}</Etag>"
         f"<LeaseStatus>{item.lease_status}</LeaseStatus><LeaseState>{item.lease_state}</LeaseState>"
@@ -58,5 +75,5 @@ def _row(item: ContainerItem) -> str:
         "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
-        f"</Properties>{xml.metadata_element(item.metadata)}</Container>"
+        f"{kept}</Properties>{xml.metadata_element(item.metadata)}</Container>"
     )
