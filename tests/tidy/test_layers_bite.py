@@ -20,7 +20,7 @@ from tests.tidy.sources import ROOT
 PACKAGES = ("semantics", "wire", "auth", "operations", "servers", "services", "store", "engines")
 
 WINGED = ("operations", "services", "store", "semantics", "wire")
-WINGS = ("blob", "queue", "table", "core")
+WINGS = ("blob", "queue", "table", "file", "core")
 
 LAYERS = "Layers point one way"
 PURE = "Rules, codecs and signatures are pure"
@@ -53,6 +53,9 @@ FORBIDDEN = (
     ("operations/queue/queue.py", "import strongroom.services.blob", "The queue wings"),
     ("operations/table/table.py", "import strongroom.services.queue", "The table wings"),
     ("operations/blob/blob.py", "import strongroom.services.table", "The blob wings"),
+    ("operations/file/file.py", "import strongroom.services.blob", "The file wings"),
+    ("services/blob/blobs.py", "import strongroom.services.file", "The wings of a layer"),
+    ("semantics/core/lease.py", "import strongroom.semantics.file", "The wings of a layer"),
     ("operations/core/codec.py", "import strongroom.semantics.blob", "What services share"),
     ("operations/core/fields.py", "import strongroom.services.queue", "What services share"),
     ("services/core/places.py", "import strongroom.store.table", "What services share"),

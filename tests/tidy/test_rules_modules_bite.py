@@ -9,6 +9,7 @@ from tests.tidy.rules_modules import (
     entry_points,
     folders_without_init,
     imported_modules,
+    served_after_all,
 )
 from tests.tidy.sources import Source, parse
 
@@ -43,6 +44,23 @@ def test_a_test_gives_life_only_to_what_is_shipped_for_users() -> None:
     )
     dead = dead_modules([INIT, CLI, WIRE, XML, STRAY, CHECKER, test], ENTRIES)
     assert dead == ["src/strongroom/wire/stray.py is imported by nothing"]
+
+
+RULE = parse("src/strongroom/semantics/file/rule.py", "from strongroom.semantics.file import rule")
+
+
+def test_a_test_gives_life_to_rules_that_no_service_uses_yet() -> None:
+    tree = [INIT, CLI, WIRE, XML, RULE]
+    assert dead_modules(tree, ENTRIES) == [f"{RULE.path} is imported by nothing"]
+    test = parse("tests/test_x.py", "from strongroom.semantics.file.rule import law")
+    assert dead_modules([*tree, test], ENTRIES) == []
+
+
+def test_the_list_of_rules_without_a_service_shrinks_with_the_first_service() -> None:
+    assert served_after_all([INIT, RULE]) == []
+    service = parse("src/strongroom/services/file/x.py", "from strongroom.semantics.file import y")
+    complaints = served_after_all([INIT, RULE, service])
+    assert complaints and all("take strongroom.semantics.file out" in one for one in complaints)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,11 @@ def test_no_module_is_dead() -> None:
     _report(rules_modules.dead_modules(python_sources(), entries))
 
 
+def test_what_is_not_yet_served_still_is_not() -> None:
+    assert all(rules_modules.NOT_YET_SERVED.values())
+    _report(rules_modules.served_after_all(python_sources()))
+
+
 def test_only_their_package_knows_the_kinds_of_bodies() -> None:
     _report(rules_bodies.bodies_taken_apart(package_sources()))
 

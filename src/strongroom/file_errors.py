@@ -1,0 +1,169 @@
+"""The rows of the error table that only files answer, and the NTSTATUS values that SMB answers.
+
+A code of REST may have several rows, one for each NTSTATUS that SMB answers in its place. Must not
+live here: rows that several services share (errors.py). Sources: "File service error codes" and
+"Managing file locks" of the Azure Storage REST reference; [MS-ERREF] section 2.3.1.
+
+Where Microsoft's pages contradict each other (smb.md 4.6), each row says which page it follows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.errors import row
+
+STATUS_UNSUCCESSFUL: Final = 0xC000_0001
+STATUS_INVALID_PARAMETER: Final = 0xC000_000D
+STATUS_ACCESS_DENIED: Final = 0xC000_0022
+STATUS_OBJECT_NAME_INVALID: Final = 0xC000_0033
+STATUS_OBJECT_NAME_NOT_FOUND: Final = 0xC000_0034
+STATUS_OBJECT_NAME_COLLISION: Final = 0xC000_0035
+STATUS_OBJECT_PATH_NOT_FOUND: Final = 0xC000_003A
+STATUS_OBJECT_PATH_SYNTAX_BAD: Final = 0xC000_003B
+STATUS_SHARING_VIOLATION: Final = 0xC000_0043
+STATUS_FILE_LOCK_CONFLICT: Final = 0xC000_0054
+STATUS_LOCK_NOT_GRANTED: Final = 0xC000_0055
+STATUS_DELETE_PENDING: Final = 0xC000_0056
+STATUS_INVALID_SECURITY_DESCR: Final = 0xC000_0079
+STATUS_RANGE_NOT_LOCKED: Final = 0xC000_007E
+STATUS_REQUEST_NOT_ACCEPTED: Final = 0xC000_00D0
+STATUS_INVALID_OPLOCK_PROTOCOL: Final = 0xC000_00E3
+STATUS_DIRECTORY_NOT_EMPTY: Final = 0xC000_0101
+STATUS_CANNOT_DELETE: Final = 0xC000_0121
+STATUS_INVALID_DEVICE_STATE: Final = 0xC000_0184
+STATUS_INVALID_LOCK_RANGE: Final = 0xC000_01A1
+
+CANNOT_DELETE = row(
+    "CannotDeleteFileOrDirectory",
+    409,
+    "The file or directory cannot be deleted: it is the share's root, or it is read-only.",
+    STATUS_CANNOT_DELETE,
+)
+# 408 as "Managing file locks" writes it; the page of error codes says 500. A client may repeat the
+# request after a 408, which is what the situation asks for.
+CLIENT_CACHE_FLUSH_DELAY = row(
+    "ClientCacheFlushDelay",
+    408,
+    "An SMB client did not give up its cached state of the file in time. Repeat the request.",
+    STATUS_SHARING_VIOLATION,
+)
+DIRECTORY_NOT_EMPTY = row(
+    "DirectoryNotEmpty",
+    409,
+    "The specified directory is not empty.",
+    STATUS_DIRECTORY_NOT_EMPTY,
+)
+FILE_ALREADY_EXISTS = row(
+    "ResourceAlreadyExists",
+    409,
+    "The specified resource already exists.",
+    STATUS_OBJECT_NAME_COLLISION,
+)
+FILE_INVALID_PERMISSION = row(
+    "FileInvalidPermission",
+    400,
+    "The file permission is no valid SDDL with an owner, a group and a DACL.",
+    STATUS_INVALID_SECURITY_DESCR,
+)
+FILE_LOCK_CONFLICT = row(
+    "FileLockConflict",
+    409,
+    "A portion of the file is locked by an SMB client.",
+    STATUS_FILE_LOCK_CONFLICT,
+)
+LOCK_NOT_GRANTED = row(
+    "FileLockConflict",
+    409,
+    "A portion of the range is locked by another handle.",
+    STATUS_LOCK_NOT_GRANTED,
+)
+RANGE_NOT_LOCKED = row(
+    "FileLockConflict",
+    409,
+    "The range is not locked by this handle.",
+    STATUS_RANGE_NOT_LOCKED,
+)
+INVALID_LOCK_RANGE = row(
+    "InvalidRange",
+    416,
+    "The range of the lock ends beyond 2^64 bytes.",
+    STATUS_INVALID_LOCK_RANGE,
+)
+INVALID_FILE_ATTRIBUTES = row(
+    "InvalidHeaderValue",
+    400,
+    "The file attributes are not valid for this kind of resource.",
+    STATUS_INVALID_PARAMETER,
+)
+INVALID_FILE_NAME = row(
+    "InvalidResourceName",
+    400,
+    "The name contains characters that are not allowed, or is a reserved name.",
+    STATUS_OBJECT_NAME_INVALID,
+)
+DOT_NAME = row(
+    "InvalidResourceName",
+    400,
+    "A component of the path is '.' or '..'. Give the path without it.",
+    STATUS_OBJECT_PATH_SYNTAX_BAD,
+)
+INVALID_FILE_OR_DIRECTORY_PATH_NAME = row(
+    "InvalidFileOrDirectoryPathName",
+    400,
+    "A name has more than 255 characters, or the path more than 2,048, or 250 components.",
+    STATUS_OBJECT_NAME_INVALID,
+)
+PARENT_NOT_FOUND = row(
+    "ParentNotFound",
+    404,
+    "The specified parent path does not exist.",
+    STATUS_OBJECT_PATH_NOT_FOUND,
+)
+# 412 as "Managing file locks" writes it; the page of error codes says 409. The attribute is a
+# condition of the resource that the request did not meet.
+READ_ONLY_ATTRIBUTE = row(
+    "ReadOnlyAttribute",
+    412,
+    "The file has the attribute ReadOnly. Clear it by Set File Properties first.",
+    STATUS_ACCESS_DENIED,
+)
+SHARING_VIOLATION = row(
+    "SharingViolation",
+    409,
+    "The specified resource may be in use by an SMB client.",
+    STATUS_SHARING_VIOLATION,
+)
+# The code as the pages on concurrency and on file locks write it. The page of error codes and the
+# SDKs call it DeletePending.
+SMB_DELETE_PENDING = row(
+    "SMBDeletePending",
+    409,
+    "The specified resource is marked for deletion by an SMB client.",
+    STATUS_DELETE_PENDING,
+)
+# What SMB answers to a rename of a file that is marked for deletion ([MS-FSA] 2.1.5.15.12).
+RENAME_OF_PENDING = row(
+    "SMBDeletePending",
+    409,
+    "The source of the rename is marked for deletion by an SMB client.",
+    STATUS_ACCESS_DENIED,
+)
+TARGET_IN_USE = row(
+    "SharingViolation",
+    409,
+    "The target of the rename is open by an SMB client.",
+    STATUS_ACCESS_DENIED,
+)
+TARGET_IS_DIRECTORY = row(
+    "ResourceTypeMismatch",
+    409,
+    "The target of the rename is a directory, which a rename cannot replace.",
+    STATUS_ACCESS_DENIED,
+)
+DIRECTORY_IN_USE = row(
+    "SharingViolation",
+    409,
+    "The directory contains files that are open by an SMB client.",
+    STATUS_ACCESS_DENIED,
+)

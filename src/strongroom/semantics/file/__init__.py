@@ -1,0 +1,1 @@
+"""The rules of files: one model for REST and SMB."""

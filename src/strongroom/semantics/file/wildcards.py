@@ -1,0 +1,105 @@
+"""Which names a pattern of QUERY_DIRECTORY matches: `*`, `?`, DOS_STAR, DOS_QM and DOS_DOT.
+
+Lives here: the matcher, whose time is bounded by the product of both lengths whatever the pattern.
+Must not live here: cursors of listings, short names: names of 8.3 do not exist. Sources: [MS-FSA]
+section 2.1.4.4 (Algorithm for Determining if a FileName Is in an Expression); reference smb.md 2.8.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.errors import StorageError
+from strongroom.semantics.file import names
+
+STAR: Final = "*"
+"""Any run of characters."""
+ONE: Final = "?"
+"""Exactly one character."""
+DOS_STAR: Final = "<"
+"""Any run of characters up to and including the last dot of the name, or any run without a dot."""
+DOS_QM: Final = ">"
+"""One character that is no dot; nothing in front of a dot or at the end of the name."""
+DOS_DOT: Final = '"'
+"""A dot, or nothing at the end of the name."""
+
+EVERYTHING: Final = "*"
+_NOT_IN_PATTERNS: Final = re.compile("[\\\\/:|\x00-\x1f\ud800-\udfff]")
+
+
+def check_pattern(pattern: str) -> str:
+    """The pattern as it is stored in a handle: an empty one stands for all names ([MS-FSA]).
+
+    Raises: InvalidResourceName (OBJECT_NAME_INVALID) for characters that neither a name nor a
+        pattern has, InvalidFileOrDirectoryPathName for more than 255 units.
+    """
+    if _NOT_IN_PATTERNS.search(pattern) is not None:
+        raise StorageError(file_errors.INVALID_FILE_NAME)
+    if names.utf16_units(pattern) > names.COMPONENT_UNITS_MAX:
+        raise StorageError(file_errors.INVALID_FILE_OR_DIRECTORY_PATH_NAME)
+    return pattern or EVERYTHING
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name, in any case, is one that the pattern means.
+
+    Each step keeps the set of places in the pattern that may come next, so that no pattern takes
+    more than len(pattern) * len(name) steps. The entry `..` of a listing matches as `.` does
+    (measured, smb.md 2.8).
+    """
+    if pattern in (EVERYTHING, "*.*"):
+        # Windows reads `*.*` as all names, with a dot or without one ([MS-FSA] 2.1.5.6.3).
+        return True
+    wanted, given = names.fold(pattern), "." if name == ".." else names.fold(name)
+    last_dot = given.rfind(".")
+    places = _skipped(wanted, {0}, given[:1])
+    for index, char in enumerate(given):
+        places = {
+            after for place in places for after in _steps(wanted, place, char, index, last_dot)
+        }
+        places = _skipped(wanted, places, given[index + 1 : index + 2])
+    return len(wanted) in places
+
+
+def _skipped(pattern: str, places: set[int], following: str) -> set[int]:
+    """The places, and those that are reached without a character of the name.
+
+    Arguments:
+        following: the next character of the name, "" at its end.
+    """
+    found, open_places = set(places), list(places)
+    while open_places:
+        place = open_places.pop()
+        is_open = place < len(pattern) and place + 1 not in found
+        if is_open and _is_skippable(pattern[place], following):
+            found.add(place + 1)
+            open_places.append(place + 1)
+    return found
+
+
+def _is_skippable(wanted: str, following: str) -> bool:
+    if wanted in (STAR, DOS_STAR):
+        return True
+    if wanted == DOS_QM:
+        return following in ("", ".")
+    return wanted == DOS_DOT and following == ""
+
+
+def _steps(pattern: str, place: int, char: str, index: int, last_dot: int) -> tuple[int, ...]:
+    """The places after one character of the name; a star stays where it is."""
+    if place == len(pattern):
+        return ()
+    wanted = pattern[place]
+    if wanted == STAR:
+        return (place,)
+    if wanted == DOS_STAR:
+        # It passes no last dot but as its own last character.
+        return (place + 1,) if index == last_dot else (place,)
+    is_met = (
+        wanted in (ONE, char)
+        or (wanted == DOS_QM and char != ".")
+        or (wanted == DOS_DOT and char == ".")
+    )
+    return (place + 1,) if is_met else ()
