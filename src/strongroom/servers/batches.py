@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from strongroom import blob_errors, errors, limits
+from strongroom.auth.bearer import bearer_text
 from strongroom.auth.claims import Claim
 from strongroom.auth.sas import is_sas
 from strongroom.clock import guid
@@ -36,7 +37,7 @@ from strongroom.wire.core.path import FullPath, Target
 # few enough that other requests come in between.
 SIDE_BY_SIDE_MAX: Final = 64
 _AUTHORIZATION: Final = "authorization"
-_BEARER: Final = "bearer "
+_VERSION: Final = "x-ms-version"
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 Fits = Callable[[Target], bool]
@@ -91,13 +92,23 @@ def with_host(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
 
 
 def with_bearer(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
-    """As `with_host`, with the bearer token of the whole where the part has no credentials."""
-    headers, bearer = with_host(part, whole), whole.get(_AUTHORIZATION) or ""
-    if bearer[: len(_BEARER)].lower() != _BEARER:
+    """As `with_host`, with the bearer token of the whole where the part has no credentials.
+
+    A part with a bearer token also has the version header of the whole where it has none: versions
+    that know no tokens refuse them. Other credentials may cover the headers as sent.
+    """
+    headers = with_host(part, whole)
+    own = next((value for name, value in headers if name.lower() == _AUTHORIZATION), None)
+    token = own or ""
+    if own is None and not is_sas(part.url.partition("?")[2]):
+        token = whole.get(_AUTHORIZATION) or ""
+    if bearer_text(token) is None:
         return headers
-    is_signed = any(name.lower() == _AUTHORIZATION for name, _ in headers)
-    if not is_signed and not is_sas(part.url.partition("?")[2]):
-        headers.append(("Authorization", bearer))
+    if own is None:
+        headers.append(("Authorization", token))
+    version = whole.get(_VERSION)
+    if version is not None and all(name.lower() != _VERSION for name, _ in headers):
+        headers.append((_VERSION, version))
     return headers
 
 

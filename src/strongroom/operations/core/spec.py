@@ -162,6 +162,7 @@ class Operation:
         parts: its body is a batch of requests, each of which is carried out by itself; what these
             may ask for, all of a batch the same.
         unsaid: what a request asks for that says nothing; None where that cannot be.
+        is_served: whether it is carried out, and not answered 501.
     """
 
     name: str
@@ -187,14 +188,11 @@ class Operation:
     run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None
     parts: tuple[Operation, ...] = ()
     unsaid: Unsaid | None = field(init=False, default=None)
+    is_served: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unsaid", _unsaid(self))
-
-    @property
-    def is_served(self) -> bool:
-        """Whether it is carried out, and not answered 501."""
-        return self.run is not None or bool(self.parts)
+        object.__setattr__(self, "is_served", self.run is not None or bool(self.parts))
 
     def writes(self) -> bool:
         """Whether it is refused on the secondary endpoint."""
