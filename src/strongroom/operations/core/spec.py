@@ -82,11 +82,17 @@ class Unsaid(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a request's body is: `parse` None = a stream that the service reads itself; otherwise a
-    document of at most `max_bytes` that becomes the input's field `name`. `receipt` makes the field
-    `received` from the document's bytes, for operations that verify them against digests.
-    `unframe` makes the body that the service reads from a structured message and the length of its
-    content; None = the operation takes no structured message."""
+    """What a request's body is: a document, or a stream that the service reads itself.
+
+    Attributes:
+        name: the field of the input that a document becomes.
+        parse: reads the document; None = the body is a stream.
+        max_bytes: the document's greatest length.
+        receipt: makes the field `received` from the document's bytes, for operations that verify
+            them against digests.
+        unframe: makes the content from a structured message and the content's length; None = the
+            operation takes no structured message.
+    """
 
     name: str = ""
     parse: Callable[[bytes], Any] | None = None
