@@ -11,7 +11,7 @@ import pytest
 from tests.conformance.answer import expect, metadata
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.leasing import Leased
-from tests.conformance.rows import SERVED, request_of
+from tests.conformance.rows import SERVED_BY_KEY, request_of
 from tests.conformance.running import Running
 from tests.operations.transcript import Row
 
@@ -25,7 +25,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
 }
 REFUSED = [
     (row, name)
-    for row in SERVED
+    for row in SERVED_BY_KEY
     for name in (*CONDITIONS, "x-ms-if-tags")
     if not any(name in TAKEN.get(word, ()) for word in row.conditions)
     and not (name == "x-ms-if-tags" and "tags" in row.conditions)

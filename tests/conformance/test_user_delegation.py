@@ -75,6 +75,23 @@ def detail(answer: Answer) -> str:
     return answer.error["AuthenticationErrorDetail"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("If-Match", "*", "ConditionHeadersNotSupported"),
+        ("If-None-Match", "*", "ConditionHeadersNotSupported"),
+        ("If-Modified-Since", "Fri, 26 Jun 2015 23:39:12 GMT", "ConditionHeadersNotSupported"),
+        ("If-Unmodified-Since", "Fri, 26 Jun 2099 23:39:12 GMT", "ConditionHeadersNotSupported"),
+        ("x-ms-if-tags", "\"a\" = '1'", "ConditionHeadersNotSupported"),
+        ("x-strongroom-wait", "5", "UnsupportedHeader"),
+    ],
+)
+def test_a_key_has_no_conditions(trusting: Trusting, name: str, value: str, code: str) -> None:
+    """B-CWR-11, B-WAI-01: refused, not ignored."""
+    user = trusting.user(DELEGATOR)
+    expect(trusting.send("POST", KEY, user, {name: value}, info(None, text(60))), 400, code)
+
+
 def test_a_key_is_issued(trusting: Trusting) -> None:
     """B-UDK-01."""
     user, start, expiry = trusting.user(DELEGATOR), text(10), text(7200)

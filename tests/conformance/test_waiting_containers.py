@@ -15,7 +15,7 @@ import pytest
 from tests.conformance.answer import Answer, expect, expect_names, metadata
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.leasing import A, B, Leased
-from tests.conformance.rows import SERVED, request_of
+from tests.conformance.rows import SERVED_BY_KEY, request_of
 from tests.conformance.running import Running
 from tests.operations.transcript import Row
 
@@ -25,7 +25,7 @@ SOON_S = 12.0
 # Long enough for a request to arrive and wait.
 SETTLE_S = 0.1
 COMPS = ("", "&comp=metadata", "&comp=acl")
-NOT_WAITING = [row for row in SERVED if "x-strongroom-wait" not in row.optional]
+NOT_WAITING = [row for row in SERVED_BY_KEY if "x-strongroom-wait" not in row.optional]
 
 
 @pytest.fixture(params=["container", "blob"])
