@@ -248,3 +248,28 @@ BLOB_IMMUTABLE_DUE_TO_POLICY = row(
     409,
     "This operation is not permitted as the blob is immutable due to a policy.",
 )
+DUPLICATE_TAG_NAMES = row(
+    "DuplicateTagNames",
+    400,
+    "The tags specified contain duplicate names.",
+)
+EMPTY_TAG_NAME = row(
+    "EmptyTagName",
+    400,
+    "The name of one of the tag key-value pairs is empty.",
+)
+INVALID_TAG = row(
+    "InvalidTag",
+    400,
+    "The tags specified are invalid: a key or value contains characters that are not permitted.",
+)
+TAGS_TOO_LARGE = row(
+    "TagsTooLarge",
+    400,
+    "The tags specified exceed the limits: 10 tags, keys of 128 and values of 256 characters.",
+)
+BOTH_TAGS_AND_SOURCE_TAGS = row(
+    "BothUserTagsAndSourceTagsCopyPresentException",
+    400,
+    "x-ms-tags must not be present with x-ms-copy-source-tag-option: COPY.",
+)

@@ -24,6 +24,7 @@ _VALUES = {
     "?blockid": "QQ==",
     "?copyid": B,
     "?delimiter": "/",
+    "?where": "colour='red'",
     "x-ms-access-tier": "Hot",
     "x-ms-blob-content-length": "512",
     "x-ms-copy-source": "http://127.0.0.1:1/nothing/here",
@@ -51,6 +52,7 @@ _BODIES = {
     "blockblob_stage_block": b"block",
     "service_submit_batch": _BATCH,
     "container_submit_batch": _BATCH,
+    "blob_set_tags": b"<Tags><TagSet/></Tags>",
 }
 _BATCH_TYPE = {"Content-Type": "multipart/mixed; boundary=batch"}
 _TYPES = {"service_submit_batch": _BATCH_TYPE, "container_submit_batch": _BATCH_TYPE}

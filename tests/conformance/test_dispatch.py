@@ -234,7 +234,6 @@ UNSERVED_HEADERS = {
     "x-ms-legal-hold": "true",
     "x-ms-seal-blob": "true",
     "x-ms-copy-source-authorization": "Bearer x",
-    "x-ms-copy-source-tag-option": "COPY",
     "x-ms-access-tier-if-modified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
     "x-ms-access-tier-if-unmodified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
 }

@@ -91,6 +91,8 @@ def conditions(found: Operation) -> frozenset[str]:
         ConditionUse.READ: frozenset({IMS4, TAGS}),
         ConditionUse.WRITE: frozenset({IMS4, TAGS}),
         ConditionUse.TAGS: frozenset({TAGS}),
+        ConditionUse.BLOB_READ: frozenset({"blob-ims4", TAGS}),
+        ConditionUse.BLOB_WRITE: frozenset({"blob-ims4", TAGS}),
         ConditionUse.DATES: frozenset({"dates"}),
         ConditionUse.MODIFIED_SINCE: frozenset({"modified-since"}),
     }[found.rule.conditions]

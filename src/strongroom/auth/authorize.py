@@ -132,6 +132,7 @@ class Grant(msgspec.Struct, frozen=True):
         overrides: response headers that the token sets.
         anonymous: whether public access alone granted it.
         key_range: the entities that the token reaches; None = all.
+        may_tag: whether the caller may read and write blobs' tags beside their contents.
     """
 
     letters: str
@@ -139,6 +140,7 @@ class Grant(msgspec.Struct, frozen=True):
     overrides: Overrides = NO_OVERRIDES
     anonymous: bool = False
     key_range: KeyRange | None = None
+    may_tag: bool = True
 
 
 def authorize(
@@ -240,6 +242,7 @@ def _sas_grant(claim: SasClaim, needs: Permission, target: Target, letters: str)
         may_overwrite="w" in letters,
         overrides=_overrides(claim),
         key_range=_key_range(claim),
+        may_tag="t" in letters,
     )
 
 
@@ -382,9 +385,9 @@ def _authorize_anonymous(
 ) -> Grant:
     if target.service is Service.BLOB and needs.public is not PublicAccess.NONE:
         if place_access is PublicAccess.CONTAINER:
-            return Grant("rl", may_overwrite=False, anonymous=True)
+            return Grant("rl", may_overwrite=False, anonymous=True, may_tag=False)
         if place_access is needs.public:
-            return Grant("r", may_overwrite=False, anonymous=True)
+            return Grant("r", may_overwrite=False, anonymous=True, may_tag=False)
     if version is not None and version >= CHALLENGE_SINCE:
         headers = (("WWW-Authenticate", claim.challenge),)
         raise StorageError(NO_AUTHENTICATION_INFORMATION, None, (), headers)

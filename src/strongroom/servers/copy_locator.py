@@ -7,6 +7,7 @@ Source: "Copy Blob", remarks on authorization of the source; reference section 8
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
@@ -105,7 +106,7 @@ class CopyLocator:
         place = await context.services.place(Service.BLOB, target.account, target.container)
         try:
             claim = self._claim(asked, call)
-            authorize(
+            grant = authorize(
                 claim,
                 permissions.READ,
                 asked.signed,
@@ -122,7 +123,8 @@ class CopyLocator:
         context.endpoint.refuse_unserved(asked.request.headers, asked.query)
         if place is None:
             raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
-        return _named(asked, target.container, target.blob, place.generation)
+        found = _named(asked, target.container, target.blob, place.generation)
+        return dataclasses.replace(found, may_read_tags=grant.may_tag)
 
     def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
         context = self._context

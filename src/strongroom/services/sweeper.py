@@ -30,7 +30,7 @@ from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, 
 from strongroom.services.blob.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copy_jobs import run_copy
 from strongroom.services.blob.copy_sources import CopySources
-from strongroom.services.blob.sweep import Held, sweep_blob
+from strongroom.services.blob.sweep import Held, sweep_blob, sweep_tags
 from strongroom.services.core.background import Removal
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
@@ -246,6 +246,8 @@ class Sweeper:
             await sweep_table(services, removal, job)
         elif job.kind is JobKind.EXPIRE_UPLOAD:
             await _expire_upload(services, job)
+        elif job.kind is JobKind.SWEEP_TAGS:
+            await sweep_tags(services, removal, job)
         else:
             await run_copy(services, job)
         return True

@@ -1,8 +1,8 @@
 """Does everything in a store refer to what is there, and is everything there referred to?
 
 Lives here: the check over one snapshot, blob by blob, in memory that does not grow with the records
-(but with the number of contents: an integer each). Must not live here: checksums and files
-(engines/embedded/check.py), rules of Azure.
+(but with the number of contents and of tags: an integer each). Must not live here: checksums and
+files (engines/embedded/check.py), rules of Azure.
 
 What must hold:
  1. Every record has a known place (keys.py) and decodes.
@@ -17,6 +17,8 @@ What must hold:
  8. The messages of a queue agree with each other (message_integrity.py).
  9. A deleted container that is kept has a job that ends that.
 10. An entity has all its records and lies in a table (entity_integrity.py).
+11. Each tag of a blob has its entry in the index. Each entry is that of a tag, or has a job that
+    removes it (blob/tag_integrity.py).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.engines.embedded.check import Finding
 from strongroom.semantics.blob.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, Found
+from strongroom.store.blob.tag_integrity import TagEntriesCheck
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import CorruptRecord, Job, JobKind
 from strongroom.store.queue.integrity import MessagesCheck
@@ -69,6 +72,7 @@ class Integrity:
         self._kept: dict[int, str] = {}
         self._messages = MessagesCheck()
         self._entities = EntitiesCheck()
+        self._tags = TagEntriesCheck()
         self._jobs: set[tuple[JobKind, int, str, str]] = set()
         self._contents: set[int] = set()
         self._named: set[int] = set()
@@ -87,6 +91,7 @@ class Integrity:
             "messages": self._messages.message_count,
             "tables": self._entities.table_count,
             "entities": self._entities.entity_count,
+            "tags": self._tags.entry_count,
             "contents": len(self._contents),
             "records": self._record_count,
         }
@@ -108,6 +113,8 @@ class Integrity:
                 progress(done, self._record_count)
         for content in sorted(self._contents - self._named):
             yield Finding(f"content {content}", "nothing refers to it")
+        for place, problem in self._tags.strays(self._inspected.records(), self._is_swept):
+            yield Finding(place, problem)
 
     def _survey(self) -> Iterator[Finding]:
         """Containers and jobs, which blobs are judged by, and every record outside of blobs."""
@@ -142,8 +149,11 @@ class Integrity:
             self._jobs.add(_identity(job))
             self._messages.take_job(ref.partition.name, job)
             self._entities.take_job(job)
+            self._tags.take_job(job)
         elif keyspace[:1] == b"q" and ref.key == keys.QUEUE_KEY:
             self._messages.take_queue(records.QUEUE.decode(record.value))
+        elif keyspace[:1] == b"g":
+            return self._tags.take(ref, record)
         elif keyspace[:1] == b"m":
             return self._messages.take(ref, record)
         elif keyspace[:1] == b"t" and ref.key == keys.TABLE_KEY:
@@ -199,9 +209,10 @@ class Integrity:
         generation = int.from_bytes(partition.keyspace[1:], "big")
         name = partition.name.decode("utf-8", "backslashreplace")
         if generation not in self._containers:
-            if not any(job[:2] == (JobKind.SWEEP_CONTAINER, generation) for job in self._jobs):
+            if not self._is_swept(generation):
                 yield "its container is gone, and no job cleans up"
             return
+        yield from self._tags.missing(generation, name, check.head)
         if check.has_waste and (JobKind.SWEEP_BLOB, generation, name, "") not in self._jobs:
             yield "something was given up, and no job cleans up"
         copy = None if check.head is None else check.head.copy
@@ -216,6 +227,10 @@ class Integrity:
         for kind, token, problem in wanted:
             if (kind, generation, name, token) not in self._jobs:
                 yield problem
+
+    def _is_swept(self, generation: int) -> bool:
+        """Whether a job cleans up after this container."""
+        return any(job[:2] == (JobKind.SWEEP_CONTAINER, generation) for job in self._jobs)
 
     def _read_whole(self, content: int) -> bytes:
         return b"".join(self._inspected.read_content(content))

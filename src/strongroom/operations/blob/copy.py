@@ -49,7 +49,7 @@ COPY_FROM_URL: Final = Operation(
     permission=permissions.CREATE,
     rule=_RULE,
     input=copying.CopyBlob,
-    accepts=(*_ACCEPTS, copy_fields.SOURCE_MD5),
+    accepts=(*_ACCEPTS, copy_fields.SOURCE_MD5, copy_fields.SOURCE_TAGS),
     success=202,
     returns=(*_RETURNS, give.BODY_MD5, give.BODY_CRC64),
     fails=(
@@ -57,6 +57,7 @@ COPY_FROM_URL: Final = Operation(
         errors.REQUEST_BODY_TOO_LARGE,
         errors.MD5_MISMATCH,
         errors.INVALID_MD5,
+        blob_errors.BOTH_TAGS_AND_SOURCE_TAGS,
     ),
     run=copying.copy_from_url,
 )
@@ -70,7 +71,12 @@ COPY_BLOB: Final = Operation(
     permission=permissions.CREATE,
     rule=_RULE,
     input=copying.CopyBlob,
-    accepts=(*_ACCEPTS, blob_fields.REHYDRATE_PRIORITY, copy_fields.COPY_WAIT),
+    accepts=(
+        *_ACCEPTS,
+        blob_fields.REHYDRATE_PRIORITY,
+        copy_fields.COPY_WAIT,
+        copy_fields.NO_SOURCE_TAGS,
+    ),
     success=202,
     returns=_RETURNS,
     fails=(

@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import limits
-from strongroom.operations.core.fields import condition_headers, conditions, header, parameter
+from strongroom.operations.core.fields import (
+    condition_headers,
+    conditions,
+    header,
+    one_of,
+    parameter,
+)
 from strongroom.operations.core.spec import Field
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request
@@ -23,6 +29,14 @@ SOURCE_MD5: Final = header(
     lambda _, value: wire.md5(value),
     may_be_empty=True,
 )
+SOURCE_TAGS: Final = header(
+    "source_tags",
+    "x-ms-copy-source-tag-option",
+    lambda name, value: wire.one_of(name, value, ("COPY", "REPLACE")) == "COPY",
+    default=False,
+)
+NO_SOURCE_TAGS: Final = header("", "x-ms-copy-source-tag-option", one_of("REPLACE"))
+"""Refuses COPY, which Copy Blob does not have; fills nothing."""
 SOURCE_CONDITIONS: Final = Field(
     "source_conditions",
     lambda request, query: conditions(request, "x-ms-source-"),

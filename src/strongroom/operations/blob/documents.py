@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from strongroom.operations.core.answers import document
 from strongroom.operations.core.spec import Content, Origin
+from strongroom.semantics.blob import tag_queries
 from strongroom.services.blob import structured
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.blocks import BlockList
+from strongroom.services.blob.tags.find_blobs import FindBlobs, FoundPage
 from strongroom.services.core.calls import Call
 from strongroom.wire.blob.block_list import write_block_list
+from strongroom.wire.blob.tags import FoundItem, write_found, write_tags
 
 
 def download_status(result: Download) -> int:
@@ -39,3 +43,16 @@ def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
 def head_only(result: BlobView, call: Call[Any], origin: Origin) -> Content:
     """Get Blob Properties: no bytes, but the length that Get Blob would announce."""
     return Content(b"", result.blob.size_bytes)
+
+
+def tags(result: BlobView, call: Call[Any], origin: Origin) -> Content:
+    """The XML of Get Blob Tags."""
+    return document(write_tags(result.blob.tags))
+
+
+def found_blobs(page: FoundPage, call: Call[FindBlobs], origin: Origin) -> Content:
+    """The XML of Find Blobs by Tags."""
+    items = [FoundItem(item.container, item.name, item.tags) for item in page.items]
+    where = origin.query.get(tag_queries.PARAMETER) or ""
+    marker = tag_queries.encode_marker(page.marker)
+    return document(write_found(origin.endpoint, where, items, marker))

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from strongroom.auth.request import Service
-from strongroom.operations.blob import batch, blob, block, container, copy, lease, service
+from strongroom.operations.blob import batch, blob, block, container, copy, lease, service, tag
 from strongroom.operations.core import unserved
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
@@ -32,6 +32,7 @@ ROUTES: Final = Routes(
         *lease.OPERATIONS,
         *block.OPERATIONS,
         *blob.OPERATIONS,
+        *tag.OPERATIONS,
         *unserved.OPERATIONS,
     )
 )

@@ -38,13 +38,9 @@ from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
 
 # What any request may send, whatever its operation.
+_CONDITIONS: Final = (*fields.CONDITION_HEADERS, *fields.BLOB_CONDITION_HEADERS)
 _HEADERS: Final = frozenset(
-    (
-        *fields.CONDITION_HEADERS,
-        fields.LEASE_ID_HEADER,
-        fields.WAIT_HEADER,
-        fields.STRUCTURED_BODY,
-    )
+    (*_CONDITIONS, fields.LEASE_ID_HEADER, fields.WAIT_HEADER, fields.STRUCTURED_BODY)
 )
 _SNAPSHOT: Final = "snapshot"
 _TIMEOUT: Final = "timeout"
@@ -155,7 +151,7 @@ def _terms(operation: Operation, request: Request, version: str) -> Terms:
     if sent(fields.WAIT_HEADER) is not None:
         wait_s = fields.wait_s(request, operation.waits)
     conditions = NONE
-    if not request.headers.has_none_of(fields.CONDITION_HEADERS):
+    if not request.headers.has_none_of(_CONDITIONS):
         conditions = _conditions(operation, request, version, wait_s)
     lease_id = None
     if sent(fields.LEASE_ID_HEADER) is not None:
@@ -181,12 +177,16 @@ def _snapshot(operation: Operation, query: Query) -> int | None:
 def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:
     """The request's conditions, in a combination that the operation takes."""
     use = operation.rule.conditions
-    found = NONE if use is ConditionUse.IGNORED else fields.conditions(request)
+    if use in (ConditionUse.BLOB_READ, ConditionUse.BLOB_WRITE):
+        found = fields.blob_conditions(request)
+    else:
+        found = NONE if use is ConditionUse.IGNORED else fields.conditions(request)
     if found is NONE:
         return found
-    if use is ConditionUse.READ or (wait_s and use is ConditionUse.REFUSED):
+    reads = (ConditionUse.READ, ConditionUse.BLOB_READ)
+    if use in reads or (wait_s and use is ConditionUse.REFUSED):
         conditional.require_read_combination(found, version)
-    elif use is ConditionUse.WRITE:
+    elif use in (ConditionUse.WRITE, ConditionUse.BLOB_WRITE):
         conditional.require_write_combination(found)
     elif use is ConditionUse.TAGS:
         if found != Conditions(if_tags=found.if_tags):

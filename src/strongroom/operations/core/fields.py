@@ -101,14 +101,31 @@ CONDITION_HEADERS: Final = (
 )
 
 
+BLOB_CONDITION_HEADERS: Final = tuple("x-ms-blob-" + name for name in CONDITION_HEADERS[:4])
+"""The four that operations on a blob's tags take; x-ms-if-tags has one name everywhere."""
+
+
+def blob_conditions(request: Request) -> Conditions:
+    """The conditions of an operation on a blob's tags.
+
+    Raises: InvalidHeaderValue; ConditionHeadersNotSupported for If-Match and its like.
+    """
+    if any(filled(request, name) is not None for name in CONDITION_HEADERS[:4]):
+        raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
+    names_here = (*BLOB_CONDITION_HEADERS, CONDITION_HEADERS[4])
+    return NONE if request.headers.has_none_of(names_here) else _conditions(request, names_here)
+
+
 def conditions(request: Request, prefix: str = "") -> Conditions:
     """The condition headers of a request, or those of its source (prefix `x-ms-source-`).
 
     Raises: InvalidHeaderValue.
     """
     names_here = condition_headers(prefix)
-    if request.headers.has_none_of(names_here):
-        return NONE
+    return NONE if request.headers.has_none_of(names_here) else _conditions(request, names_here)
+
+
+def _conditions(request: Request, names_here: tuple[str, ...]) -> Conditions:
     match, none_match, since, until = [filled(request, name) for name in names_here[:4]]
     tags = request.headers.get(names_here[4])
     if match is none_match is since is until is tags is None:

@@ -27,6 +27,10 @@ BREAK_LEASE: Final = Permission(
     actions=("blobs/write",),
 )
 LIST: Final = Permission(("c", ("l",)), ("l",), PublicAccess.CONTAINER, actions=("blobs/read",))
+GET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/read",))
+SET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/write",))
+FIND: Final = Permission(("s", ("f",)), actions=("blobs/filter/action",))
+FIND_HERE: Final = Permission(("c", ("f",)), ("f",), actions=("blobs/filter/action",))
 
 # A role counts in its own service only: so the same row serves containers and queues.
 CONTAINER_READ: Final = Permission(

@@ -299,6 +299,7 @@ _CONDITIONS: Final[dict[ConditionUse, frozenset[ErrorCode]]] = {
         {errors.NOT_MODIFIED, errors.CONDITION_NOT_MET, errors.UNSATISFIABLE_CONDITION}
     ),
 }
+_CONDITIONS[ConditionUse.BLOB_READ] = _CONDITIONS[ConditionUse.READ]
 _WRITE_CONDITIONS: Final = frozenset(
     {errors.CONDITION_NOT_MET, errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED}
 )

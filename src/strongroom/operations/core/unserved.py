@@ -21,13 +21,9 @@ from strongroom.wire.core.query import Query
 
 _SERVICE, _CONTAINER, _BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.BLOB
 _APPEND: Final = permissions.APPEND
-_GET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/read",))
-_SET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/write",))
 _IMMUTABLE: Final = Permission(
     ("o", ("i",)), ("i",), actions=("blobs/immutableStorage/runAsSuperUser/action",)
 )
-_FIND: Final = Permission(("s", ("f",)), actions=("blobs/filter/action",))
-_FIND_HERE: Final = Permission(("c", ("f",)), ("f",), actions=("blobs/filter/action",))
 _ANY: Final = Permission(
     ("sco", tuple(ACCOUNT_LETTERS)),
     tuple(PERMISSION_LETTERS[Service.BLOB]),
@@ -80,13 +76,8 @@ FIRST: Final = (
 """Tried before the served operations on the same URL, since they have a header more."""
 
 OPERATIONS: Final = (
-    _later("Find Blobs by Tags", "service_filter_blobs", "GET", _SERVICE, _FIND, "blobs"),
-    _later("Find Blobs by Tags (container)", "container_filter_blobs", "GET", _CONTAINER,
-           _FIND_HERE, "blobs", restype="container"),
     _later("Rename Container", "container_rename", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "rename", restype="container"),
-    _later("Get Blob Tags", "blob_get_tags", "GET", _BLOB, _GET_TAGS, "tags"),
-    _later("Set Blob Tags", "blob_set_tags", "PUT", _BLOB, _SET_TAGS, "tags"),
     _later("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
     _later("Set Blob Immutability Policy", "blob_set_immutability_policy", "PUT", _BLOB,
            _IMMUTABLE, "immutabilitypolicies"),
@@ -132,7 +123,6 @@ _HEADERS: Final[dict[str, str | None]] = {
     "x-ms-legal-hold": "true",
     "x-ms-seal-blob": "true",
     "x-ms-copy-source-authorization": None,
-    "x-ms-copy-source-tag-option": "copy",
     "x-ms-access-tier-if-modified-since": None,
     "x-ms-access-tier-if-unmodified-since": None,
 }

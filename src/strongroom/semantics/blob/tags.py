@@ -1,45 +1,74 @@
 """Blob index tags: how x-ms-tags is written, and what a tag may be.
 
-Must not live here: expressions over tags (tag_expressions.py). Source: "Set Blob Tags" and "Put
-Blob", header x-ms-tags; reference section 10.
+Must not live here: expressions over tags (semantics/core/tag_expressions.py), searches by tags
+(tag_queries.py). Source: "Set Blob Tags" and "Put Blob", header x-ms-tags; reference section 10.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote_plus
 
-from strongroom.errors import invalid_header
+from strongroom import blob_errors
+from strongroom.errors import ErrorCode, StorageError, invalid_header
 from strongroom.values import Metadata
 
 TAGS_MAX: Final = 10
+KEY_CHARS_MAX: Final = 128
+VALUE_CHARS_MAX: Final = 256
 _TEXT: Final = re.compile(r"[A-Za-z0-9 +\-./:=_]*")
 
 
 def from_header(value: str) -> Metadata:
     """The tags of `k=v&k2=v2`, percent-encoded, sorted by key.
 
-    Raises: StorageError InvalidHeaderValue for more than 10, a key of other than 1..128 characters,
-        a value over 256, a character outside `[A-Za-z0-9 +-./:=_]`, or a key given twice.
+    Raises: StorageError InvalidHeaderValue for what a blob cannot have (see `check`).
     """
-    found: dict[str, str] = {}
+    pairs = []
     for pair in value.split("&") if value else ():
-        raw_key, _, raw_value = pair.partition("=")
-        key, text = unquote_plus(raw_key), unquote_plus(raw_value)
-        if not is_tag(key, text) or key in found:
-            raise invalid_header("x-ms-tags", value)
-        found[key] = text
-    if len(found) > TAGS_MAX:
+        key, _, text = pair.partition("=")
+        pairs.append((unquote_plus(key), unquote_plus(text)))
+    if violation(pairs) is not None:
         raise invalid_header("x-ms-tags", value)
-    return tuple(sorted(found.items()))
+    return tuple(sorted(pairs))
+
+
+def check(pairs: Sequence[tuple[str, str]]) -> Metadata:
+    """The tags of a document, sorted by key.
+
+    Raises: StorageError EmptyTagName, InvalidTag (a character outside `[A-Za-z0-9 +-./:=_]`),
+        DuplicateTagNames, TagsTooLarge (more than 10, a key over 128 or a value over 256
+        characters).
+    """
+    broken = violation(pairs)
+    if broken is not None:
+        raise StorageError(broken)
+    return tuple(sorted(pairs))
+
+
+def violation(pairs: Sequence[tuple[str, str]]) -> ErrorCode | None:
+    """The first rule that a blob's tags would break, None when they break none."""
+    if len(pairs) > TAGS_MAX:
+        return blob_errors.TAGS_TOO_LARGE
+    for key, value in pairs:
+        if not key:
+            return blob_errors.EMPTY_TAG_NAME
+        if len(key) > KEY_CHARS_MAX or len(value) > VALUE_CHARS_MAX:
+            return blob_errors.TAGS_TOO_LARGE
+        if not is_tag(key, value):
+            return blob_errors.INVALID_TAG
+    if len({key for key, _ in pairs}) < len(pairs):
+        return blob_errors.DUPLICATE_TAG_NAMES
+    return None
 
 
 def is_tag(key: str, value: str) -> bool:
     """Whether a key and a value may make a tag."""
     return (
-        1 <= len(key) <= 128
-        and len(value) <= 256
+        1 <= len(key) <= KEY_CHARS_MAX
+        and len(value) <= VALUE_CHARS_MAX
         and _TEXT.fullmatch(key) is not None
         and _TEXT.fullmatch(value) is not None
     )

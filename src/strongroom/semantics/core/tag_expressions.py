@@ -6,7 +6,10 @@
     key          = name / DQUOTE characters DQUOTE
     operator     = "=" / "<>" / ">" / ">=" / "<" / "<="
 
-Must not live here: tags' storage, Find Blobs by Tags. Source: "Specifying conditional headers for
+Find Blobs by Tags has a smaller grammar of the same tokens (semantics/blob/tag_queries.py): a
+`Tokens` is given how its text is refused.
+
+Must not live here: tags' storage, searches. Source: "Specifying conditional headers for
 Blob service operations", x-ms-if-tags. Comparison is ordinal; a tag that is missing satisfies no
 test.
 """
@@ -27,9 +30,9 @@ _CHARS_MAX: Final = 8192
 _DEPTH_MAX: Final = 16
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<mark>[()])|(?P<operator><>|<=|>=|=|<|>)|'(?P<value>[^']*)'"""
-    r"""|"(?P<key>[^"]+)"|(?P<word>[A-Za-z0-9_.:/+\-]+))"""
+    r"""|"(?P<key>[^"]+)"|(?P<at>@[A-Za-z]+)|(?P<word>[A-Za-z0-9_.:/+\-]+))"""
 )
-_OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
+OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
     "=": operator.eq,
     "<>": operator.ne,
     ">": operator.gt,
@@ -68,12 +71,11 @@ Expression = Comparison | Both | Either
 @lru_cache(maxsize=64)
 def parse(text: str) -> Expression:
     """The expression of a header's value. Raises InvalidHeaderValue (400)."""
-    if len(text) > _CHARS_MAX:
-        raise invalid_header(HEADER, text)
-    parser = _Parser(text)
+    tokens = Tokens(text, lambda: invalid_header(HEADER, text))
+    parser = _Parser(tokens)
     found = parser.either(0)
-    if parser.kind is not None:
-        raise parser.refusal()
+    if tokens.kind is not None:
+        raise tokens.refusal()
     return found
 
 
@@ -81,62 +83,54 @@ def matches(expression: Expression, tags: Mapping[str, str]) -> bool:
     """Whether a blob with these tags satisfies the expression."""
     if isinstance(expression, Comparison):
         value = tags.get(expression.key)
-        return value is not None and _OPERATORS[expression.operator](value, expression.value)
+        return value is not None and OPERATORS[expression.operator](value, expression.value)
     if isinstance(expression, Both):
         return all(matches(part, tags) for part in expression.parts)
     return any(matches(part, tags) for part in expression.parts)
 
 
-class _Parser:
-    """Recursive descent over one text; `kind` and `text` are the token that comes next."""
+class Tokens:
+    """The tokens of one text; `kind` and `text` are those of the token that comes next.
 
-    def __init__(self, source: str) -> None:
-        self._source = source.strip()
-        self._at = 0
+    Kinds: `mark` (a parenthesis), `operator`, `value`, `key` (in double quotes), `word`, `at` (a
+    word behind `@`); None at the end.
+
+    Arguments:
+        source: the text, of at most 8192 characters.
+        refusal: makes the error for a text that is no expression.
+    """
+
+    def __init__(self, source: str, refusal: Callable[[], Exception]) -> None:
+        self.refusal = refusal
         self.kind: str | None = None
         self.text = ""
-        self._advance()
+        self._source = source.strip()
+        self._at = 0
+        if len(source) > _CHARS_MAX:
+            raise refusal()
+        self.advance()
 
-    def either(self, depth: int) -> Expression:
-        parts = [self._both(depth)]
-        while self._keyword("OR"):
-            parts.append(self._both(depth))
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
-
-    def refusal(self) -> Exception:
-        return invalid_header(HEADER, self._source)
-
-    def _both(self, depth: int) -> Expression:
-        parts = [self._test(depth)]
-        while self._keyword("AND"):
-            parts.append(self._test(depth))
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
-
-    def _test(self, depth: int) -> Expression:
-        if self.kind == "mark" and self.text == "(" and depth < _DEPTH_MAX:
-            self._advance()
-            inner = self.either(depth + 1)
-            if self.kind != "mark" or self.text != ")":
-                raise self.refusal()
-            self._advance()
-            return inner
-        key = self._take("key") if self.kind == "key" else self._take("word")
-        return Comparison(key, self._take("operator"), self._take("value"))
-
-    def _take(self, kind: str) -> str:
+    def take(self, kind: str) -> str:
+        """The text of the next token, which must be of this kind."""
         if self.kind != kind:
             raise self.refusal()
         text = self.text
-        self._advance()
+        self.advance()
         return text
 
-    def _keyword(self, word: str) -> bool:
+    def take_key(self) -> str:
+        """A tag's key, with or without quotes."""
+        return self.take("key") if self.kind == "key" else self.take("word")
+
+    def take_keyword(self, word: str) -> bool:
+        """Whether the next token was this word, in any case; it is taken then."""
         if self.kind != "word" or self.text.upper() != word:
             return False
-        self._advance()
+        self.advance()
         return True
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """Go on to the next token."""
         if self._at == len(self._source):
             self.kind = None
             return
@@ -147,3 +141,33 @@ class _Parser:
         self.kind = found.lastgroup
         assert self.kind is not None
         self.text = found[self.kind]
+
+
+class _Parser:
+    """Recursive descent over the tokens of one text."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def either(self, depth: int) -> Expression:
+        parts = [self._both(depth)]
+        while self._tokens.take_keyword("OR"):
+            parts.append(self._both(depth))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def _both(self, depth: int) -> Expression:
+        parts = [self._test(depth)]
+        while self._tokens.take_keyword("AND"):
+            parts.append(self._test(depth))
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+    def _test(self, depth: int) -> Expression:
+        tokens = self._tokens
+        if tokens.kind == "mark" and tokens.text == "(" and depth < _DEPTH_MAX:
+            tokens.advance()
+            inner = self.either(depth + 1)
+            if tokens.kind != "mark" or tokens.text != ")":
+                raise tokens.refusal()
+            tokens.advance()
+            return inner
+        return Comparison(tokens.take_key(), tokens.take("operator"), tokens.take("value"))

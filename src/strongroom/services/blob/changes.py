@@ -10,7 +10,7 @@ from typing import Final
 
 from strongroom.engines.base import Key, Partition, Ref, Step, Write
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
-from strongroom.store.blob import blob_records
+from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import BlobRecord, Retired, Upload
 from strongroom.store.blob.bodies.body import Body
 from strongroom.store.core import keys, records
@@ -61,13 +61,17 @@ class BlobChange:
         self._retired: dict[Body, None] = {}
         self._sweeps = False
         self._has_work = False
+        self._next_head: BlobRecord | None = None
 
     def put(self, key: Key, value: bytes | None) -> None:
         """Write or delete a key; the last word on a key counts."""
         self._writes[key] = value
 
     def put_head(self, head: BlobRecord) -> None:
-        """Write the blob's head."""
+        """Write the blob's head. The index of its tags follows."""
+        if head.tags or head.tagged:
+            head = tag_index.with_token(head, self.head, self.stamp)
+        self._next_head = head
         self.put(keys.HEAD_KEY, blob_records.BLOB.encode(head))
 
     def adopt(self, content: int) -> None:
@@ -146,4 +150,10 @@ class BlobChange:
             tuple(self._adopt),
             tuple(self._drop),
         )
-        return (*self._before, own, *self._after)
+        before, after = self.head, self.head
+        if keys.HEAD_KEY in self._writes:
+            after = None if self._writes[keys.HEAD_KEY] is None else self._next_head
+        if (before is None or not before.tagged) and (after is None or not after.tagged):
+            return (*self._before, own, *self._after)  # as nearly always
+        entered, removed = tag_index.steps(self._generation, self._name, self.stamp, before, after)
+        return (*self._before, *entered, own, *removed, *self._after)

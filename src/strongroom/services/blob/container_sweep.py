@@ -65,6 +65,7 @@ async def sweep_container(
             else:
                 await _drop_face(services, sparing, partition, face)
         await asyncio.sleep(0)
+    await _drop_entries(services, removal, keys.tag_entries(generation))
     await removal.commit()
     return not (skipped or sparing.has_spared)
 
@@ -91,6 +92,18 @@ async def expire_container(services: Services, removal: Removal, job: Job, delet
     await removal.add(ref.partition, (ref.key,))
     await removal.commit()
     return True
+
+
+async def _drop_entries(services: Services, removal: Removal, keyspace: bytes) -> None:
+    """Remove a container's index of tags: no search looks into it any more."""
+    position: Position | None = _START
+    while position is not None:
+        page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
+        position = page.resume
+        for face in page.faces():
+            partition = Partition(keyspace, face.partition)
+            await removal.add(partition, (Key(False, face.key),))
+        await asyncio.sleep(0)
 
 
 async def _drop_face(

@@ -120,6 +120,7 @@ async def _open(
         etag_text(blob.etag),
         opened.copy_writer,
         blob.tier,
+        blob.tags,
     )
 
 

@@ -28,13 +28,17 @@ _REPORTED: Final = ("snapshot", "versionid")
 
 @dataclass(frozen=True, slots=True)
 class LocalSource:
-    """A blob of this server that the caller may read; `snapshot` in ticks."""
+    """A blob of this server that the caller may read; `snapshot` in ticks.
+
+    `may_read_tags`: whether the caller may read its tags too.
+    """
 
     account: str
     container: str
     generation: int
     blob: str
     snapshot: int | None = None
+    may_read_tags: bool = True
 
 
 class SourceBroken(Exception):
@@ -47,7 +51,7 @@ class OpenSource:
 
     Iterating gives its bytes, once, and raises SourceBroken. `size_bytes` None = not known
     beforehand. `copy_writer`: see OpenBody. `tier` is None when it has the account's, or is on
-    another server.
+    another server; tags of a source on another server are asked for separately.
     """
 
     size_bytes: int | None
@@ -58,6 +62,8 @@ class OpenSource:
     etag: str | None = None
     copy_writer: CopyWriter | None = None
     tier: str | None = None
+    tags: Metadata = ()
+    is_remote: bool = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return aiter(self.chunks)
@@ -120,7 +126,9 @@ class CopySources:
         if self.remote is None:
             text = "This server does not copy from other servers."
             raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
-        return await self.remote.open(url, conditions)
+        source = await self.remote.open(url, conditions)
+        source.is_remote = True
+        return source
 
     def is_held(self, container: str, blob: str) -> bool:
         """Whether a copy to this blob (`account/container`, name) must stay pending."""

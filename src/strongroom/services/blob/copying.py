@@ -34,6 +34,7 @@ from strongroom.services.blob.copy_sources import (
 from strongroom.services.blob.copy_transfer import Moved, transfer
 from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
 from strongroom.services.blob.intake import Digests
+from strongroom.services.blob.tags.source_tags import remote_tags
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -50,7 +51,10 @@ from strongroom.values import Metadata
 class CopyBlob:
     """Input of both copies. No metadata: the source's. `source_md5` is what its content must
     have (Copy Blob From URL only). `wait_s` is how long the request may take until a pending copy
-    of an own blob is answered as it is (Copy Blob only)."""
+    of an own blob is answered as it is (Copy Blob only).
+
+    `source_tags`: the source's tags are copied (Copy Blob From URL only).
+    """
 
     source: str
     source_conditions: Conditions = conditional.NONE
@@ -59,6 +63,7 @@ class CopyBlob:
     tier: str | None = None
     source_md5: bytes | None = None
     wait_s: float = 0.0
+    source_tags: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +107,16 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
 async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
     """Copy Blob From URL: complete when it is answered, for sources of up to 256 MiB.
 
-    Raises: as copy_blob, but for the lease; Md5Mismatch, RequestBodyTooLarge with MaxLimit.
+    Raises: as copy_blob, but for the lease; Md5Mismatch, RequestBodyTooLarge with MaxLimit,
+        BothUserTagsAndSourceTagsCopyPresentException.
     """
-    source, _ = await _open(services, call)
     given = call.input
+    if given.source_tags and given.tags:
+        raise StorageError(blob_errors.BOTH_TAGS_AND_SOURCE_TAGS)
+    source, _ = await _open(services, call)
     try:
+        if given.source_tags and source.is_remote:
+            source.tags = await remote_tags(services, given.source)
         bytes_max = limits.COPY_FROM_URL_BYTES_MAX
         if (source.size_bytes or 0) > bytes_max:
             raise errors.body_too_large(bytes_max)
@@ -139,6 +149,8 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
             destination=destination,
         )
         return source, order
+    if given.source_tags and not local.may_read_tags:
+        raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, "Its tags need the permission t.", 403)
     source = await open_local(services, local, wanted)
     try:
         tiers.require_copy_tier(source.tier, given.tier)
@@ -280,7 +292,7 @@ def _replace(
         metadata=call.input.metadata or source.metadata,
         tier=call.input.tier,
         copy=copy,
-        tags=call.input.tags,
+        tags=source.tags if call.input.source_tags else call.input.tags,
     )
 
 

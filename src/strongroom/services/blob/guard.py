@@ -8,6 +8,8 @@ and 5.
 
 from __future__ import annotations
 
+from typing import Final
+
 from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as conditional
@@ -17,6 +19,8 @@ from strongroom.services.core.calls import Call, ConditionUse, Existence
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.core.records import ContainerRecord
+
+_JUDGED_AS_READS: Final = (ConditionUse.READ, ConditionUse.TAGS, ConditionUse.BLOB_READ)
 
 
 def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
@@ -40,7 +44,7 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
     etag, modified, tags = 0, 0, dict[str, str]()
     if committed and blob is not None:
         etag, modified, tags = blob.etag, blob.modified, dict(blob.tags)
-    if rule.conditions in (ConditionUse.READ, ConditionUse.TAGS):
+    if rule.conditions in _JUDGED_AS_READS:
         conditional.check_read(call.terms.conditions, etag, modified, call.caller.version, tags)
     else:
         # A blob of staged blocks only that is leased has no ETag: as where a blob is created.

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from strongroom import blob_errors
+from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.core import lease as leases
@@ -39,6 +39,16 @@ def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
         raise StorageError(blob_errors.UNAUTHORIZED_BLOB_OVERWRITE)
 
 
+def refuse_tags(call: Call[Any]) -> None:
+    """403 AuthorizationPermissionMismatch when the caller may not read or write tags.
+
+    Raises: StorageError.
+    """
+    if not call.caller.grant.may_tag:
+        row = errors.AUTHORIZATION_PERMISSION_MISMATCH
+        raise StorageError(row, f"{row.message} Tags need the permission t.")
+
+
 def kept_lease(head: BlobRecord | None, now: int) -> Lease | None:
     """The lease after a write: an active one stays, a broken or expired one is cleared."""
     return None if head is None else leases.after_write(head.lease, now)
@@ -59,11 +69,14 @@ def replace_head(
     """Write a new head over whatever was there: releases the old body, takes the new one, ends the
     upload in progress, keeps an active lease and the snapshots.
 
-    Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite.
+    Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite,
+        AuthorizationPermissionMismatch (tags).
     """
     before = state.head
     refuse_pending_copy(before)
     refuse_overwrite(call, before)
+    if tags:
+        refuse_tags(call)
     if before is not None:
         before.body.release(change, 0, alone=before.snapshots == 0)
     change.end_upload()

@@ -16,6 +16,7 @@ import msgspec
 from strongroom import errors, limits
 from strongroom.engines import base
 from strongroom.semantics.core.listing import START, Page, Position, Prefix, start_at
+from strongroom.services.blob.heads import refuse_tags
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -81,6 +82,7 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
 
     Raises: StorageError ContainerNotFound, also when it is deleted meanwhile;
         InvalidQueryParameterValue for snapshots with a delimiter; what authorizing raises.
+        AuthorizationPermissionMismatch for tags that the caller may not read.
     """
     given = call.input
     snapshots = SNAPSHOTS in given.include
@@ -88,6 +90,8 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
     if snapshots and given.delimiter:
         reason = "Snapshots cannot be listed with a delimiter."
         raise errors.invalid_query("include", SNAPSHOTS, reason)
+    if TAGS in given.include:
+        refuse_tags(call)
     start = start_at(given.start, given.start_from)
     page = Page[BlobRow](given.prefix, given.delimiter, given.max_results, start)
     # A crowd of large listings must not be in memory together; those ahead never wait for a client.

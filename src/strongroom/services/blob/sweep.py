@@ -21,11 +21,12 @@ from typing import Final
 from strongroom.engines.base import Item, Key, Partition, Ref
 from strongroom.services.core.background import Removal
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import blob_records
+from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import Retired
 from strongroom.store.blob.bodies.body import Body, BodyPlace, unused
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.core import keys
+from strongroom.store.core.records import Job
 
 _PAGE_RECORDS: Final = 1000
 _STAGED_AT_ONCE: Final = 20_000
@@ -188,3 +189,16 @@ async def _drop_retired(
             gone += named.keys
             drop += named.contents
     await sparing.add(place.partition, gone, drop)
+
+
+async def sweep_tags(services: Services, removal: Removal, job: Job) -> None:
+    """Remove the entries of the tag index that a commit has left over, if it has left any.
+
+    The commit that ordered it has happened or never will, so an entry that does not count now never
+    will again.
+    """
+    ref = Ref(keys.blob(job.generation, job.blob), keys.HEAD_KEY)
+    (head,) = await services.store.read([ref])
+    for partition, key in tag_index.left_over(job, blob_records.BLOB.of(head)):
+        await removal.add(partition, (key,))
+    await removal.commit()

@@ -49,6 +49,10 @@ class ConditionUse(enum.Enum):
     """Set Container Metadata: If-Modified-Since only."""
     TAGS = "tags"
     """Get Block List: x-ms-if-tags only."""
+    BLOB_READ = "blob-read"
+    """Get Blob Tags: x-ms-if-tags, and the four others as x-ms-blob-if-*."""
+    BLOB_WRITE = "blob-write"
+    """Set Blob Tags: the same."""
     IGNORED = "ignored"
     """Queues and tables: the headers have no effect (an entity's If-Match is a field)."""
 

@@ -19,7 +19,8 @@ from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     """A blob's head or one of its snapshots. `committed` False: only blocks were staged so far.
 
-    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record).
+    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record). `tagged` is the
+    token of the head's tags, 0 without tags: only entries of the tag index that end in it count.
     """
 
     kind: BlobKind
@@ -37,6 +38,7 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     tier: str | None = None
     tier_changed: int = 0
     tags: Metadata = ()
+    tagged: int = 0
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True):

@@ -23,11 +23,15 @@ Must not live here: what the records contain (records.py), or when they are writ
 | long text of a message  | `m` + generation | epoch           | hidden | `t` + number + chunk     |
 | message                 | `m` + generation | epoch           | hidden | `v` + visible, stamp, i  |
 | message's expiry        | `m` + generation | epoch           | hidden | `x` + expires + number   |
+| tag's entry             | `g` + generation | tag, blob, token| face   | `g`                      |
 | job                     | `j`              | due + stamp + k | face   | `j` (k = its kind)       |
 
 A generation is the stamp of the container's creation: a container that is deleted and created again
 has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
 before their base blob, oldest first, the order in which List Blobs reports them.
+
+The entries of a container's tags lead from a tag to the blobs that have it. A token is the stamp of
+the commit that set the blob's tags; the blob's head names the token whose entries count.
 
 A message's number is the stamp of its Put. Its key says when it can be seen and which commit put it
 there (i: which message of that commit): a retrieval or update moves it, so what names the old key
@@ -51,6 +55,7 @@ HEAD_KEY: Final = Key(False, b"\x02")
 UPLOAD_KEY: Final = Key(True, b"u")
 LEDGER_KEY: Final = Key(True, b"n")
 JOB_KEY: Final = Key(False, b"j")
+TAG_KEY: Final = Key(False, b"g")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
 _SNAPSHOT: Final = b"\x01"
@@ -286,6 +291,33 @@ def expires_at(key: bytes) -> int:
 def expiry_number(key: bytes) -> int:
     """The message's number in the key of an expiry."""
     return int.from_bytes(key[9:], "big")
+
+
+@lru_cache(_FEW_REMEMBERED)
+def tag_entries(generation: int) -> bytes:
+    """The keyspace of a container's tag entries."""
+    return b"g" + number(generation)
+
+
+def tag_values(key: str, value: str = "") -> bytes:
+    """What the partitions of all entries of a tag with this value begin with, all but the 0 that
+    follows. Neither keys nor values nor names hold U+0000: entries sort by key, value and name."""
+    return key.encode() + b"\0" + value.encode()
+
+
+def tag_entry(generation: int, key: str, value: str, name: str, token: int) -> Ref:
+    """The entry that leads from a tag to a blob. Each has a partition to itself, so that commits on
+    different blobs never meet."""
+    entry = tag_values(key, value) + b"\0" + name.encode() + b"\0" + number(token)
+    return Ref(Partition(tag_entries(generation), entry), TAG_KEY)
+
+
+def tag_entry_of(partition: bytes) -> tuple[str, str, str, int]:
+    """(key, value, blob name, token) of an entry's partition. Raises ValueError."""
+    if partition[-9:-8] != b"\0":
+        raise ValueError(f"no entry of a tag lies in {partition!r}")
+    key, value, name = partition[:-9].decode().split("\0")
+    return key, value, name, int.from_bytes(partition[-8:], "big")
 
 
 def job(due: int, stamp: int, kind: int) -> Ref:

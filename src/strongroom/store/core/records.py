@@ -79,6 +79,7 @@ class JobKind(enum.IntEnum):
     SWEEP_MESSAGES = 6
     EXPIRE_MESSAGES = 7
     EXPIRE_CONTAINER = 8
+    SWEEP_TAGS = 9
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
@@ -105,7 +106,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     """Work to be done after the answer. Blob jobs name their blob; `token` is what the records must
     still say, else the job is void: a copy's id, an upload's number; for a deleted container it is
     the name, account/container, that must no longer have this generation. Jobs on messages name
-    their `epoch`."""
+    their `epoch`. `tags` are the tags of a blob, each set with its token, whose entries may be left
+    over."""
 
     kind: JobKind
     generation: int
@@ -113,6 +115,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     token: str = ""
     order: CopyOrder | None = None
     epoch: int = 0
+    tags: tuple[tuple[int, Metadata], ...] = ()
 
 
 class Codec(Generic[R]):

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc1123
+from strongroom.wire.blob.tags import tags_element
 from strongroom.wire.core import xml
 from strongroom.wire.core.xml import escape
 
@@ -125,7 +126,7 @@ def _blob(item: BlobItem) -> str:
         f"{'' if item.copy is None else _copy(item.copy)}"
         f"{_further(further) if further else ''}</Properties>"
         f"{'' if metadata is None else xml.metadata_element(metadata)}"
-        f"{'' if item.tags is None else _tags(item.tags)}<OrMetadata /></Blob>"
+        f"{'' if item.tags is None else tags_element(item.tags)}<OrMetadata /></Blob>"
     )
 
 
@@ -188,10 +189,3 @@ def _copy(copy: CopyItem) -> str:
         f"{xml.optional_element('CopyCompletionTime', completed)}"
         f"{xml.optional_element('CopyStatusDescription', copy.description)}"
     )
-
-
-def _tags(tags: tuple[tuple[str, str], ...]) -> str:
-    rows = "".join(
-        f"<Tag>{xml.element('Key', key)}{xml.element('Value', value)}</Tag>" for key, value in tags
-    )
-    return f"<Tags><TagSet>{rows}</TagSet></Tags>" if rows else "<Tags><TagSet /></Tags>"

@@ -55,8 +55,7 @@ class Element:
         seen = set()
         for child in self.children:
             if child.name not in names:
-                extras = (("XmlNodeName", child.name),)
-                raise StorageError(errors.UNSUPPORTED_XML_NODE, None, extras)
+                raise unsupported_node(child.name)
             if child.name in seen:
                 raise invalid_document(f"The element {child.name} is present twice.")
             seen.add(child.name)
@@ -80,6 +79,11 @@ def invalid_node(name: str, value: str, reason: str = "") -> StorageError:
     return StorageError(
         errors.INVALID_XML_NODE_VALUE, None, (*extras, ("Reason", reason)) if reason else extras
     )
+
+
+def unsupported_node(name: str) -> StorageError:
+    """400 UnsupportedXmlNode that names the element."""
+    return StorageError(errors.UNSUPPORTED_XML_NODE, None, (("XmlNodeName", name),))
 
 
 def missing_node(name: str) -> StorageError:

@@ -1,0 +1,42 @@
+"""The fields of the operations on tags: the query, the marker, the document of Set Blob Tags.
+
+Lives here: one named field per parameter of the reference. Must not live here: what the values mean
+(semantics/blob/tags.py, tag_queries.py). Source: parameters and bodies of "Find Blobs by Tags",
+"Set Blob Tags".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.operations.core.fields import parameter
+from strongroom.operations.core.spec import Field
+from strongroom.semantics.blob import tag_queries
+from strongroom.semantics.blob.tags import check
+from strongroom.services.blob.tags import find_blobs
+from strongroom.values import Metadata
+from strongroom.wire.blob.tags import read_tags
+
+
+def tags(body: bytes) -> Metadata:
+    """The tags of a document. Raises: StorageError as read_tags and `check`."""
+    return check(read_tags(body))
+
+
+WHERE: Final = parameter(
+    "query", tag_queries.PARAMETER, lambda _, value: tag_queries.parse(value), required=True
+)
+WHERE_HERE: Final = parameter(
+    "query", tag_queries.PARAMETER, lambda _, value: tag_queries.parse_here(value), required=True
+)
+MARKER: Final = parameter(
+    "start",
+    "marker",
+    lambda _, value: tag_queries.decode_marker(value),
+    default=tag_queries.START,
+)
+INCLUDES: Final = Field(
+    "include",
+    lambda request, query: query.comma_list("include", find_blobs.INCLUDES),
+    query=("include",),
+)

@@ -1,0 +1,1 @@
+"""Tags of blobs: setting, reading, copying, and the searches by them."""

@@ -1,0 +1,217 @@
+"""Find Blobs by Tags: one page of the blobs whose tags match a query.
+
+Lives here: how the index of tags is read, and how each entry is checked. Must not live here: XML
+(wire/), the grammar of queries and markers (semantics/blob/tag_queries.py), how the index is kept
+(store/blob/tag_index.py). Source: "Find Blobs by Tags", "Find Blobs by Tags in Container";
+reference section 10.
+
+A blob whose tags stand still has its entries all the time, so no search misses it. An entry is only
+a hint: the blob's head is read after it, and shown if that has the token and matches. So what is
+shown has matched during the search. The work of a page is bounded by the entries that it looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from strongroom import limits
+from strongroom.engines.base import Position, Ref
+from strongroom.semantics.blob.tag_queries import (
+    START,
+    Resume,
+    TagQuery,
+    ValueRange,
+    encode_marker,
+    foreign_marker,
+)
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records, tag_index
+from strongroom.store.core import keys, records
+from strongroom.values import Metadata
+
+VERSIONS: Final = "versions"
+INCLUDES: Final = frozenset(("none", VERSIONS))
+"""The words that `include` may have; entries lead to current blobs only."""
+# Entries whose blobs are looked up together.
+_TOGETHER: Final = 250
+# How many entries of each tag are counted to find the rarest, in turn.
+_PROBES: Final = (32, 256, 2048)
+_CONTAINERS_TOGETHER: Final = 100
+# What a container without any hit costs, in entries.
+_CONTAINER_WEIGHT: Final = 8
+_LAST: Final = b"\x01"
+
+
+class FindBlobs(msgspec.Struct, frozen=True):
+    """Input of Find Blobs by Tags. `start` is the decoded marker."""
+
+    query: TagQuery
+    start: Resume = START
+    max_results: int = limits.LIST_RESULTS_MAX
+    include: frozenset[str] = frozenset()
+
+
+class FoundBlob(msgspec.Struct, frozen=True):
+    """One blob, with those of its tags that the query names."""
+
+    container: str
+    name: str
+    tags: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """Result: the blobs, and where the next page begins (None = nothing is left)."""
+
+    items: list[FoundBlob]
+    marker: Resume | None
+
+
+async def find_blobs(services: Services, call: Call[FindBlobs]) -> FoundPage:
+    """Find Blobs by Tags, in one container or in all. A page may be short and have a marker.
+
+    The blobs of a container are ordered by the value of the rarest tag, then by their name.
+
+    Raises: StorageError ContainerNotFound, where the URL names the container;
+        InvalidQueryParameterValue for the marker of another search.
+    """
+    async with services.listings:
+        search = _Search(services, call)
+        page = await search.run()
+    if call.target.container:
+        # Last: a container that is there now was there all the time, and nothing of it was swept.
+        await services.check_place(call)
+    return page
+
+
+@dataclass(slots=True)
+class _Search:
+    """One page under construction. `looked` counts the entries and containers that were read."""
+
+    services: Services
+    call: Call[FindBlobs]
+    items: list[FoundBlob] = field(default_factory=list)
+    seen: set[tuple[int, str]] = field(default_factory=set)
+    looked: int = 0
+
+    async def run(self) -> FoundPage:
+        """Look into one container after the other until the page is full."""
+        start = self.call.input.start
+        async for container, generation in self._containers():
+            entry = start.entry if container == start.container else b""
+            stopped = await self._search(container, generation, entry)
+            if stopped is not None:
+                return FoundPage(self.items, Resume(container, stopped))
+            self.looked += _CONTAINER_WEIGHT
+        return FoundPage(self.items, None)
+
+    async def _containers(self) -> AsyncIterator[tuple[str, int]]:
+        """(name, generation) of the containers to be searched, in order, from the marker's on."""
+        target, query = self.call.target, self.call.input.query
+        name = target.container or query.container
+        if name:
+            (found,) = await self.services.store.read([keys.container(target.account, name)])
+            container = records.CONTAINER.of(found)
+            if container is not None:
+                yield name, container.generation
+            return
+        keyspace = keys.containers(target.account)
+        position: Position | None = Position(self.call.input.start.container.encode(), b"")
+        while position is not None:
+            store = self.services.store
+            page = await store.scan(keyspace, position, None, _CONTAINERS_TOGETHER)
+            for face in page.faces():
+                decoded = records.CONTAINER.decode(face.value)
+                yield face.partition.decode(), decoded.generation
+            position = page.resume
+
+    async def _search(self, container: str, generation: int, entry: bytes) -> bytes | None:
+        """Take what one container has, from `entry` on.
+
+        Returns: the entry where the next page begins; None when nothing is left here.
+        """
+        store, given = self.services.store, self.call.input
+        if self._is_spent():
+            return entry
+        first, until = await self._interval(generation, entry)
+        position: Position | None = Position(max(first, entry), b"")
+        keyspace = keys.tag_entries(generation)
+        while position is not None and position.partition < until:
+            if self._is_spent():
+                return position.partition
+            # One more than is missing: a full page has a marker only if something is left.
+            missing = given.max_results - len(self.items)
+            want = min(max(missing + 1, _PROBES[0]), _TOGETHER)
+            page = await store.scan(keyspace, position, Position(until, b""), want)
+            stopped = await self._check(container, generation, page.partitions)
+            if stopped is not None:
+                return stopped
+            self.looked += len(page.partitions)
+            position = page.resume
+        return None
+
+    def _is_spent(self) -> bool:
+        return self.looked >= limits.FIND_LOOKED_MAX
+
+    async def _interval(self, generation: int, entry: bytes) -> tuple[bytes, bytes]:
+        """(first, until) of the entries of the rarest tag; of the tag that a page began with."""
+        ranges = self.call.input.query.ranges
+        intervals = {key: interval(key, wanted) for key, wanted in ranges.items()}
+        if entry:
+            begun = intervals.get(entry.partition(b"\0")[0].decode("utf-8", "replace"))
+            if begun is None:
+                raise foreign_marker(encode_marker(self.call.input.start))
+            return begun
+        by_exactness = sorted(ranges, key=lambda key: not ranges[key].is_exact)
+        candidates = [intervals[key] for key in by_exactness]
+        if len(candidates) == 1:
+            return candidates[0]
+        keyspace = keys.tag_entries(generation)
+        for count in _PROBES:
+            for first, until in candidates:
+                if first >= until:
+                    return first, until
+                ends = Position(first, b""), Position(until, b"")
+                page = await self.services.store.scan(keyspace, *ends, count)
+                self.looked += len(page.partitions)
+                if page.resume is None:
+                    return first, until
+        return candidates[0]
+
+    async def _check(
+        self, container: str, generation: int, partitions: Sequence[bytes]
+    ) -> bytes | None:
+        """Show the blobs of entries that count and match. Returns the entry that found no room."""
+        query, room = self.call.input.query, self.call.input.max_results
+        leads = [keys.tag_entry_of(partition)[2:] for partition in partitions]
+        refs = [Ref(keys.blob(generation, name), keys.HEAD_KEY) for name, _ in leads]
+        found = await self.services.store.read(refs)
+        for partition, (name, token), record in zip(partitions, leads, found, strict=True):
+            head = blob_records.BLOB.of(record)
+            if head is None or not tag_index.counts(head, token):
+                continue
+            if not query.matches(dict(head.tags)) or (generation, name) in self.seen:
+                continue
+            if len(self.items) == room:
+                return partition
+            self.seen.add((generation, name))
+            shown = tuple(pair for pair in head.tags if pair[0] in query.ranges)
+            self.items.append(FoundBlob(container, name, shown))
+        return None
+
+
+def interval(key: str, wanted: ValueRange) -> tuple[bytes, bytes]:
+    """(first, until) of the entries of a tag whose values are in a range."""
+    low, high = wanted.low, wanted.high
+    first = keys.tag_values(key, low or "")
+    if low is not None and wanted.above_low:
+        first += _LAST  # behind the 0 that ends the value itself, before any longer value
+    if high is None:
+        return first, key.encode() + _LAST
+    until = keys.tag_values(key, high)
+    return first, until if wanted.below_high else until + _LAST

@@ -1,0 +1,58 @@
+"""Get Blob Tags and Set Blob Tags.
+
+Lives here: the decision of the write, and what a caller may do with tags that come along with
+another request. Must not live here: what a tag may be (semantics/blob/tags.py), the index
+(store/blob/tag_index.py), searches (find_blobs.py). Source: "Get Blob Tags", "Set Blob Tags";
+reference section 10.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from strongroom.services.blob import access, intake
+from strongroom.services.blob.access import BlobState, BlobView
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import refuse_pending_copy
+from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob.bodies.received import Received
+from strongroom.values import Metadata
+
+
+class SetTags(msgspec.Struct, frozen=True):
+    """Input of Set Blob Tags: all tags, none clears them. `digests` are of the document that was
+    `received`."""
+
+    tags: Metadata
+    received: Received | None = None
+    digests: Digests = NO_DIGESTS
+
+
+async def get_tags(services: Services, call: Call[Any]) -> BlobView:
+    """Get Blob Tags: of the blob, or of the snapshot named.
+
+    Raises: StorageError as guard_blob does.
+    """
+    return await access.view_blob(services, call, wait=False)
+
+
+async def set_tags(services: Services, call: Call[SetTags]) -> None:
+    """Set Blob Tags. ETag, Last-Modified and the lease stay as they are, also of an archived blob.
+
+    Raises: StorageError Md5Mismatch, Crc64Mismatch, PendingCopyOperation, and what guard_blob
+        raises.
+    """
+    await access.change_blob(services, call, lambda state, change: _set(call, state, change))
+
+
+def _set(call: Call[SetTags], state: BlobState, change: BlobChange) -> None:
+    head, given = state.head, call.input
+    assert head is not None
+    if given.received is not None:
+        intake.verify(given.digests, given.received)
+    refuse_pending_copy(head)
+    change.put_head(msgspec.structs.replace(head, tags=given.tags))

@@ -1,0 +1,79 @@
+"""The check of the index of tags: no tag lacks its entry, and no entry is left over for ever.
+
+Lives here: what store/integrity.py says under 10. Must not live here: the index (tag_index.py),
+other records of blobs (integrity.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from strongroom.engines.base import Record, Ref
+from strongroom.store.blob import tag_index
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core import keys
+from strongroom.store.core.records import Job, JobKind
+
+
+class TagEntriesCheck:
+    """All entries of a store: taken in one by one, then claimed by the blobs that have the tags.
+
+    Attributes:
+        entry_count: how many were taken in.
+    """
+
+    def __init__(self) -> None:
+        self.entry_count = 0
+        self._unclaimed: set[int] = set()
+        self._jobs: set[tuple[int, str]] = set()
+
+    def take(self, ref: Ref, record: Record) -> bool:
+        """Take in a record of the index; False when none has this place. Raises ValueError."""
+        if ref.key != keys.TAG_KEY or len(ref.partition.keyspace) != 9:
+            return False
+        keys.tag_entry_of(ref.partition.name)
+        if record.value != tag_index.ENTRY:
+            raise ValueError("it is no entry of the index of tags")
+        self.entry_count += 1
+        self._unclaimed.add(hash(ref))
+        return True
+
+    def take_job(self, job: Job) -> None:
+        """Take in a job, which may remove entries that are left over."""
+        if job.kind is JobKind.SWEEP_TAGS:
+            self._jobs.add((job.generation, job.blob))
+
+    def missing(self, generation: int, name: str, head: BlobRecord | None) -> Iterator[str]:
+        """What the index lacks of a blob's tags; its entries are claimed."""
+        if head is not None and head.tags and not head.tagged:
+            yield "its tags are in no index; set them again, and searches find it"
+        for ref in tag_index.entries(generation, name, tag_index.tagged(head)):
+            entry = hash(ref)
+            if entry in self._unclaimed:
+                self._unclaimed.remove(entry)
+            else:
+                key = keys.tag_entry_of(ref.partition.name)[0]
+                yield f"the index of tags lacks its tag {key!r}"
+
+    def strays(
+        self,
+        records: Iterable[tuple[Ref, Record | None]],
+        is_swept: Callable[[int], bool],
+    ) -> Iterator[tuple[str, str]]:
+        """(place, problem) of each entry that no blob has claimed and no job removes.
+
+        Arguments:
+            records: all records, once more.
+            is_swept: whether a job cleans up after the container of this generation.
+        """
+        if not self._unclaimed:
+            return
+        for ref, _ in records:
+            if ref.partition.keyspace[:1] != b"g" or hash(ref) not in self._unclaimed:
+                continue
+            generation = int.from_bytes(ref.partition.keyspace[1:], "big")
+            key, value, name, _token = keys.tag_entry_of(ref.partition.name)
+            if (generation, name) in self._jobs or is_swept(generation):
+                continue
+            place = f"tag {key!r} = {value!r} of blob {name!r}"
+            yield place, "the blob does not have it any more, and no job removes the entry"

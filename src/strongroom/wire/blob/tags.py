@@ -1,0 +1,72 @@
+"""The documents of blobs' tags: body of Set Blob Tags, answers of Get and of Find Blobs by Tags.
+
+Must not live here: what a tag may be (semantics/blob/tags.py), which blobs are found (services/).
+Source: "Get Blob Tags", "Set Blob Tags", "Find Blobs by Tags".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from strongroom.values import Metadata
+from strongroom.wire.core import xml
+from strongroom.wire.core.xml import escape
+
+
+class FoundItem(NamedTuple):
+    """One blob of an answer of Find Blobs by Tags, with the tags that were searched for."""
+
+    container: str
+    name: str
+    tags: Metadata
+
+
+def read_tags(body: bytes) -> list[tuple[str, str]]:
+    """Key and value of every tag, in order; whether a blob can have them is not judged.
+
+    Raises: StorageError InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode,
+        RequestBodyTooLarge.
+    """
+    top = xml.read(body, "Tags")
+    top.only("TagSet")
+    found = []
+    for element in top.require("TagSet").children:
+        if element.name != "Tag":
+            raise xml.unsupported_node(element.name)
+        element.only("Key", "Value")
+        found.append((element.require("Key").text, element.require("Value").text))
+    return found
+
+
+def write_tags(tags: Metadata) -> bytes:
+    """The answer of Get Blob Tags."""
+    return f"{xml.DECLARATION}{tags_element(tags)}".encode()
+
+
+def tags_element(tags: Metadata) -> str:
+    """The element Tags, as each document about tags has it."""
+    rows = "".join(
+        f"<Tag>{xml.element('Key', key)}{xml.element('Value', value)}</Tag>" for key, value in tags
+    )
+    return f"<Tags><TagSet>{rows}</TagSet></Tags>" if rows else "<Tags><TagSet /></Tags>"
+
+
+def write_found(endpoint: str, where: str, items: Iterable[FoundItem], next_marker: str) -> bytes:
+    """The answer of Find Blobs by Tags.
+
+    Arguments:
+        endpoint: the service's URL, with a slash at its end.
+        where: the query, as it was sent.
+        next_marker: empty when nothing is left.
+    """
+    rows = "".join(
+        f"<Blob>{xml.name_element(item.name)}{xml.element('ContainerName', item.container)}"
+        f"{tags_element(item.tags)}</Blob>"
+        for item in items
+    )
+    return (
+        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(endpoint)}">'
+        f"{xml.element('Where', where)}<Blobs>{rows}</Blobs>"
+        f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
+    ).encode("utf-8", "replace")
