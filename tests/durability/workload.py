@@ -19,18 +19,22 @@ from urllib.parse import quote
 
 from tests.conformance.answer import Answer
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.tagging import find, names, set_tags, tags
 
 BLOBS = 6
+INDEX = "index"
 SIZES = (0, 10, 1024, 9_000, 70_000, 400_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a blob must look like; `digest` None = it must not exist."""
+    """What a blob must look like; `digest` None = it must not exist. `tag` is in its metadata,
+    `index` the value of its tag, by which a search must find it."""
 
     digest: str | None = None
     tag: str = ""
     lease_id: str = ""
+    index: str = ""
 
 
 ABSENT = Expected()
@@ -81,7 +85,7 @@ class Worker:
         absent = blob.known.digest is None
         choices: list[Callable[[Client, Blob, random.Random], None]] = [self._put, self._blocks]
         if not absent:
-            choices += [self._metadata, self._lease, self._copy, self._delete]
+            choices += [self._metadata, self._lease, self._copy, self._delete, self._tags]
         rng.choice(choices)(client, blob, rng)
 
     def _change(
@@ -101,7 +105,8 @@ class Worker:
         body = rng.randbytes(rng.choice(SIZES))
         tag = uuid.UUID(int=rng.getrandbits(128)).hex
         headers = {**PUT_BLOB, "x-ms-meta-tag": tag, **_lease_header(blob)}
-        after = replace(blob.known, digest=_digest(body), tag=tag)
+        headers["x-ms-tags"] = f"{INDEX}={tag}&same=yes"
+        after = replace(blob.known, digest=_digest(body), tag=tag, index=tag)
         self._change(blob, after, 201, lambda: client.put(self._target(blob), headers, body))
 
     def _blocks(self, client: Client, blob: Blob, rng: random.Random) -> None:
@@ -114,7 +119,7 @@ class Worker:
         xml = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
         tag = uuid.UUID(int=rng.getrandbits(128)).hex
         headers = {"x-ms-meta-tag": tag, **_lease_header(blob)}
-        after = replace(blob.known, digest=_digest(b"".join(parts)), tag=tag)
+        after = replace(blob.known, digest=_digest(b"".join(parts)), tag=tag, index="")
         body = f"<BlockList>{xml}</BlockList>".encode()
         target = self._target(blob, "?comp=blocklist")
         self._change(blob, after, 201, lambda: client.put(target, headers, body))
@@ -124,6 +129,13 @@ class Worker:
         headers = {"x-ms-meta-tag": tag, **_lease_header(blob)}
         target = self._target(blob, "?comp=metadata")
         self._change(blob, replace(blob.known, tag=tag), 200, lambda: client.put(target, headers))
+
+    def _tags(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        value = uuid.UUID(int=rng.getrandbits(128)).hex if rng.random() < 0.8 else ""
+        pairs = {INDEX: value, "same": "yes"} if value else {}
+        headers, target = _lease_header(blob), self._target(blob)
+        after = replace(blob.known, index=value)
+        self._change(blob, after, 204, lambda: set_tags(client, target, pairs, headers))
 
     def _lease(self, client: Client, blob: Blob, rng: random.Random) -> None:
         target = self._target(blob, "?comp=lease")
@@ -145,7 +157,7 @@ class Worker:
         other = rng.choice(self.blobs)
         source = f"{client.url}{self._target(blob)}"
         headers = {"x-ms-copy-source": source, **_lease_header(other)}
-        after = replace(other.known, digest=blob.known.digest, tag=blob.known.tag)
+        after = replace(other.known, digest=blob.known.digest, tag=blob.known.tag, index="")
         self._change(other, after, 202, lambda: client.put(self._target(other), headers))
 
     def _delete(self, client: Client, blob: Blob, rng: random.Random) -> None:
@@ -157,11 +169,22 @@ class Worker:
         lost = []
         for blob in self.blobs:
             found = _found(client, self._target(blob), blob)
+            lost += self._searched(client, blob, found)
             allowed = [blob.known] if blob.pending is None else [blob.known, blob.pending]
             if found not in allowed:
                 lost.append(f"{blob.name}: found {found}, allowed {allowed}")
             blob.known, blob.pending = found, None
         return lost
+
+    def _searched(self, client: Client, blob: Blob, found: Expected) -> list[str]:
+        """What searches say otherwise than the blob itself, for each value it may have had."""
+        values = {blob.known.index, found.index, blob.pending.index if blob.pending else ""} - {""}
+        wrong = []
+        for value in values:
+            hits = names(find(client, f"{INDEX} = '{value}' AND same = 'yes'", self.container))
+            if hits != ([blob.name] if value == found.index else []):
+                wrong.append(f"{blob.name}: a search for {value} finds {hits}, it has {found}")
+        return wrong
 
 
 def _found(client: Client, target: str, blob: Blob) -> Expected:
@@ -176,7 +199,8 @@ def _found(client: Client, target: str, blob: Blob) -> Expected:
             (one for one in ids if client.head(target, {"x-ms-lease-id": one}).status == 200),
             "another id",
         )
-    return Expected(_digest(answer.body), answer.get("x-ms-meta-tag") or "", lease_id)
+    index = tags(client, target).get(INDEX, "")
+    return Expected(_digest(answer.body), answer.get("x-ms-meta-tag") or "", lease_id, index)
 
 
 def _lease_header(blob: Blob) -> dict[str, str]:

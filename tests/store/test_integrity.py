@@ -17,7 +17,7 @@ from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step,
 from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.semantics.blob import copies
-from strongroom.store.blob import blob_records
+from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.listed import Listed
 from strongroom.store.blob.bodies.stored import Stored
@@ -36,7 +36,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with InProcessServer.start(data=data, test_clock=False) as server:
         service = BlobServiceClient.from_connection_string(server.connection_string)
         box = service.create_container("box")
-        box.upload_blob("within", b"tiny")
+        box.upload_blob("within", b"tiny", tags={"a": "1", "b": "2"})
         box.upload_blob("inline", b"small" * 200, metadata={"a": "b"})
         box.upload_blob("stored", b"s" * 20_000)
         box.upload_blob("shared", b"t" * 20_000)
@@ -73,6 +73,7 @@ def test_everything_is_counted(used: Path) -> None:
     assert counts["containers"] == 1
     assert counts["snapshots"] == 2
     assert counts["blobs"] == 7
+    assert counts["tags"] == 2
     assert counts["contents"] == 1 + 1 + BLOCKS + 1 + 2 + 1
     assert told == sorted(told)
 
@@ -230,6 +231,40 @@ async def keep_container_without_job(store: EmbeddedStore, generation: int) -> N
     await _put(store, ref.partition, Write(ref.key, records.DELETED_CONTAINER.encode(kept)))
 
 
+def _entry(generation: int, value: str, token: int) -> Ref:
+    return keys.tag_entry(generation, "a", value, "within", token)
+
+
+async def lose_tag_entry(store: EmbeddedStore, generation: int) -> None:
+    head = await _head(store, keys.blob(generation, "within"))
+    lost = _entry(generation, "1", head.tagged)
+    await _put(store, lost.partition, Write(lost.key, None))
+
+
+async def leave_tag_entry(store: EmbeddedStore, generation: int) -> None:
+    left = _entry(generation, "1", 5)
+    await _put(store, left.partition, Write(left.key, tag_index.ENTRY))
+
+
+async def spoil_tag_entry(store: EmbeddedStore, generation: int) -> None:
+    left = _entry(generation, "9", 5)
+    await _put(store, left.partition, Write(left.key, b"other"))
+
+
+async def change_tags_behind_the_index(store: EmbeddedStore, generation: int) -> None:
+    await _change_head(store, keys.blob(generation, "within"), tags=(("a", "2"), ("b", "2")))
+
+
+async def leave_tag_entry_of_deleted_container(store: EmbeddedStore, generation: int) -> None:
+    left = _entry(generation - 1, "1", 5)
+    await _put(store, left.partition, Write(left.key, tag_index.ENTRY))
+
+
+STRAY = (
+    "tag 'a' = '1' of blob 'within': "
+    "the blob does not have it any more, and no job removes the entry"
+)
+
 CASES: list[tuple[Damage, list[str]]] = [
     (lose_inline_bytes, ["blob 'inline': the bytes of the head are missing"]),
     (misstate_bytes_within, ["blob 'within': the head says 5 bytes, but has 4"]),
@@ -284,6 +319,13 @@ CASES: list[tuple[Damage, list[str]]] = [
         keep_container_without_job,
         ["deleted container 'box': it is kept, and no job ends that"],
     ),
+    (lose_tag_entry, ["blob 'within': the index of tags lacks its tag 'a'"]),
+    (leave_tag_entry, [STRAY]),
+    (leave_tag_entry_of_deleted_container, [STRAY]),
+    (
+        change_tags_behind_the_index,
+        ["blob 'within': the index of tags lacks its tag 'a'", STRAY],
+    ),
 ]
 
 
@@ -300,7 +342,9 @@ def test_a_damage_is_found_and_nothing_else(
     assert found == sorted(expected)
 
 
-@pytest.mark.parametrize("damage", [lose_long_block_list, spoil_record, unknown_version])
+@pytest.mark.parametrize(
+    "damage", [lose_long_block_list, spoil_record, unknown_version, spoil_tag_entry]
+)
 def test_what_cannot_be_read_is_found(used: Path, tmp_path: Path, damage: Damage) -> None:
     assert _found_after(damage, used, tmp_path)
 
