@@ -46,6 +46,11 @@ COPY_SOURCE_FORBIDDEN = row(
     403,
     "This request is not authorized to read the copy source.",
 )
+COPY_SOURCE_NOT_MODIFIED = row(
+    "CannotVerifyCopySource",
+    304,
+    "The condition specified using HTTP conditional header(s) is not met.",
+)
 CONTAINER_ALREADY_EXISTS = row(
     "ContainerAlreadyExists",
     409,

@@ -201,6 +201,17 @@ class ContentProperties(msgspec.Struct, frozen=True, array_like=True):
         """The text of Content-MD5."""
         return self.other_md5 if self.md5 is None else md5_text(self.md5)
 
+    def completed(self, other: ContentProperties) -> ContentProperties:
+        """These properties, and those of `other` that are not set here. An MD5 is not taken."""
+        return msgspec.structs.replace(
+            self,
+            content_type=self.content_type or other.content_type,
+            encoding=self.encoding or other.encoding,
+            language=self.language or other.language,
+            cache_control=self.cache_control or other.cache_control,
+            disposition=self.disposition or other.disposition,
+        )
+
     def with_md5(self, digest: bytes | None) -> ContentProperties:
         """These properties with another MD5, or none."""
         return msgspec.structs.replace(self, md5=digest, other_md5=None)

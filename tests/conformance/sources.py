@@ -17,13 +17,17 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is answered: `announced` bytes are said to come (None: as many as there are)."""
+    """What is answered: `announced` bytes are said to come (None: as many as there are).
+
+    `ranges`: a range is answered with that part, as most servers do.
+    """
 
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
     status: int = 200
     announced: int | None = None
     held: bool = False
+    ranges: bool = False
 
 
 class Sources:
@@ -31,12 +35,14 @@ class Sources:
 
     Attributes:
         asked: the paths that were asked for.
+        headers: the header fields of the last request, names in lower case.
     """
 
     def __init__(self) -> None:
         self._found: dict[str, Source] = {}
         self._go_on = threading.Event()
         self.asked: list[str] = []
+        self.headers: dict[str, str] = {}
         self._server = ThreadingHTTPServer((HOST, free_port()), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(
@@ -78,7 +84,9 @@ class Sources:
 
             def do_GET(self) -> None:
                 sources.asked.append(self.path)
-                self._answer(sources._found.get(self.path, Source(status=404)))
+                sources.headers = {name.lower(): text for name, text in self.headers.items()}
+                found = sources._found.get(self.path, Source(status=404))
+                self._answer(_of_range(found, self.headers.get("Range")))
 
             def do_HEAD(self) -> None:
                 self.do_GET()
@@ -112,3 +120,16 @@ class Sources:
                 pass
 
         return Handler
+
+
+def _of_range(source: Source, wanted: str | None) -> Source:
+    """What a server that knows ranges answers."""
+    if not source.ranges or wanted is None:
+        return source
+    first, _, last = wanted.removeprefix("bytes=").partition("-")
+    begin, size = int(first), len(source.body)
+    if begin >= size:
+        return Source(status=416, headers=(("Content-Range", f"bytes */{size}"),))
+    end = min(int(last) if last else size, size - 1)
+    told = ("Content-Range", f"bytes {begin}-{end}/{size}")
+    return Source(source.body[begin : end + 1], (*source.headers, told), 206)

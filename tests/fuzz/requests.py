@@ -104,6 +104,8 @@ FORMS = (
     Form("GET", "b", (("comp", "blocklist"), ("blocklisttype", "all"))),
     Form("PUT", "b", (), (("x-ms-copy-source", "{blob}"),)),
     Form("PUT", "b", (), (("x-ms-copy-source", "{blob}"), ("x-ms-requires-sync", "true"))),
+    Form("PUT", "b", (), (("x-ms-copy-source", "{blob}"), ("x-ms-blob-type", "BlockBlob"))),
+    Form("PUT", "b", (("comp", "block"), ("blockid", "QQ==")), (("x-ms-copy-source", "{blob}"),)),
     Form("PUT", "b", (("comp", "copy"), ("copyid", LEASE_ID)), (("x-ms-copy-action", "abort"),)),
     Form("PUT", "b", (("comp", "tags"),), (), b"<Tags/>"),
     Form("PUT", "b", (("comp", "tier"),), (("x-ms-access-tier", "Cool"),)),

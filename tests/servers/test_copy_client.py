@@ -16,12 +16,12 @@ from strongroom.app import App
 from strongroom.clock import SystemClock
 from strongroom.config import ConfigError, Settings
 from strongroom.errors import StorageError
-from strongroom.semantics.core.conditions import ANY, NONE, Conditions
+from strongroom.semantics.core.conditions import ANY, Conditions
 from strongroom.servers.copy_addresses import SourceHosts
 from strongroom.servers.copy_client import CopyClient, resolve_by_system
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
-from strongroom.services.blob.copy_sources import OpenSource, SourceBroken
+from strongroom.services.blob.copy_sources import WHOLE, OpenSource, SourceBroken, SourceRequest
 from strongroom.testing.ports import free_port
 from strongroom.wire.core import headers as wire
 
@@ -73,7 +73,7 @@ def exchange(answer: bytes, use: Use, hold: bool = False, **more: Any) -> tuple[
 
 
 async def whole(client: CopyClient, url: str) -> tuple[OpenSource, bytes]:
-    source = await client.open(url, NONE)
+    source = await client.open(url, WHOLE)
     try:
         return source, b"".join([chunk async for chunk in source])
     finally:
@@ -82,7 +82,7 @@ async def whole(client: CopyClient, url: str) -> tuple[OpenSource, bytes]:
 
 async def refused(client: CopyClient, url: str) -> StorageError:
     with pytest.raises(StorageError) as caught:
-        await client.open(url, NONE)
+        await client.open(url, WHOLE)
     return caught.value
 
 
@@ -206,7 +206,7 @@ def test_a_source_is_not_read_faster_than_it_is_taken() -> None:
         writer.close()
 
     async def use(client: CopyClient, url: str) -> int:
-        source = await client.open(url, NONE)
+        source = await client.open(url, WHOLE)
         await anext(aiter(source))
         before = -1
         while before != sent:
@@ -303,7 +303,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 async def conditional(client: CopyClient, url: str, conditions: Conditions) -> bool:
     """Whether the conditions let the source be read."""
     try:
-        await (await client.open(url, conditions)).close()
+        await (await client.open(url, SourceRequest(conditions))).close()
     except StorageError as error:
         if error.row is not blob_errors.SOURCE_CONDITION_NOT_MET:
             raise

@@ -77,7 +77,7 @@ async def start_copy(
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
-    async def locate(url: str, call: Any) -> LocalSource:
+    async def locate(url: str, call: Any, wanted: Any) -> LocalSource:
         return LocalSource(ACCOUNT, "photos", place.generation, source)
 
     on.held.of(CopySources).locate = locate

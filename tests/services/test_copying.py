@@ -163,7 +163,7 @@ def test_the_order_of_a_copy_elsewhere_keeps_the_signature_and_the_blob_does_not
         on, _ = await fresh()
 
         class Remote:
-            async def open(self, url: str, conditions: object) -> object:
+            async def open(self, url: str, wanted: object) -> object:
                 return do.open_source(b"data")
 
         on.held.of(CopySources).remote = Remote()  # type: ignore[assignment]
@@ -195,7 +195,7 @@ def test_a_source_elsewhere_that_did_not_wait_for_the_copy_is_asked_once_more(br
         released: list[None] = []
 
         class Remote:
-            async def open(self, url: str, conditions: object) -> object:
+            async def open(self, url: str, wanted: object) -> object:
                 source = do.open_source(answers.pop(0))
                 source.size_bytes = len(b"data")
                 source.release = lambda: released.append(None)

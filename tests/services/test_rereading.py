@@ -105,7 +105,7 @@ async def copy_it(on: Services) -> None:
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
-    async def locate(url: str, call: Any) -> LocalSource:
+    async def locate(url: str, call: Any, wanted: Any) -> LocalSource:
         return LocalSource(ACCOUNT, "photos", place.generation, "b")
 
     on.held.of(CopySources).locate = locate

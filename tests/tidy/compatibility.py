@@ -184,7 +184,7 @@ def _taken(endpoint: Endpoint, row: Row, operation: Operation | None) -> Iterato
 
 def _entry(endpoint: Endpoint, row: Row) -> Entry:
     operation = {one.id: one for one in endpoint.routes.operations}.get(row.id)
-    is_served = row.served if operation is None else operation.run is not None
+    is_served = row.served if operation is None else operation.is_served
     taken = tuple(_taken(endpoint, row, operation))
     if not is_served:
         return Entry(row.operation, NO, taken)

@@ -24,10 +24,19 @@ from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import names
-from strongroom.semantics.core.conditions import Conditions
 from strongroom.servers.copy_addresses import SourceHosts, bare
 from strongroom.servers.copy_exchange import BYTES_MAX, CopyExchange
-from strongroom.services.blob.copy_sources import OpenSource, SourceBroken, cannot_read, check_url
+from strongroom.services.blob.copy_sources import (
+    HEADER,
+    OpenSource,
+    SourceBroken,
+    SourceRequest,
+    cannot_read,
+    check_url,
+    range_beyond,
+    reported_url,
+)
+from strongroom.services.blob.from_url.parts import length_of_answer, part_of
 from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
 from strongroom.wire.core import headers as wire
@@ -37,6 +46,7 @@ _ATTEMPTS_MAX: Final = 3
 _VALUE_CHARS_MAX: Final = 1024
 _DEFAULT_TYPE: Final = "application/octet-stream"
 _CODE: Final = re.compile(r"[A-Za-z0-9]{1,64}")
+_PARTIAL: Final = 206
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """resolve(host, port) -> its addresses, as text. Raises: OSError, UnicodeError."""
@@ -78,21 +88,26 @@ class CopyClient:
         self._head_timeout_s = head_timeout_s
         self._stall_timeout_s = stall_timeout_s
 
-    async def open(self, url: str, conditions: Conditions) -> OpenSource:
+    async def open(self, url: str, wanted: SourceRequest) -> OpenSource:
         """Ask for a source; returns when the head of the answer is there.
 
-        Raises: StorageError CannotVerifyCopySource (403: a host that is not asked, a redirect,
-            no permission; 404: anything else), SourceConditionNotMet, RequestBodyTooLarge.
+        Raises: StorageError CannotVerifyCopySource, InvalidRange, RequestBodyTooLarge, and what
+            `wanted` refuses. InvalidHeaderValue for a token that would be sent unencrypted.
+            CannotVerifyCopySource is 403 for a host that is not asked, a redirect or a lack of
+            permission. Otherwise it is 404.
         """
         parts = check_url(url)
-        if conditions.if_tags is not None:
+        if wanted.conditions.if_tags is not None:
             # Only blobs of this server have tags that could be looked at.
-            raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+            raise wanted.unmet(is_unmodified=False)
+        if wanted.authorization is not None and parts.scheme != "https":
+            text = "The copy source gets a bearer token only if its URL begins with https."
+            raise errors.invalid_header(HEADER, reported_url(url), text)
         exchange = await self._connect(parts)
         try:
-            exchange.ask(parts, conditions)
+            exchange.ask(parts, wanted)
             await exchange.read_head()
-            return _source(exchange, conditions)
+            return _source(exchange, wanted)
         except SourceBroken as broken:
             exchange.close()
             raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
@@ -149,21 +164,27 @@ class CopyClient:
         return self._tls
 
 
-def _source(exchange: CopyExchange, conditions: Conditions) -> OpenSource:
+def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
     """The source of an answer. Raises StorageError for one that is no source."""
     fields = {name.lower(): value for name, value in exchange.fields}
-    _check_status(exchange.status, exchange.reason, fields)
-    _check_conditions(conditions, fields)
+    _check_status(exchange.status, exchange.reason, fields, wanted)
+    _check_conditions(wanted, fields)
     length = fields.get("content-length")
     size_bytes = int(length) if length is not None and _is_length(length) else None
     if size_bytes is None and fields.get("transfer-encoding", "").lower() != "chunked":
         text = "The copy source does not say how long it is."
         raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
+    chunks = exchange.body()
+    if wanted.range is not None and exchange.status == _PARTIAL:
+        size_bytes = length_of_answer(wanted.range, fields.get("content-range", ""), size_bytes)
+    elif wanted.range is not None:
+        # A server that knows no ranges answers with the whole.
+        size_bytes, chunks = part_of(chunks, size_bytes, wanted.range)
     if size_bytes is not None and size_bytes > BYTES_MAX:
         raise errors.body_too_large(BYTES_MAX)
     return OpenSource(
         size_bytes,
-        exchange.body(),
+        chunks,
         exchange.close,
         _properties(fields),
         # Elsewhere such fields mean nothing.
@@ -176,15 +197,17 @@ def _is_length(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
-def _check_status(status: int, reason: str, fields: dict[str, str]) -> None:
+def _check_status(status: int, reason: str, fields: dict[str, str], wanted: SourceRequest) -> None:
     """Refuse an answer that is no content, with the source's message if it is a storage service.
 
-    Raises: StorageError CannotVerifyCopySource, SourceConditionNotMet.
+    Raises: StorageError CannotVerifyCopySource, InvalidRange, what `wanted` refuses.
     """
-    if status == 200:
+    if status == 200 or (status == _PARTIAL and wanted.range is not None):
         return
     if status in (304, 412):
-        raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+        raise wanted.unmet(is_unmodified=status == 304)
+    if status == errors.INVALID_RANGE.status and wanted.range is not None:
+        raise range_beyond()
     row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
     text = f"The copy source answered with status {status}."
     if status in (401, 403):
@@ -197,8 +220,9 @@ def _check_status(status: int, reason: str, fields: dict[str, str]) -> None:
     raise cannot_read(row, _printable(reason) or text, status, code)
 
 
-def _check_conditions(conditions: Conditions, fields: dict[str, str]) -> None:
-    """Judge what a simple server did not look at. Raises StorageError SourceConditionNotMet."""
+def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
+    """Judge what a simple server did not look at. Raises StorageError as `wanted` says."""
+    conditions = wanted.conditions
     etag = fields.get("etag", "")
     modified = parse_rfc1123(fields.get("last-modified", ""))
     since, until = conditions.if_modified_since, conditions.if_unmodified_since
@@ -208,13 +232,15 @@ def _check_conditions(conditions: Conditions, fields: dict[str, str]) -> None:
         met = conditions.if_match == conditional.ANY or etag in conditions.if_match
     elif until is not None and modified is not None:
         met = modified <= until
+    if not met:
+        raise wanted.unmet(is_unmodified=False)
     if conditions.if_none_match is not None:
         alike = (conditional.ANY[0], etag, etag.removeprefix("W/"))
-        met = met and not any(one in alike for one in conditions.if_none_match)
+        met = not any(one in alike for one in conditions.if_none_match)
     elif since is not None and modified is not None:
-        met = met and modified > since
+        met = modified > since
     if not met:
-        raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+        raise wanted.unmet(is_unmodified=True)
 
 
 def _text(fields: dict[str, str], name: str) -> str | None:

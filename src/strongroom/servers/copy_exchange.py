@@ -19,8 +19,8 @@ import httptools
 
 from strongroom import limits
 from strongroom.semantics.core.conditions import Conditions
-from strongroom.services.blob.copy_sources import SourceBroken
-from strongroom.values import rfc1123
+from strongroom.services.blob.copy_sources import SourceBroken, SourceRequest
+from strongroom.values import ByteRange, rfc1123
 
 BYTES_MAX: Final = limits.BLOCK_SIZES_BY_VERSION[0][2]
 # Blobs elsewhere are asked in the version whose sizes are the bound here.
@@ -56,7 +56,7 @@ class CopyExchange:
         self.reason = ""
         self.fields: list[tuple[str, str]] = []
 
-    def ask(self, parts: SplitResult, conditions: Conditions) -> None:
+    def ask(self, parts: SplitResult, wanted: SourceRequest) -> None:
         """Send the request; the connection is for this one only."""
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         lines = [
@@ -67,8 +67,11 @@ class CopyExchange:
             "Accept-Encoding: identity",
             f"x-ms-version: {_VERSION}",
             "Connection: close",
-            *_condition_lines(conditions),
+            *_condition_lines(wanted.conditions),
+            *_range_lines(wanted.range),
         ]
+        if wanted.authorization is not None:
+            lines.append(f"Authorization: {wanted.authorization}")
         self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
 
     async def read_head(self) -> None:
@@ -167,3 +170,9 @@ def _condition_lines(conditions: Conditions) -> list[str]:
     if conditions.if_unmodified_since is not None:
         lines.append(f"If-Unmodified-Since: {rfc1123(conditions.if_unmodified_since)}")
     return lines
+
+
+def _range_lines(wanted: ByteRange | None) -> list[str]:
+    if wanted is None:
+        return []
+    return [f"Range: bytes={wanted.first}-{'' if wanted.last is None else wanted.last}"]

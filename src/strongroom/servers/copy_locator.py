@@ -7,14 +7,13 @@ Source: "Copy Blob", remarks on authorization of the source; reference section 8
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from strongroom import blob_errors, errors
 from strongroom.auth.authenticate import authenticate
-from strongroom.auth.authorize import authorize
+from strongroom.auth.authorize import Permission, authorize
 from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
@@ -25,7 +24,13 @@ from strongroom.semantics.core import names
 from strongroom.servers import admission, one_port
 from strongroom.servers.admission import Asked, Context
 from strongroom.servers.one_port import OnePort
-from strongroom.services.blob.copy_sources import LocalSource, cannot_read, source_missing
+from strongroom.services.blob.copy_sources import (
+    WHOLE,
+    LocalSource,
+    SourceRequest,
+    cannot_read,
+    source_missing,
+)
 from strongroom.services.core.calls import Call
 from strongroom.wire.core import path
 from strongroom.wire.core.http import Headers, Request
@@ -62,7 +67,9 @@ class CopyLocator:
         self._ports = ports
         self._router = router
 
-    async def locate(self, url: str, call: Call[Any]) -> LocalSource | None:
+    async def locate(
+        self, url: str, call: Call[Any], wanted: SourceRequest = WHOLE
+    ) -> LocalSource | None:
         """The blob that `url` names, None when it names another server.
 
         Raises: StorageError CannotVerifyCopySource: 404 when it is not there, 403 when the caller
@@ -74,7 +81,10 @@ class CopyLocator:
         if listener is None:
             return None
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        headers = Headers((("Host", parts.netloc),))
+        fields = [("Host", parts.netloc)]
+        if wanted.authorization is not None:
+            fields.append(("Authorization", wanted.authorization))
+        headers = Headers(tuple(fields))
         request = Request("GET", target, headers, _NoBody(), tls=parts.scheme == "https")
         try:
             is_blob = listener != one_port.NAME or self._router.take(request) is Service.BLOB
@@ -83,7 +93,8 @@ class CopyLocator:
             raise errors.invalid_header("x-ms-copy-source", parts.path) from None
         if asked is None or asked.addressed.resource is not Resource.BLOB:
             raise source_missing(blob_errors.BLOB_NOT_FOUND)
-        return await self._admit(asked, call)
+        asks = (permissions.READ, permissions.GET_TAGS) if wanted.with_tags else (permissions.READ,)
+        return await self._admit(asked, call, asks)
 
     def _listener(self, parts: SplitResult, call: Call[Any]) -> str | None:
         """The name of the listener that reads this URL; None when it names another server."""
@@ -99,32 +110,34 @@ class CopyLocator:
                     return name
         return None
 
-    async def _admit(self, asked: Asked, call: Call[Any]) -> LocalSource:
+    async def _admit(
+        self, asked: Asked, call: Call[Any], asks: tuple[Permission, ...]
+    ) -> LocalSource:
         context = self._context
         target = asked.addressed.target
         assert target.container is not None and target.blob is not None
         place = await context.services.place(Service.BLOB, target.account, target.container)
         try:
             claim = self._claim(asked, call)
-            grant = authorize(
-                claim,
-                permissions.READ,
-                asked.signed,
-                permissions.NOBODY if place is None else place.public_access,
-                () if place is None else place.policies,
-                context.clock.wall_ticks(),
-                call.client.peer,
-                asked.request.tls,
-                call.caller.version,
-            )
+            for permission in asks:
+                authorize(
+                    claim,
+                    permission,
+                    asked.signed,
+                    permissions.NOBODY if place is None else place.public_access,
+                    () if place is None else place.policies,
+                    context.clock.wall_ticks(),
+                    call.client.peer,
+                    asked.request.tls,
+                    call.caller.version,
+                )
         except StorageError as refusal:
             row = blob_errors.COPY_SOURCE_FORBIDDEN
             raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
         context.endpoint.refuse_unserved(asked.request.headers, asked.query)
         if place is None:
             raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
-        found = _named(asked, target.container, target.blob, place.generation)
-        return dataclasses.replace(found, may_read_tags=grant.may_tag)
+        return _named(asked, target.container, target.blob, place.generation)
 
     def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
         context = self._context

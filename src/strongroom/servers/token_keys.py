@@ -17,10 +17,9 @@ from typing import Final, Protocol
 
 from strongroom.auth.key_set import DOCUMENT_BYTES_MAX, KeySet, KeySetError, parse_key_set
 from strongroom.errors import StorageError
-from strongroom.semantics.core.conditions import NONE
 from strongroom.servers.copy_client import CopyClient
 from strongroom.servers.private_file import WatchedFile
-from strongroom.services.blob.copy_sources import SourceBroken
+from strongroom.services.blob.copy_sources import WHOLE, SourceBroken
 
 FRESH_S: Final = 3600.0
 """A key set that is older is read again beside the requests that use it."""
@@ -129,7 +128,7 @@ async def fetch(client: CopyClient, url: str) -> bytes:
 
     Raises: StorageError, SourceBroken, KeySetError when it is longer.
     """
-    source = await client.open(url, NONE)
+    source = await client.open(url, WHOLE)
     try:
         found = bytearray()
         async for chunk in source:

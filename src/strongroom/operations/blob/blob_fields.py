@@ -81,9 +81,15 @@ def _body_properties(request: Request, query: Query) -> ContentProperties:
     return _properties(request, standard=True, default_type=DEFAULT_CONTENT_TYPE)
 
 
+def _given_properties(request: Request, query: Query) -> ContentProperties:
+    return _properties(request)
+
+
 _OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
 OWN_PROPERTIES: Final = Field("properties", _own_properties, headers=_OWN_NAMES)
 """Properties from the x-ms-blob-* headers only; what is not given is None, but for the type."""
+GIVEN_PROPERTIES: Final = Field("properties", _given_properties, headers=_OWN_NAMES)
+"""The same without a default type: Put Blob From URL takes what is not given from its source."""
 BODY_PROPERTIES: Final = Field(
     "properties",
     _body_properties,

@@ -49,7 +49,12 @@ COPY_FROM_URL: Final = Operation(
     permission=permissions.CREATE,
     rule=_RULE,
     input=copying.CopyBlob,
-    accepts=(*_ACCEPTS, copy_fields.SOURCE_MD5, copy_fields.SOURCE_TAGS),
+    accepts=(
+        *_ACCEPTS,
+        copy_fields.SOURCE_MD5,
+        copy_fields.AUTHORIZATION,
+        copy_fields.COPIES_TAGS,
+    ),
     success=202,
     returns=(*_RETURNS, give.BODY_MD5, give.BODY_CRC64),
     fails=(
@@ -75,7 +80,7 @@ COPY_BLOB: Final = Operation(
         *_ACCEPTS,
         blob_fields.REHYDRATE_PRIORITY,
         copy_fields.COPY_WAIT,
-        copy_fields.NO_SOURCE_TAGS,
+        copy_fields.NOT_OF_PENDING_COPIES,
     ),
     success=202,
     returns=_RETURNS,

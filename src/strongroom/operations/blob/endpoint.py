@@ -12,7 +12,17 @@ from typing import Final
 import msgspec
 
 from strongroom.auth.request import Service
-from strongroom.operations.blob import batch, blob, block, container, copy, lease, service, tag
+from strongroom.operations.blob import (
+    batch,
+    blob,
+    block,
+    container,
+    copy,
+    from_url,
+    lease,
+    service,
+    tag,
+)
 from strongroom.operations.core import unserved
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
@@ -24,6 +34,7 @@ from strongroom.wire.core.query import Query
 ROUTES: Final = Routes(
     (
         *copy.FIRST,
+        *from_url.OPERATIONS,
         *unserved.FIRST,
         *copy.OPERATIONS,
         *service.OPERATIONS,

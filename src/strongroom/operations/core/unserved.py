@@ -60,13 +60,6 @@ def _later(
 
 _W, _C, _R = permissions.WRITE, permissions.CREATE, permissions.READ
 FIRST: Final = (
-    _later(
-        "Put Blob From URL", "blockblob_put_blob_from_url", "PUT", _BLOB, _C, None,
-        _COPIES, When("x-ms-blob-type", "BlockBlob"),
-    ),
-    _later(
-        "Put Block From URL", "blockblob_stage_block_from_url", "PUT", _BLOB, _W, "block", _COPIES
-    ),
     _later("Set Blob Properties (resize)", "pageblob_resize", "PUT", _BLOB, _W, "properties",
            When("x-ms-blob-content-length")),
     _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
@@ -122,7 +115,6 @@ _HEADERS: Final[dict[str, str | None]] = {
     "x-ms-immutability-policy-mode": None,
     "x-ms-legal-hold": "true",
     "x-ms-seal-blob": "true",
-    "x-ms-copy-source-authorization": None,
     "x-ms-access-tier-if-modified-since": None,
     "x-ms-access-tier-if-unmodified-since": None,
 }

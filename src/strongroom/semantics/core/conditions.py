@@ -172,6 +172,36 @@ def check_source(
         raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
 
 
+def check_read_source(
+    conditions: Conditions,
+    stamp: int,
+    modified: int,
+    tags: Mapping[str, str] = _NO_TAGS,
+) -> None:
+    """Judge the source of a From URL operation, which exists, with the rules of reads.
+
+    Raises: SourceConditionNotMet (412) where a read answers 412, CannotVerifyCopySource (304)
+        where a read answers 304. Both with the status and the code that the read has.
+    """
+    if conditions is NONE:
+        return
+    if not _positive(conditions, stamp, modified) or not _tagged(conditions, tags):
+        raise source_unmet(blob_errors.SOURCE_CONDITION_NOT_MET)
+    if not _changed(conditions, stamp, modified, NONE_MATCH_ANY_FAILS_SINCE):
+        raise source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
+
+
+def source_unmet(row: ErrorCode) -> StorageError:
+    """A condition on the source of a From URL operation does not hold."""
+    return StorageError(
+        row,
+        headers=(
+            ("x-ms-copy-source-status-code", str(row.status)),
+            ("x-ms-copy-source-error-code", errors.CONDITION_NOT_MET.code),
+        ),
+    )
+
+
 def require_container_conditions(conditions: Conditions, accepted: ContainerConditions) -> None:
     """Check that only what the operation accepts is given.
 

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from strongroom import blob_errors, limits
+import msgspec
+
+from strongroom import blob_errors, errors, limits
 from strongroom.errors import ErrorCode, StorageError, invalid_header
+from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.bodies.body import CopyWriter
-from strongroom.values import ContentProperties, Metadata
+from strongroom.values import ByteRange, ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
 # How many sources may be held open between the answer of a copy and its turn in the background.
@@ -28,17 +31,46 @@ _REPORTED: Final = ("snapshot", "versionid")
 
 @dataclass(frozen=True, slots=True)
 class LocalSource:
-    """A blob of this server that the caller may read; `snapshot` in ticks.
-
-    `may_read_tags`: whether the caller may read its tags too.
-    """
+    """A blob of this server that the caller may read; `snapshot` in ticks."""
 
     account: str
     container: str
     generation: int
     blob: str
     snapshot: int | None = None
-    may_read_tags: bool = True
+
+
+class SourceRequest(msgspec.Struct, frozen=True):
+    """What a request asks of its source.
+
+    Attributes:
+        conditions: what must hold of the source.
+        range: the bytes that are wanted; None = all.
+        authorization: the Authorization header for the source: `Bearer TOKEN`.
+        is_read: the conditions are those of a read (From URL), not of a copy.
+        with_tags: the source's tags are wanted too.
+    """
+
+    conditions: Conditions = conditional.NONE
+    range: ByteRange | None = None
+    authorization: str | None = None
+    is_read: bool = False
+    with_tags: bool = False
+
+    def unmet(self, is_unmodified: bool) -> StorageError:
+        """The refusal when a condition does not hold.
+
+        Arguments:
+            is_unmodified: a read of the source would be answered 304 for it, not 412.
+        """
+        if not self.is_read:
+            return StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+        if is_unmodified:
+            return conditional.source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
+        return conditional.source_unmet(blob_errors.SOURCE_CONDITION_NOT_MET)
+
+
+WHOLE: Final = SourceRequest()
 
 
 class SourceBroken(Exception):
@@ -49,9 +81,9 @@ class SourceBroken(Exception):
 class OpenSource:
     """A source as it was when it was opened, whatever becomes of it meanwhile.
 
-    Iterating gives its bytes, once, and raises SourceBroken. `size_bytes` None = not known
-    beforehand. `copy_writer`: see OpenBody. `tier` is None when it has the account's, or is on
-    another server; tags of a source on another server are asked for separately.
+    Iterating gives the bytes that were asked for, once, and raises SourceBroken. `size_bytes` is
+    their number, None = not known beforehand. `copy_writer`: see OpenBody. `tier` is None when it
+    has the account's, or is on another server. `tags` are there if they were wanted.
     """
 
     size_bytes: int | None
@@ -63,7 +95,6 @@ class OpenSource:
     copy_writer: CopyWriter | None = None
     tier: str | None = None
     tags: Metadata = ()
-    is_remote: bool = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return aiter(self.chunks)
@@ -81,19 +112,20 @@ class OpenSource:
 class RemoteReader(Protocol):
     """Opens sources on other servers."""
 
-    async def open(self, url: str, conditions: Conditions) -> OpenSource:
+    async def open(self, url: str, wanted: SourceRequest) -> OpenSource:
         """Ask for the source and return when its head has arrived.
 
         Raises: StorageError CannotVerifyCopySource (403 for a server that may not be asked),
-            SourceConditionNotMet.
+            InvalidRange, and what `wanted` refuses.
         """
         ...
 
 
-Locate = Callable[[str, Call[Any]], Awaitable[LocalSource | None]]
-"""locate(url, call) -> the blob of this server that the URL names, or None when it names another
-server. It authorizes: by the SAS in the URL, by public access, or because the caller signed with
-the key of the same account. Raises: StorageError CannotVerifyCopySource."""
+Locate = Callable[[str, Call[Any], SourceRequest], Awaitable[LocalSource | None]]
+"""locate(url, call, wanted) -> the blob of this server that the URL names, or None when it names
+another server. It authorizes by the source's own Authorization, the SAS in the URL or public
+access. The owner of the same account, who signed with its key, needs none of them.
+Raises: StorageError CannotVerifyCopySource."""
 
 
 class CopyHold(Protocol):
@@ -121,14 +153,12 @@ class CopySources:
         self.hold: CopyHold | None = None
         self._open: dict[str, OpenSource] = {}
 
-    async def open_remote(self, url: str, conditions: Conditions) -> OpenSource:
-        """Open a source elsewhere. Raises: as RemoteReader.open."""
+    async def open_remote(self, url: str, wanted: SourceRequest) -> OpenSource:
+        """Open a source elsewhere, without its tags. Raises: as RemoteReader.open."""
         if self.remote is None:
             text = "This server does not copy from other servers."
             raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
-        source = await self.remote.open(url, conditions)
-        source.is_remote = True
-        return source
+        return await self.remote.open(url, wanted)
 
     def is_held(self, container: str, blob: str) -> bool:
         """Whether a copy to this blob (`account/container`, name) must stay pending."""
@@ -171,6 +201,26 @@ def cannot_read(
     if code:
         headers.append(("x-ms-copy-source-error-code", code))
     return StorageError(row, message, (), tuple(headers))
+
+
+def range_beyond() -> StorageError:
+    """The source is shorter than the range that is wanted of it."""
+    row = errors.INVALID_RANGE
+    return cannot_read(row, None, row.status, row.code)
+
+
+def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
+    """(offset, length) of a range within a source of this size.
+
+    A read would shorten a range that ends beyond the end. A block that is shorter than was asked
+    for would damage the blob that is made of it.
+
+    Raises: StorageError InvalidRange unless the source has all of it.
+    """
+    found = wanted.within(size_bytes)
+    if found is None or (wanted.last is not None and wanted.last >= size_bytes):
+        raise range_beyond()
+    return found
 
 
 def source_missing(code: ErrorCode) -> StorageError:

@@ -22,11 +22,12 @@ from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.copy_reading import open_local
+from strongroom.services.blob.copy_reading import open_named
 from strongroom.services.blob.copy_sources import (
     CopySources,
     OpenSource,
     SourceBroken,
+    SourceRequest,
     cannot_read,
     check_url,
     reported_url,
@@ -34,7 +35,6 @@ from strongroom.services.blob.copy_sources import (
 from strongroom.services.blob.copy_transfer import Moved, transfer
 from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
 from strongroom.services.blob.intake import Digests
-from strongroom.services.blob.tags.source_tags import remote_tags
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -50,10 +50,9 @@ from strongroom.values import Metadata
 @dataclass(frozen=True, slots=True)
 class CopyBlob:
     """Input of both copies. No metadata: the source's. `source_md5` is what its content must
-    have (Copy Blob From URL only). `wait_s` is how long the request may take until a pending copy
-    of an own blob is answered as it is (Copy Blob only).
-
-    `source_tags`: the source's tags are copied (Copy Blob From URL only).
+    have. `wait_s` is how long the request may take until a pending copy of an own blob is answered
+    as it is. `authorization` is for the source; `copies_tags` means the source's tags. `wait_s` is
+    of Copy Blob only, and `source_md5`, `authorization`, `copies_tags` of Copy Blob From URL only.
     """
 
     source: str
@@ -63,7 +62,8 @@ class CopyBlob:
     tier: str | None = None
     source_md5: bytes | None = None
     wait_s: float = 0.0
-    source_tags: bool = False
+    authorization: str | None = None
+    copies_tags: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,8 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
         BothUserTagsAndSourceTagsCopyPresentException.
     """
     given = call.input
-    if given.source_tags and given.tags:
-        raise StorageError(blob_errors.BOTH_TAGS_AND_SOURCE_TAGS)
     source, _ = await _open(services, call)
     try:
-        if given.source_tags and source.is_remote:
-            source.tags = await remote_tags(services, given.source)
         bytes_max = limits.COPY_FROM_URL_BYTES_MAX
         if (source.size_bytes or 0) > bytes_max:
             raise errors.body_too_large(bytes_max)
@@ -138,10 +134,9 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
     await access.check_blob(services, call)
     metadata = given.metadata or None
     destination = f"{call.target.account}/{call.target.container}"
-    locate = services.held.of(CopySources).locate
-    local = None if locate is None else await locate(url, call)
+    asked = SourceRequest(wanted, authorization=given.authorization, with_tags=given.copies_tags)
+    source, local = await open_named(services, call, url, asked)
     if local is None:
-        source = await services.held.of(CopySources).open_remote(url, wanted)
         order = CopyOrder(
             url=url,
             etag=source.etag,
@@ -149,9 +144,6 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
             destination=destination,
         )
         return source, order
-    if given.source_tags and not local.may_read_tags:
-        raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, "Its tags need the permission t.", 403)
-    source = await open_local(services, local, wanted)
     try:
         tiers.require_copy_tier(source.tier, given.tier)
     except BaseException:
@@ -292,7 +284,7 @@ def _replace(
         metadata=call.input.metadata or source.metadata,
         tier=call.input.tier,
         copy=copy,
-        tags=source.tags if call.input.source_tags else call.input.tags,
+        tags=source.tags if call.input.copies_tags else call.input.tags,
     )
 
 

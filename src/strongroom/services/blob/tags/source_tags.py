@@ -11,29 +11,31 @@ from typing import Final
 from strongroom import blob_errors, limits
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import tags
-from strongroom.semantics.core import conditions as conditional
-from strongroom.services.blob.copy_sources import CopySources, SourceBroken, cannot_read
-from strongroom.services.core.runner import Services
+from strongroom.services.blob.copy_sources import (
+    CopySources,
+    SourceBroken,
+    SourceRequest,
+    cannot_read,
+)
 from strongroom.values import Metadata
 from strongroom.wire.blob.tags import read_tags
 
 _ASKED: Final = "comp=tags"
 
 
-async def remote_tags(services: Services, url: str) -> Metadata:
+async def remote_tags(sources: CopySources, url: str, authorization: str | None) -> Metadata:
     """Ask another server for the tags of the source, as Get Blob Tags does.
 
     Arguments:
         url: of the source; what authorizes in it must permit reading its tags.
+        authorization: the Authorization header for the source, if there is one.
 
     Raises: StorageError CannotVerifyCopySource, SourceBroken.
     """
     address = url.partition("#")[0]
     joined = "&" if "?" in address else "?"
-    conditions = conditional.NONE
-    source = await services.held.of(CopySources).open_remote(
-        f"{address}{joined}{_ASKED}", conditions
-    )
+    wanted = SourceRequest(authorization=authorization)
+    source = await sources.open_remote(f"{address}{joined}{_ASKED}", wanted)
     data = b""
     try:
         async for chunk in source:

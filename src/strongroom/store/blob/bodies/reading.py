@@ -26,15 +26,20 @@ def to_read(opened: Opened, span: Span) -> AsyncIterator[bytes]:
     return aiter(opened.chunks(span.offset, span.length))
 
 
-def to_store() -> Take[bytes]:
+def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
     """Bytes to be stored again. Do not use them before the end was reached: a long content is
     verified when all of it was read. A long content of which only parts are wanted is read once
-    more, to verify it; once for all spans that one such function takes."""
+    more, to verify it; once for all spans that one such function takes.
+
+    Arguments:
+        verified_bytes_max: a content that is longer is not read once more; None = each is.
+    """
     verified: set[int] = set()
 
     async def take(opened: Opened, span: Span) -> AsyncIterator[bytes]:
         is_part = span.length != opened.size_bytes and opened.size_bytes > VERIFIED_BYTES_MAX
-        if is_part and span.content not in verified:
+        is_short = verified_bytes_max is None or opened.size_bytes <= verified_bytes_max
+        if is_part and is_short and span.content not in verified:
             async for _ in opened.chunks():
                 await asyncio.sleep(0)  # reading may never suspend
             verified.add(span.content)

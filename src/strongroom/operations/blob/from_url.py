@@ -1,0 +1,72 @@
+"""Declarations: the operations on block blobs whose body is read from a URL.
+
+Lives here: data only. Must not live here: functions. Source: "Put Blob From URL" and "Put Block
+From URL" of the REST reference; docs/operations/blob.md, table "Blobs".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import blob_errors, errors
+from strongroom.operations.blob import blob, blob_fields, block, block_fields, copy_fields
+from strongroom.operations.core import fields, permissions
+from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.services.blob.from_url import block_blobs
+
+COPIES: Final = When("x-ms-copy-source")
+SOURCE_ERRORS: Final = (
+    blob_errors.CANNOT_VERIFY_COPY_SOURCE,
+    blob_errors.COPY_SOURCE_FORBIDDEN,
+    blob_errors.COPY_SOURCE_NOT_MODIFIED,
+    blob_errors.SOURCE_CONDITION_NOT_MET,
+    blob_errors.BLOB_ARCHIVED,
+    errors.INVALID_RANGE,
+)
+"""What the source of a From URL operation may be refused with."""
+
+PUT_BLOB_FROM_URL: Final = Operation(
+    name="Put Blob From URL",
+    id="blockblob_put_blob_from_url",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    when=(COPIES, When("x-ms-blob-type", "BlockBlob")),
+    permission=permissions.CREATE,
+    rule=blob.PUT_BLOB.rule,
+    input=block_blobs.PutBlobFromUrl,
+    accepts=(
+        copy_fields.WHOLE_SOURCE,
+        blob_fields.NO_PAGE_HEADERS,
+        blob_fields.GIVEN_PROPERTIES,
+        copy_fields.COPIES_PROPERTIES,
+        fields.METADATA,
+        blob_fields.TIER,
+        blob_fields.TAGS,
+    ),
+    body=Body(),
+    success=201,
+    returns=blob.PUT_BLOB.returns,
+    fails=(*blob.PUT_BLOB.fails, *SOURCE_ERRORS),
+    run=block_blobs.put_blob_from_url,
+)
+
+PUT_BLOCK_FROM_URL: Final = Operation(
+    name="Put Block From URL",
+    id="blockblob_stage_block_from_url",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="block",
+    when=(COPIES,),
+    permission=permissions.WRITE,
+    rule=block.PUT_BLOCK.rule,
+    input=block_blobs.PutBlockFromUrl,
+    accepts=(block_fields.BLOCK_ID, copy_fields.SOURCE_RANGE),
+    body=Body(),
+    success=201,
+    returns=block.PUT_BLOCK.returns,
+    fails=(*block.PUT_BLOCK.fails, *SOURCE_ERRORS),
+    run=block_blobs.put_block_from_url,
+)
+
+OPERATIONS: Final = (PUT_BLOB_FROM_URL, PUT_BLOCK_FROM_URL)
+"""Tried before the operations on the same URL without a source, which have a header less."""

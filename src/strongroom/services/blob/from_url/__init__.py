@@ -1,0 +1,1 @@
+"""Operations whose body is read from a URL: the From URL family."""

@@ -1,0 +1,102 @@
+"""The part of a source on another server that a From URL operation wants.
+
+Lives here: what an answer to a request for a range brings, and the range of a whole answer.
+Must not live here: the reading of header values (wire/), sockets (servers/). Source: "Put Block
+From URL", request header x-ms-source-range; RFC 9110, section 14.4, for Content-Range.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Final
+
+from strongroom import blob_errors
+from strongroom.errors import StorageError
+from strongroom.services.blob.copy_sources import (
+    SourceBroken,
+    cannot_read,
+    range_beyond,
+    require_part,
+)
+from strongroom.values import ByteRange
+
+_CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+_PARTIAL: Final = 206
+
+
+def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | None) -> int:
+    """How many bytes an answer with status 206 brings.
+
+    Arguments:
+        content_range: its header Content-Range.
+        size_bytes: its Content-Length; None when it has none.
+
+    Raises: StorageError InvalidRange when the source is shorter than the range;
+        CannotVerifyCopySource when the answer is another part than the one that is wanted.
+    """
+    found = _CONTENT_RANGE.fullmatch(content_range)
+    if found is None or int(found[1]) != wanted.first:
+        raise _another_part()
+    last = int(found[2])
+    if wanted.last is not None and last < wanted.last:
+        raise range_beyond()
+    end = wanted.last
+    if end is None:
+        end = last if found[3] == "*" else int(found[3]) - 1
+    length = last - wanted.first + 1
+    if last != end or length <= 0 or size_bytes not in (None, length):
+        raise _another_part()
+    return length
+
+
+def part_of(
+    chunks: AsyncIterator[bytes], size_bytes: int | None, wanted: ByteRange
+) -> tuple[int | None, AsyncIterator[bytes]]:
+    """The length of a part, None when it is not known, and its bytes, cut out of the whole.
+
+    Arguments:
+        chunks: the whole source.
+        size_bytes: the whole source's length; None when it is not known.
+
+    Raises: StorageError InvalidRange unless the source has all of it; also while it is read.
+    """
+    if size_bytes is not None:
+        offset, length = require_part(wanted, size_bytes)
+        return length, _cut(chunks, offset, length)
+    if wanted.last is None:
+        return None, _cut(chunks, wanted.first, None)
+    length = wanted.last - wanted.first + 1
+    return length, _cut(chunks, wanted.first, length)
+
+
+async def _cut(
+    chunks: AsyncIterator[bytes], offset: int, length: int | None
+) -> AsyncIterator[bytes]:
+    """The bytes from `offset` on, `length` of them or, None, all."""
+    found = False
+    async with aclosing(chunks):  # type: ignore[type-var]
+        async for chunk in chunks:
+            kept = chunk[offset:]
+            offset = max(0, offset - len(chunk))
+            if not kept:
+                continue
+            found = True
+            if length is None:
+                yield kept
+                continue
+            kept = kept[:length]
+            length -= len(kept)
+            yield kept
+            if not length:
+                return
+    if not found:
+        raise range_beyond()
+    if length:
+        raise SourceBroken("The copy source ended before the end of the range.")
+
+
+def _another_part() -> StorageError:
+    text = "The copy source answered with another range than the one that it was asked for."
+    return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text, _PARTIAL)
