@@ -10,9 +10,11 @@ import pytest
 NODE_DIR = Path(__file__).parent / "node"
 
 _INSTALL = {
+    "curl": "install curl (Debian: apt install curl)",
     "node": "install Node.js 18 or later (Debian: apt install nodejs npm)",
     "npm": "install npm (Debian: apt install npm)",
     "rclone": "install rclone (Debian: apt install rclone)",
+    "restic": "install restic (Debian: apt install restic)",
 }
 
 

@@ -62,7 +62,8 @@ every rule is cited by a test.
   refused with its name. `no effect`: the request is served as if it had not been sent.
 - **no**: every request is answered 501 with the name of the operation.
 
-A header's own row is about the operations that are served.
+A header's own row is about the operations that are served. [clients.md](clients.md) has recipes
+for clients.
 """
 
 
