@@ -6,16 +6,17 @@ hand-made transcript. Must not live here: what Azure takes (docs/operations/), w
 
     python -m tests.tidy.compatibility     writes both anew
 
-What is not served is found by asking: an operation that has no service function, a header that the
-service refuses, one that no field of the operation reads.
+What is not served is found by asking: a header that the service refuses, one that no field of the
+operation reads. Whether an operation is served is in the transcript's last column, which
+test_transcript.py compares with the declaration.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 
 from strongroom.errors import StorageError
@@ -33,6 +34,8 @@ README_LINE = re.compile(r"^.*\(docs/compatibility\.md\)\)\.$", re.MULTILINE)
 YES, PARTLY, NO = "yes", "partly", "no"
 REFUSED, NO_EFFECT = "501", "no effect"
 EVERY = "*"
+AS = "as "
+RULE = re.compile(r"[BQT]-[A-Z]{3}-\d\d")
 _DATES = ("If-Modified-Since", "If-Unmodified-Since")
 _FOUR = ("If-Match", "If-None-Match", *_DATES)
 # The words of the transcripts' column `conditions`, as blob.md explains them.
@@ -85,7 +88,7 @@ class Further:
     """What docs/operations/further.md says of a service."""
 
     always: tuple[tuple[str, str], ...]
-    headers: tuple[tuple[str, str], ...]
+    headers: tuple[tuple[str, str, str], ...]
     notes: tuple[Note, ...]
 
 
@@ -127,7 +130,7 @@ def further(title: str) -> Further:
             always += [(name, cells[1]) for name in cells[0].split(", ")]
         elif heading == "Further headers":
             found = cells[0].split(", ")
-            headers += [(one, name) for one in cells[1].split(", ") for name in found]
+            headers += [(one, name, cells[2]) for one in cells[1].split(", ") for name in found]
         else:
             assert heading == "Served in part", heading
             notes.append(Note(tuple(cells[0].split(", ")), tuple(cells[1].split(", ")), *cells[2:]))
@@ -172,22 +175,40 @@ def _taken(endpoint: Endpoint, row: Row, operation: Operation | None) -> Iterato
     listed = _listed(row)
     for name in listed:
         yield Taken(name, PARTLY, about[name].text) if name in about else Taken(name, YES)
-    for name in [name for one, name in more.headers if one == row.id and name not in listed]:
+    otherwise = {name: text for one, name, text in more.headers if one == row.id}
+    for name in [name for name in otherwise if name not in listed]:
         if name in about:
             yield Taken(name, PARTLY, about[name].text)
-        elif is_refused(endpoint, name):
-            yield Taken(name, NO, REFUSED)
-        elif operation is not None and _reads(operation, name):
-            yield Taken(name, YES)
+        elif row.served:
+            yield _asked(endpoint, operation, name, otherwise)
         else:
-            yield Taken(name, NO, NO_EFFECT)
+            yield Taken(name, NO)
+
+
+def _asked(
+    endpoint: Endpoint, operation: Operation | None, name: str, otherwise: Mapping[str, str]
+) -> Taken:
+    """Whether a served operation takes a header; `otherwise` is the last column of further.md.
+
+    Raises: ValueError where nobody knows.
+    """
+    text = otherwise.get(name, "-")
+    if is_refused(endpoint, name):
+        return Taken(name, NO, REFUSED)
+    if (operation is not None and _reads(operation, name)) or RULE.fullmatch(text):
+        return Taken(name, YES)
+    if text == NO_EFFECT:
+        return Taken(name, NO, NO_EFFECT)
+    if text.startswith(AS):
+        return replace(_asked(endpoint, operation, text.removeprefix(AS), otherwise), name=name)
+    of = "none" if operation is None else operation.id
+    raise ValueError(f"{name} of {of} is served by no field: say in further.md by which rule")
 
 
 def _entry(endpoint: Endpoint, row: Row) -> Entry:
     operation = {one.id: one for one in endpoint.routes.operations}.get(row.id)
-    is_served = row.served if operation is None else operation.is_served
     taken = tuple(_taken(endpoint, row, operation))
-    if not is_served:
+    if not row.served:
         return Entry(row.operation, NO, taken)
     by_text: dict[str, list[str]] = defaultdict(list)
     for one in taken:
@@ -274,7 +295,7 @@ def _by_header(endpoint: Endpoint) -> dict[str, tuple[str, str]]:
     more = further(title(endpoint))
     found = _always(more, more.notes)
     uses: dict[str, list[tuple[Entry, Taken]]] = defaultdict(list)
-    values = {name for _, name in more.headers if "=" in name}
+    values = {name for _, name, _ in more.headers if "=" in name}
     for entry in _all(endpoint):
         for one in entry.taken:
             key = one.name if one.name in values else one.name.partition("=")[0]

@@ -36,9 +36,6 @@ def test_every_operation_of_the_transcript_is_on_the_page_once(endpoint: Endpoin
     groups = compatibility.entries(endpoint).values()
     transcribed = rows(endpoint.service.value)
     assert [one.name for group in groups for one in group] == [row.operation for row in transcribed]
-    found = {one.name: one.status for group in groups for one in group}
-    for row in transcribed:
-        assert (found[row.operation] != NO) is row.served, row.operation
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: one.service.value)
@@ -47,11 +44,11 @@ def test_what_the_tables_leave_out_is_about_operations_and_rules_that_exist(
 ) -> None:
     more = compatibility.further(compatibility.title(endpoint))
     ids = {row.id for row in rows(endpoint.service.value)} | {compatibility.EVERY}
-    named = {one for one, _ in more.headers} | {
-        one for note in more.notes for one in note.operations
-    }
+    named = {one for one, _, _ in more.headers}
+    named |= {one for note in more.notes for one in note.operations}
     assert named - ids == set()
     cited = {rule for _, rule in more.always} | {note.rule for note in more.notes}
+    cited |= {text for _, _, text in more.headers if compatibility.RULE.fullmatch(text)}
     assert cited - set(rule_numbers(endpoint.service.value)) == set()
 
 
@@ -85,10 +82,29 @@ def test_an_operation_that_refuses_a_header_is_served_in_part() -> None:
     found = entry(BLOBS, "Put Blob")
     taken = {one.name: (one.status, one.missing) for one in found.taken}
     assert taken["x-ms-encryption-key"] == (NO, REFUSED)
-    assert taken["x-ms-encryption-algorithm"] == (NO, NO_EFFECT)
+    assert taken["x-ms-encryption-algorithm"] == (NO, REFUSED)
     assert taken["If-Match"] == taken["x-ms-lease-id"] == (YES, "")
     assert found.status == PARTLY
     assert any(text.endswith(f": {REFUSED}") for text in found.missing)
+
+
+def asked(name: str, otherwise: str) -> compatibility.Taken:
+    operation = next(one for one in BLOBS.routes.operations if one.id == "blob_download")
+    others = {"x-ms-other": "B-GET-01"}
+    return compatibility._asked(BLOBS, operation, name, {name: otherwise, **others})
+
+
+def test_what_a_field_reads_is_served() -> None:
+    assert asked("x-ms-range", "-").status == YES
+
+
+def test_what_neither_a_field_nor_the_service_knows_needs_a_word_in_further_md() -> None:
+    with pytest.raises(ValueError, match=r"x-ms-new of blob_download .* further\.md"):
+        asked("x-ms-new", "-")
+    assert asked("x-ms-new", "B-GET-01").status == YES
+    assert asked("x-ms-new", NO_EFFECT).missing == NO_EFFECT
+    assert asked("x-ms-new", "as x-ms-encryption-key").missing == REFUSED
+    assert asked("x-ms-new", "as x-ms-other") == compatibility.Taken("x-ms-new", YES)
 
 
 def test_an_operation_that_serves_all_it_takes_is_served() -> None:
