@@ -120,12 +120,17 @@ def _copy_from_url(client: Client, container: str, pairs: Pairs) -> Answer:
     return _copy(client, container, [("x-ms-requires-sync", "true"), *pairs])
 
 
+def _put_blob_from_url(client: Client, container: str, pairs: Pairs) -> Answer:
+    return _copy(client, container, [("x-ms-blob-type", "BlockBlob"), *pairs])
+
+
 def _create_container(client: Client, container: str, pairs: Pairs) -> Answer:
     return client.put(f"/{container}-2?restype=container", pairs)
 
 
 WRITES: list[Write] = [
-    _set_metadata, _put_blob, _put_block_list, _snapshot, _copy, _copy_from_url, _create_container,
+    _set_metadata, _put_blob, _put_block_list, _snapshot, _copy, _copy_from_url,
+    _put_blob_from_url, _create_container,
 ]  # fmt: skip
 
 

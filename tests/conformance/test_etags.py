@@ -15,8 +15,8 @@ from tests.conformance.leasing import A, Leased
 from tests.conformance.running import Running
 from tests.conformance.writes import WRITES, Write
 
-CHANGING: tuple[str, ...] = ("Put Blob", "Put Block List", "Copy Blob", "Copy Blob From URL")
-CHANGING += ("Set Blob Metadata", "Set Blob Properties")
+CHANGING: tuple[str, ...] = ("Put Blob", "Put Blob From URL", "Put Block List", "Copy Blob")
+CHANGING += ("Copy Blob From URL", "Set Blob Metadata", "Set Blob Properties")
 
 
 def value(etag: str) -> int:

@@ -58,6 +58,14 @@ def _copy(client: Client, target: str, headers: Headers) -> Answer:
     return client.put(target, {**headers, "x-ms-copy-source": source})
 
 
+def _put_blob_from_url(client: Client, target: str, headers: Headers) -> Answer:
+    return _copy(client, target, {**headers, **PUT_BLOB})
+
+
+def _put_block_from_url(client: Client, target: str, headers: Headers) -> Answer:
+    return _copy(client, f"{target}?comp=block&blockid={encoded('abc')}", headers)
+
+
 def _copy_from_url(client: Client, target: str, headers: Headers) -> Answer:
     return _copy(client, target, {**headers, "x-ms-requires-sync": "true"})
 
@@ -65,6 +73,8 @@ def _copy_from_url(client: Client, target: str, headers: Headers) -> Answer:
 WRITES = [
     Op("Put Blob", lambda c, t, h: c.put(t, {**h, **PUT_BLOB}, b"x"), (201, None), creates=True),
     Op("Put Block", _put_block, (201, None), writes=False, creates=True),
+    Op("Put Blob From URL", _put_blob_from_url, (201, None), creates=True),
+    Op("Put Block From URL", _put_block_from_url, (201, None), writes=False, creates=True),
     Op("Put Block List", _block_list, (201, None), creates=True),
     Op("Set Blob Metadata", _comp("PUT", "?comp=metadata", x_ms_meta_a="1"), (200, None)),
     Op("Set Blob Properties", _comp("PUT", "?comp=properties"), (200, None)),

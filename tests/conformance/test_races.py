@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conformance.answer import Answer, expect
-from tests.conformance.blobs import block_list, block_target, body, md5, put
+from tests.conformance.blobs import block_list, block_target, body, commit, md5, put
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.crowd import CLIENTS, Crowd
 from tests.conformance.leasing import A, Leased
@@ -253,13 +253,16 @@ def test_a_marker_works_though_its_blob_is_gone(client: Client, container: str) 
     assert seen == list("bdfhk")
 
 
-@pytest.mark.parametrize("requires_sync", [False, True], ids=["Copy Blob", "From URL"])
-def test_a_copy_of_a_source_that_changes(place: Place, requires_sync: bool) -> None:
-    """B-CPY-16: of one of its contents, never a mixture."""
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [({}, 202), ({"x-ms-requires-sync": "true"}, 202), (PUT_BLOB, 201)],
+    ids=["Copy Blob", "Copy Blob From URL", "Put Blob From URL"],
+)
+def test_a_copy_of_a_source_that_changes(place: Place, kind: dict[str, str], status: int) -> None:
+    """B-CPY-16, B-URL-17: of one of its contents, never a mixture."""
     _, client, container = place
     source = f"/{container}/source"
-    sync = {"x-ms-requires-sync": "true"} if requires_sync else {}
-    headers = {"x-ms-copy-source": f"{client.url}{source}", **sync}
+    headers = {"x-ms-copy-source": f"{client.url}{source}", **kind}
     done = threading.Event()
 
     def put_version(one: Client, version: int) -> None:
@@ -276,7 +279,7 @@ def test_a_copy_of_a_source_that_changes(place: Place, requires_sync: bool) -> N
         copies = 0
         while not done.is_set():
             target = f"/{container}/copy{number}"
-            expect(one.put(target, headers), 202)
+            expect(one.put(target, headers), status)
             answer = expect(one.get(target), 200)
             version = version_of(answer.body)
             assert len(answer.body) == 200 * KIB - version
@@ -287,6 +290,69 @@ def test_a_copy_of_a_source_that_changes(place: Place, requires_sync: bool) -> N
     put_version(client, 1)
     with Crowd(client, 5) as crowd:
         assert sum(crowd.go(act)) > 0
+
+
+def test_blocks_of_a_source_that_changes(place: Place) -> None:
+    """B-URL-17: the ranges of one ETag are of one content; a newer one is refused."""
+    _, client, container = place
+    source = f"/{container}/source"
+    half = 100 * KIB
+
+    def act(one: Client, number: int) -> tuple[int, int]:
+        if number == 0:
+            for version in range(60):
+                put(one, source, bytes([version]) * 2 * half)
+            return 0, 0
+        whole, refused = 0, 0
+        for attempt in range(20):
+            target = f"/{container}/b{number}-{attempt}"
+            etag = one.head(source).etag
+            answers = [
+                one.put(
+                    block_target(target, str(part)),
+                    {
+                        "x-ms-copy-source": f"{client.url}{source}",
+                        "x-ms-source-range": f"bytes={part * half}-{part * half + half - 1}",
+                        "x-ms-source-if-match": etag,
+                    },
+                )
+                for part in range(2)
+            ]
+            if codes(answers)[(201, None)] < 2:
+                assert set(codes(answers)) <= {(201, None), (412, "SourceConditionNotMet")}
+                refused += 1
+                continue
+            commit(one, target, ["0", "1"])
+            found = body(one, target)
+            assert (len(found), len(set(found))) == (2 * half, 1)
+            whole += 1
+        return whole, refused
+
+    put(client, source, bytes(2 * half))
+    with Crowd(client, 8) as crowd:
+        crowd.go(act)
+    # Nobody replaces the source any more.
+    assert act(client, 8) == (20, 0)
+
+
+def test_one_of_32_blobs_from_a_url_is_the_first(place: Place) -> None:
+    """B-CWR-03, B-URL-16."""
+    _, client, container = place
+    put(client, f"/{container}/source", b"x" * 20 * KIB)
+    headers = {
+        **PUT_BLOB,
+        "x-ms-copy-source": f"{client.url}/{container}/source",
+        "If-None-Match": "*",
+    }
+
+    def create(one: Client, number: int) -> Answer:
+        return one.put(f"/{container}/b", {**headers, "x-ms-meta-by": str(number)})
+
+    with Crowd(client) as crowd:
+        answers = crowd.go(create)
+    assert codes(answers) == {(201, None): 1, (409, "BlobAlreadyExists"): CLIENTS - 1}
+    winner = [number for number, one in enumerate(answers) if one.status == 201]
+    assert client.head(f"/{container}/b")["x-ms-meta-by"] == str(winner[0])
 
 
 def test_a_lease_keeps_31_others_out(place: Place) -> None:

@@ -26,6 +26,7 @@ class Write:
         creates: whether it makes a blob where none is.
         needs_lease: whether the blob must be leased with id A before.
         is_copy: its failed conditions have a code of their own.
+        has_source: it reads the blob `source` of the same container.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Write:
     creates: bool = False
     needs_lease: bool = False
     is_copy: bool = False
+    has_source: bool = False
 
     @property
     def unmet(self) -> str:
@@ -45,7 +47,7 @@ class Write:
 
     def prepare(self, client: Client, container: str) -> None:
         """What has to be there beside the blob."""
-        if self.is_copy:
+        if self.is_copy or self.has_source:
             put(client, f"/{container}/source", b"source")
 
     def prepare_blob(self, client: Client, target: str) -> Answer:
@@ -79,6 +81,10 @@ def _copy_from_url(client: Client, target: str, headers: dict[str, str]) -> Answ
     return _copy(client, target, {**headers, "x-ms-requires-sync": "true"})
 
 
+def _put_blob_from_url(client: Client, target: str, headers: dict[str, str]) -> Answer:
+    return _copy(client, target, {**headers, **PUT_BLOB})
+
+
 def _comp(comp: str, more: Mapping[str, str]) -> Send:
     return lambda client, target, headers: client.put(f"{target}?comp={comp}", {**headers, **more})
 
@@ -89,6 +95,7 @@ def _lease(action: str, **fields: str) -> Send:
 
 WRITES = [
     Write("Put Blob", lambda c, t, h: c.put(t, {**h, **PUT_BLOB}, b"new"), 201, creates=True),
+    Write("Put Blob From URL", _put_blob_from_url, 201, creates=True, has_source=True),
     Write("Put Block List", _put_block_list, 201, creates=True),
     Write("Copy Blob", _copy, 202, creates=True, is_copy=True),
     Write("Copy Blob From URL", _copy_from_url, 202, creates=True, is_copy=True),

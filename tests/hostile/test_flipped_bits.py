@@ -17,7 +17,7 @@ from strongroom.testing import InProcessServer
 from tests.cli.command import strongroom
 from tests.conformance import messages
 from tests.conformance.answer import expect
-from tests.conformance.blobs import block_list, stage
+from tests.conformance.blobs import block_list, block_target, stage
 from tests.conformance.client import PUT_BLOB, Client, Credential
 from tests.conformance.table_client import TableClient, entity
 
@@ -166,8 +166,12 @@ def test_a_long_damaged_body_is_not_copied(copy: Path) -> None:
         services = Services(server)
         blobs = services.blobs
         source = {"x-ms-copy-source": f"{blobs.url}/box/m-long"}
-        for how in ({}, _SYNC_COPY):
+        for how in ({}, _SYNC_COPY, PUT_BLOB):
             expect(blobs.put("/box/a-copy", {**source, **how}), 500, "InternalError")
+        # The damage is in the middle: a part of a body is taken only if all of it is sound.
+        for text in ("bytes=0-9", "bytes=100000-"):
+            part = {**source, "x-ms-source-range": text}
+            expect(blobs.put(block_target("/box/a-copy", "1"), part), 500, "InternalError")
         expect(blobs.get("/box/a-copy"), 404, "BlobNotFound")
         _others_are_served(services)
         services.close()

@@ -202,6 +202,25 @@ def test_sources_follow_the_pair_rules_of_writes() -> None:
         assert outcome(partial(law.check_source, pair, STAMP, MODIFIED)) == MANY
 
 
+FAILED, UNMODIFIED = "412 SourceConditionNotMet", "304 CannotVerifyCopySource"
+
+
+@pytest.mark.parametrize(("conditions", "said"), READS)
+def test_a_source_is_judged_as_a_read_of_it(conditions: Conditions, said: str) -> None:
+    """B-URL-13: but `If-None-Match: *`, which a read refuses, does not hold for any source."""
+    words = {"ok": "ok", IS_412: FAILED, IS_304: UNMODIFIED}
+    found = outcome(lambda: law.check_read_source(conditions, STAMP, MODIFIED))
+    assert found == words.get(said, UNMODIFIED)
+
+
+@pytest.mark.parametrize(("value", "said"), [("b", "ok"), ("c", FAILED)])
+def test_tags_of_a_source_that_is_read(value: str, said: str) -> None:
+    """B-URL-13."""
+    wanted = Conditions(if_tags=f"a = '{value}'")
+    found = outcome(lambda: law.check_read_source(wanted, STAMP, MODIFIED, {"a": "b"}))
+    assert found == said
+
+
 UNSUPPORTED = "400 ConditionHeadersNotSupported"
 
 # Outcomes for operations that accept nothing, If-Modified-Since only, both dates.
