@@ -32,11 +32,13 @@ from benchmarks.servers import (
     strongroom_command,
 )
 from benchmarks.table_workloads import QUEUES, TABLES
+from benchmarks.tag_workloads import TAGS
 from benchmarks.turns import Turns
 from benchmarks.workloads import WORKLOADS
 
 PARTS: Final = (
-    "coordination", "tables", "queues", "throughput", "listing", "restart", "scale", "memory",
+    "coordination", "tables", "queues", "tags", "throughput", "listing", "restart", "scale",
+    "memory",
 )  # fmt: skip
 # Only when it is asked for: it takes as long as it is told to.
 LONG_PARTS: Final = ("soak",)
@@ -153,9 +155,9 @@ class Run:
             server.discard()
 
     def _entities_and_messages(self) -> Iterator[Row]:
-        """Tables and queues, each on servers that hold nothing else."""
+        """Tables, queues and blobs' tags, each on servers that hold nothing else."""
         scope = self.scope
-        for part, workloads in (("tables", TABLES), ("queues", QUEUES)):
+        for part, workloads in (("tables", TABLES), ("queues", QUEUES), ("tags", TAGS)):
             if part in self.parts:
                 servers = [self.server(name, f"{part}-{name.lower()}") for name in self.names]
                 for server in servers:

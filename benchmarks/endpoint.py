@@ -37,7 +37,7 @@ def account_sas() -> str:
     """A query string that permits everything on all three services for two days."""
     now = datetime.datetime.now(datetime.UTC)
     expiry = (now + datetime.timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    permissions, services, kinds, version = "rwdlacup", "bqt", "sco", "2020-08-04"
+    permissions, services, kinds, version = "rwdlacuptf", "bqt", "sco", "2020-08-04"
     to_sign = "\n".join(
         (ACCOUNT, permissions, services, kinds, "", expiry, "", "https,http", version, "")
     )

@@ -24,6 +24,10 @@ ACL = (
 BLOCK_LIST = b"<BlockList><Latest>QUFBQQ==</Latest><Committed>QkJCQg==</Committed></BlockList>"
 RETENTION = b"<RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy>"
 METRICS = b"<Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>"
+TAGS = (
+    b"<Tags><TagSet><Tag><Key>a</Key><Value>1</Value></Tag>"
+    b"<Tag><Key>b</Key><Value>2 3</Value></Tag></TagSet></Tags>"
+)
 SERVICE_PROPERTIES = (
     b'<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Logging>'
     b"<Version>1.0</Version><Delete>true</Delete><Read>false</Read><Write>true</Write>"
@@ -85,6 +89,8 @@ FORMS = (
     Form("PUT", "c", (_C, ("comp", "acl")), (("x-ms-blob-public-access", "container"),), ACL),
     Form("GET", "c", (_C, ("comp", "list"), ("prefix", "a"), ("include", "snapshots,metadata"))),
     Form("GET", "c", (_C, ("comp", "list"), ("delimiter", "/"), ("maxresults", "1"))),
+    Form("GET", "", (("comp", "blobs"), ("where", "a='1'"), ("maxresults", "2"))),
+    Form("GET", "c", (_C, ("comp", "blobs"), ("where", "a>='1' AND b<'3'"), ("marker", "AQ=="))),
     *(Form("PUT", "c", (_C, *_LEASE), headers) for headers in _LEASES),
     *(Form("PUT", "b", _LEASE, headers) for headers in _LEASES),
     Form("PUT", "b", (), (("x-ms-blob-type", "BlockBlob"), ("x-ms-meta-a", "b")), b"body"),
@@ -107,7 +113,8 @@ FORMS = (
     Form("PUT", "b", (), (("x-ms-copy-source", "{blob}"), ("x-ms-blob-type", "BlockBlob"))),
     Form("PUT", "b", (("comp", "block"), ("blockid", "QQ==")), (("x-ms-copy-source", "{blob}"),)),
     Form("PUT", "b", (("comp", "copy"), ("copyid", LEASE_ID)), (("x-ms-copy-action", "abort"),)),
-    Form("PUT", "b", (("comp", "tags"),), (), b"<Tags/>"),
+    Form("PUT", "b", (("comp", "tags"),), (("x-ms-blob-if-match", "*"),), TAGS),
+    Form("GET", "b", (("comp", "tags"),), (("x-ms-if-tags", "a='1'"),)),
     Form("PUT", "b", (("comp", "tier"),), (("x-ms-access-tier", "Cool"),)),
     Form(
         "OPTIONS",

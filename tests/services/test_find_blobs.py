@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import operator as op
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from strongroom import limits
 from strongroom.auth.request import Service
@@ -408,5 +411,65 @@ def test_tags_without_an_index_get_one_by_the_next_write() -> None:
         ]
         await do.metadata(on, "old", "x")
         assert (await found(on, "a = '1'"), await problems(on)) == (["old"], [])
+
+    run(test)
+
+
+TAGS = st.dictionaries(st.sampled_from("abc"), st.text("12", max_size=2), max_size=3)
+ACTS = st.tuples(
+    st.sampled_from(["put", "set", "delete", "metadata"]), st.sampled_from("xyz"), TAGS
+)
+QUERY = st.dictionaries(
+    st.sampled_from("abc"),
+    st.tuples(st.sampled_from(["=", ">", ">=", "<", "<="]), st.text("12", max_size=2)),
+    min_size=1,
+    max_size=3,
+)
+
+
+async def _act(on: Services, act: str, name: str, tags: dict[str, str]) -> None:
+    if act == "put":
+        await put(on, name, **tags)
+    elif act == "set":
+        await set_tags(on, name, **tags)
+    elif act == "delete":
+        await do.delete(on, name)
+    else:
+        await do.metadata(on, name, "x")
+
+
+@settings(max_examples=60)
+@given(st.lists(ACTS, max_size=12), QUERY, st.integers(1, 3))
+def test_every_search_finds_what_a_look_at_every_blob_finds(
+    acts: list[tuple[str, str, dict[str, str]]], query: dict[str, tuple[str, str]], results: int
+) -> None:
+    """B-FND-02, B-FND-06, B-FND-08."""
+    where = " AND ".join(f"{key} {sign} '{value}'" for key, (sign, value) in query.items())
+    signs = {"=": op.eq, ">": op.gt, ">=": op.ge, "<": op.lt, "<=": op.le}
+
+    def matches(tags: dict[str, str]) -> bool:
+        return all(
+            key in tags and signs[sign](tags[key], value) for key, (sign, value) in query.items()
+        )
+
+    async def test() -> None:
+        on, _ = await fresh()
+        model: dict[str, dict[str, str]] = {}
+        for act, name, tags in acts:
+            if act != "put" and name not in model:
+                continue
+            await _act(on, act, name, tags)
+            if act == "delete":
+                del model[name]
+            elif act != "metadata":
+                model[name] = tags
+            start: Resume | None = START
+            names = list[str]()
+            while start is not None:
+                page = await find(on, where, start, results)
+                names += [item.name for item in page.items]
+                start = page.marker
+            assert sorted(names) == sorted(name for name, has in model.items() if matches(has))
+            assert await problems(on) == []
 
     run(test)

@@ -37,10 +37,11 @@ from strongroom.values import Metadata
 VERSIONS: Final = "versions"
 INCLUDES: Final = frozenset(("none", VERSIONS))
 """The words that `include` may have; entries lead to current blobs only."""
-# Entries whose blobs are looked up together.
+# Entries whose blobs are looked up together, at least (where nothing else is left) and at most.
+_LEAST: Final = 32
 _TOGETHER: Final = 250
 # How many entries of each tag are counted to find the rarest, in turn.
-_PROBES: Final = (32, 256, 2048)
+_PROBES: Final = (2, 64, 1024)
 _CONTAINERS_TOGETHER: Final = 100
 # What a container without any hit costs, in entries.
 _CONTAINER_WEIGHT: Final = 8
@@ -146,7 +147,7 @@ class _Search:
                 return position.partition
             # One more than is missing: a full page has a marker only if something is left.
             missing = given.max_results - len(self.items)
-            want = min(max(missing + 1, _PROBES[0]), _TOGETHER)
+            want = min(max(missing + 1, _LEAST), _TOGETHER)
             page = await store.scan(keyspace, position, Position(until, b""), want)
             stopped = await self._check(container, generation, page.partitions)
             if stopped is not None:
