@@ -1,0 +1,240 @@
+"""Byte-range locks of one file: who may lock, read and write which bytes, and who waits.
+
+Lives here: the table of locks with its queue of waiting requests, as values. Must not live here:
+handles (opens.py): a lock's owner is the id of an open. Sources: [MS-FSA] sections 2.1.4.10,
+2.1.5.8 and 2.1.5.9; [MS-SMB2] section 3.3.5.14; "Managing file locks" of the Azure Storage REST
+reference; smb.md 2.6, 3.5 and 4.4.
+
+Locks may lie beyond the end of the file, and they do not move when it is truncated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.enums import Heading
+from strongroom.errors import ErrorCode
+from strongroom.semantics.file.accesses import FileOperation
+
+OFFSETS: Final = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class RangeLock:
+    """A lock that an open holds or asks for.
+
+    A lock of length 0 lies between two bytes. It conflicts with locks that cover both of them, and
+    at offset 0 with nothing (smb.md 3.5).
+    """
+
+    offset: int
+    length: int
+    is_exclusive: bool
+    owner: int
+
+    @property
+    def last(self) -> int:
+        """The last byte; one before `offset` for a lock of length 0."""
+        return self.offset + self.length - 1
+
+    def overlaps(self, other: RangeLock) -> bool:
+        """Whether the two cover a common byte, or one lies between two bytes of the other."""
+        return self.offset <= other.last and self.last >= other.offset
+
+
+@dataclass(frozen=True, slots=True)
+class LockWait:
+    """A blocking request that waits; `id` is the caller's name for it."""
+
+    id: int
+    lock: RangeLock
+
+
+@dataclass(frozen=True, slots=True)
+class LockTable:
+    """The locks of a file in the order of their granting, and the requests that wait, in theirs."""
+
+    locks: tuple[RangeLock, ...] = ()
+    waiting: tuple[LockWait, ...] = ()
+
+
+NO_LOCKS: Final = LockTable()
+
+
+class LockUse(Heading):
+    """What an operation does to a range."""
+
+    LOCK_SHARED = "lock it, shared"
+    LOCK_EXCLUSIVE = "lock it exclusively"
+    READ = "read it"
+    WRITE = "write it"
+
+
+# smb.md 3.5. Rows: what is asked. Columns: an overlapping lock that is shared and one's own, shared
+# and another's, exclusive and one's own, exclusive and another's. True = conflict.
+_COLUMNS: Final = ((False, True), (False, False), (True, True), (True, False))
+_ROWS: Final[dict[LockUse, tuple[bool, bool, bool, bool]]] = {
+    LockUse.LOCK_SHARED: (False, False, False, True),
+    LockUse.LOCK_EXCLUSIVE: (True, True, True, True),
+    LockUse.READ: (False, False, False, True),
+    LockUse.WRITE: (True, True, False, True),
+}
+CONFLICTS: Final[dict[tuple[LockUse, bool, bool], bool]] = {
+    (use, is_exclusive, is_own): cell
+    for use, cells in _ROWS.items()
+    for (is_exclusive, is_own), cell in zip(_COLUMNS, cells, strict=True)
+}
+
+# What a REST operation does to the bytes that it concerns, as an owner of no lock. Inferred from
+# "FileLockConflict": metadata and the list of ranges concern no bytes; a replacement concerns all.
+REST_LOCK_USES: Final[dict[FileOperation, LockUse]] = {
+    FileOperation.GET_FILE: LockUse.READ,
+    FileOperation.COPY_SOURCE: LockUse.READ,
+    FileOperation.PUT_RANGE: LockUse.WRITE,
+    FileOperation.CREATE_FILE: LockUse.WRITE,
+    FileOperation.COPY_DESTINATION: LockUse.WRITE,
+    FileOperation.RENAME_TARGET: LockUse.WRITE,
+}
+WHOLE_FILE: Final = (0, OFFSETS)
+"""(offset, length) of an operation that replaces everything."""
+REST_OWNER: Final = 0
+"""Owns no lock, and is the id of no open."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocksGranted:
+    """The table with all locks of the request."""
+
+    table: LockTable
+
+
+@dataclass(frozen=True, slots=True)
+class LocksRefused:
+    """No lock of the request was taken; the table is as it was."""
+
+    row: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class LockQueued:
+    """The request waits in the table."""
+
+    table: LockTable
+
+
+@dataclass(frozen=True, slots=True)
+class LocksFreed:
+    """The table after locks were freed.
+
+    Attributes:
+        granted: the waiting requests that hold their lock now, by id, in the order of granting.
+        row: why a later unlock of a series failed; earlier ones stay done.
+    """
+
+    table: LockTable
+    granted: tuple[int, ...] = ()
+    row: ErrorCode | None = None
+
+
+def check_range(offset: int, length: int) -> ErrorCode | None:
+    """The refusal of a range that ends beyond 2^64 bytes: INVALID_LOCK_RANGE."""
+    is_legal = 0 <= offset < OFFSETS and length >= 0 and (not length or offset + length <= OFFSETS)
+    return None if is_legal else file_errors.INVALID_LOCK_RANGE
+
+
+def lock(
+    table: LockTable, wanted: Sequence[RangeLock], wait_id: int | None = None
+) -> LocksGranted | LocksRefused | LockQueued:
+    """Take all locks, or none; each is checked against those before it in the series too.
+
+    Arguments:
+        wanted: at least one; only a single one may wait (smb.md 2.6).
+        wait_id: the name under which it waits, or None for FAIL_IMMEDIATELY.
+    """
+    assert wait_id is None or len(wanted) == 1, "a series does not wait"
+    refused = next(filter(None, (check_range(one.offset, one.length) for one in wanted)), None)
+    if refused is not None:
+        return LocksRefused(refused)
+    locks = table.locks
+    for one in wanted:
+        if _is_blocked(locks, one):
+            if wait_id is None:
+                return LocksRefused(file_errors.LOCK_NOT_GRANTED)
+            return LockQueued(replace(table, waiting=(*table.waiting, LockWait(wait_id, one))))
+        locks = (*locks, one)
+    return LocksGranted(replace(table, locks=locks))
+
+
+def unlock(table: LockTable, owner: int, ranges: Sequence[tuple[int, int]]) -> LocksFreed:
+    """Free one lock for each (offset, length), which must be exactly that of a lock of the owner.
+
+    Stacked locks need one unlock each. Of several that fit, an exclusive one goes first, then the
+    newest. A range that fits none ends the series with RANGE_NOT_LOCKED.
+    """
+    locks = list(table.locks)
+    row = None
+    for offset, length in ranges:
+        index = _fitting(locks, owner, offset, length)
+        if index is None:
+            row = file_errors.RANGE_NOT_LOCKED
+            break
+        del locks[index]
+    return replace(_settled(replace(table, locks=tuple(locks))), row=row)
+
+
+def cancelled(table: LockTable, wait_id: int) -> LockTable:
+    """The table without a waiting request, which is answered with CANCELLED by the caller."""
+    return replace(table, waiting=tuple(one for one in table.waiting if one.id != wait_id))
+
+
+def released(table: LockTable, owner: int) -> LocksFreed:
+    """The table after the owner's handle was closed: its locks and its waiting requests are gone.
+
+    The caller answers those requests with RANGE_NOT_LOCKED (smb.md 1.7).
+    """
+    locks = tuple(one for one in table.locks if one.owner != owner)
+    waiting = tuple(one for one in table.waiting if one.lock.owner != owner)
+    return _settled(LockTable(locks, waiting))
+
+
+def conflict(
+    table: LockTable, use: LockUse, offset: int, length: int, owner: int = REST_OWNER
+) -> ErrorCode | None:
+    """FileLockConflict if a lock stops the owner's read or write; 0 bytes are never stopped."""
+    asked = RangeLock(offset, length, is_exclusive=False, owner=owner)
+    is_stopped = length > 0 and any(_conflicts(use, asked, held) for held in table.locks)
+    return file_errors.FILE_LOCK_CONFLICT if is_stopped else None
+
+
+def _conflicts(use: LockUse, asked: RangeLock, held: RangeLock) -> bool:
+    is_own = asked.owner == held.owner
+    return CONFLICTS[use, held.is_exclusive, is_own] and asked.overlaps(held)
+
+
+def _is_blocked(locks: Sequence[RangeLock], asked: RangeLock) -> bool:
+    use = LockUse.LOCK_EXCLUSIVE if asked.is_exclusive else LockUse.LOCK_SHARED
+    return any(_conflicts(use, asked, held) for held in locks)
+
+
+def _fitting(locks: Sequence[RangeLock], owner: int, offset: int, length: int) -> int | None:
+    fitting = [
+        (held.is_exclusive, index)
+        for index, held in enumerate(locks)
+        if (held.owner, held.offset, held.length) == (owner, offset, length)
+    ]
+    return max(fitting)[1] if fitting else None
+
+
+def _settled(table: LockTable) -> LocksFreed:
+    """Grant what waits and is free now, first come first; who must wait on holds up nobody."""
+    locks, waiting, granted = table.locks, [], []
+    for one in table.waiting:
+        if _is_blocked(locks, one.lock):
+            waiting.append(one)
+        else:
+            locks = (*locks, one.lock)
+            granted.append(one.id)
+    return LocksFreed(LockTable(locks, tuple(waiting)), tuple(granted))

@@ -1,0 +1,86 @@
+"""What a new open may cache of what it asks for, beside what others have.
+
+Lives here: the rules of granting and of promotion. Must not live here: breaks (oplocks.py).
+Sources: [MS-SMB2] section 3.3.5.9.8; [MS-FSA] section 2.1.5.18; smb.md 3.6, "grant rule at CREATE".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from strongroom.semantics.file.oplocks import (
+    LEASE_STATES,
+    Caching,
+    CachingHolder,
+    CachingKey,
+    CachingKind,
+    N,
+    R,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else is there when an open asks for caching.
+
+    Attributes:
+        others_open: another key has an open that is not for attributes only, or has or had a lease
+            or an oplock.
+        level_ii: somebody else has a level II oplock.
+        handles_cached: somebody else's lease or oplock includes Handle.
+        writes_cached: somebody else's includes Write: only an open for attributes leaves it so, and
+            nobody else may cache beside it ([MS-FSA] 2.1.5.18.1).
+        locked: the file has byte-range locks that the open does not overwrite.
+        pending: the file is to be deleted.
+        directory: it is a directory: there are no directory leases.
+    """
+
+    others_open: bool = False
+    level_ii: bool = False
+    handles_cached: bool = False
+    writes_cached: bool = False
+    locked: bool = False
+    pending: bool = False
+    directory: bool = False
+
+
+def grantable(kind: CachingKind, wanted: int, around: Surroundings) -> Caching:
+    """What a new open may cache of what it asks for (smb.md 3.6); NONE for no valid state."""
+    if wanted not in LEASE_STATES or around.directory or around.locked or around.writes_cached:
+        return N
+    state = Caching(wanted)
+    if kind is CachingKind.OPLOCK:
+        if around.handles_cached:
+            return N
+        return state & R if around.others_open or around.pending else state
+    if around.others_open:
+        state &= ~Caching.WRITE
+    if around.level_ii or around.pending:
+        state &= ~Caching.HANDLE
+    return state
+
+
+def granted(own: CachingHolder, wanted: int, around: Surroundings) -> CachingHolder:
+    """The holder after another open with its key: more than before, or unchanged, never less.
+
+    While it is being broken it is not promoted; the answer then carries BREAK_IN_PROGRESS.
+    """
+    if own.is_breaking:
+        return own
+    state = grantable(own.kind, wanted, around)
+    if state == own.held or own.held & ~state:
+        return own
+    epoch = (own.epoch + 1) & 0xFFFF if own.kind is CachingKind.LEASE_V2 else 0
+    return replace(own, held=state, epoch=epoch)
+
+
+def new_holder(
+    key: CachingKey, kind: CachingKind, wanted: int, epoch: int, around: Surroundings
+) -> CachingHolder:
+    """The holder of a key that had none, with what it is granted; it may be nothing.
+
+    Arguments:
+        epoch: as the client sent it; a lease of version 2 starts one above (smb.md 3.6).
+    """
+    started = (epoch + 1) & 0xFFFF if kind is CachingKind.LEASE_V2 else 0
+    return CachingHolder(key, kind, grantable(kind, wanted, around), epoch=started)

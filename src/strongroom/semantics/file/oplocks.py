@@ -1,0 +1,290 @@
+"""What SMB clients may cache of a file: leases and oplocks as one table of breaks.
+
+Lives here: who is broken to what by which cause, notices and their answers. Must not live
+here: clocks (a time-out is an event; its limits are data), what an open is granted (grants.py),
+who is open (opens.py). Sources: [MS-SMB2] sections 2.2.13.2.8, 3.3.4.6, 3.3.4.7 and 3.3.5.22;
+[MS-FSA] section 2.1.5.18; "Managing file locks" of the Azure Storage REST reference; smb.md 3.6
+and 4.5.
+
+An oplock is a lease whose key is the open itself: level II caches reads, exclusive reads and
+writes, batch everything. The table differs by kind only where the documents differ.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.enums import Heading
+from strongroom.semantics.file.accesses import FileOperation
+
+SMB_BREAK_LIMIT_S: Final = 35
+"""How long a holder has to answer a notice; then it holds nothing (smb.md 3.6)."""
+REST_WAIT_LIMIT_S: Final = 30
+"""How long a REST operation waits at most before it fails with ClientCacheFlushDelay (4.5)."""
+
+
+class Caching(enum.IntFlag):
+    """What a client may cache: the bits of LeaseState on the wire."""
+
+    NONE = 0
+    READ = 1
+    HANDLE = 2
+    WRITE = 4
+
+
+class CachingKind(Heading):
+    """How a client asked for caching."""
+
+    LEASE_V1 = "lease, version 1"
+    LEASE_V2 = "lease, version 2"
+    OPLOCK = "oplock"
+
+
+class OplockLevel(enum.IntEnum):
+    """OplockLevel on the wire."""
+
+    NONE = 0
+    II = 1
+    EXCLUSIVE = 8
+    BATCH = 9
+    LEASE = 0xFF
+
+
+class Cause(Heading):
+    """What an operation does that others' caches must know of."""
+
+    OPEN = "an open that is neither for attributes only nor overwrites"
+    OVERWRITE = "an open that overwrites or supersedes"
+    SHARE_CONFLICT = "an open, or a REST operation, that the holder's handle does not share"
+    NAME_CHANGE = "a rename, of an ancestor too; a disposition; new security"
+    UNLINK = "REST's Delete File"
+    READ = "a read or a flush"
+    WRITE = "a write, a lock, a new size, zeroed ranges"
+
+
+CachingKey = tuple[bytes, bytes] | int
+"""Of a lease: ClientGuid and LeaseKey. Of an oplock: the id of its open."""
+
+N: Final = Caching.NONE
+R: Final = Caching.READ
+RH: Final = Caching.READ | Caching.HANDLE
+RW: Final = Caching.READ | Caching.WRITE
+RWH: Final = Caching.READ | Caching.WRITE | Caching.HANDLE
+LEASE_STATES: Final = (N, R, RH, RW, RWH)
+# The states of oplocks, which have no RH.
+LEVELS: Final = {
+    OplockLevel.NONE: N,
+    OplockLevel.II: R,
+    OplockLevel.EXCLUSIVE: RW,
+    OplockLevel.BATCH: RWH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What a cause leaves to a holder, and whether the operation waits for the answer."""
+
+    to: Caching
+    waits: bool
+
+
+def _wait(to: Caching) -> Broken:
+    return Broken(to, waits=True)
+
+
+def _go(to: Caching) -> Broken:
+    return Broken(to, waits=False)
+
+
+_LEASE_COLUMNS: Final = (R, RH, RW, RWH)
+_LEASE_ROWS: Final[dict[Cause, tuple[Broken | None, ...]]] = {
+    Cause.OPEN: (None, None, _wait(R), _wait(RH)),
+    Cause.OVERWRITE: (_go(N), _go(N), _wait(N), _wait(N)),
+    Cause.SHARE_CONFLICT: (None, _wait(R), None, _wait(RW)),
+    Cause.NAME_CHANGE: (None, _wait(R), None, _wait(RW)),
+    Cause.UNLINK: (None, _wait(R), None, _wait(RW)),
+    Cause.READ: (None, None, _wait(R), _wait(RH)),
+    Cause.WRITE: (_go(N), _go(N), _wait(N), _wait(N)),
+}
+_OPLOCK_COLUMNS: Final = (R, RW, RWH)
+# A batch holder may answer by closing a handle that its user has closed before. So causes that its
+# handle may stop (an open, a share conflict, a deletion) break it first; a rename does not.
+_OPLOCK_ROWS: Final[dict[Cause, tuple[Broken | None, ...]]] = {
+    Cause.OPEN: (None, _wait(R), _wait(R)),
+    Cause.OVERWRITE: (_go(N), _wait(N), _wait(N)),
+    Cause.SHARE_CONFLICT: (None, None, _wait(R)),
+    Cause.NAME_CHANGE: (None, None, None),
+    Cause.UNLINK: (None, None, _wait(R)),
+    Cause.READ: (None, _wait(R), _wait(R)),
+    Cause.WRITE: (_go(N), _wait(N), _wait(N)),
+}
+
+_LEASES: Final = {
+    (cause, state): cell
+    for cause, row in _LEASE_ROWS.items()
+    for state, cell in zip(_LEASE_COLUMNS, row, strict=True)
+}
+_OPLOCKS: Final = {
+    (cause, state): cell
+    for cause, row in _OPLOCK_ROWS.items()
+    for state, cell in zip(_OPLOCK_COLUMNS, row, strict=True)
+}
+
+# What each REST operation is to the caches (smb.md 4.5). Not in the documents, so inferred:
+# - Create File and the destination of a copy replace everything, as an overwriting open does.
+# - Lease File reads nothing and changes nothing, but its holder relies on what is stored: as Get.
+# - The source of a rename gets another name.
+REST_CAUSES: Final[dict[FileOperation, Cause | None]] = {
+    FileOperation.LIST_FILES: None,
+    FileOperation.GET_PROPERTIES: Cause.READ,
+    FileOperation.GET_METADATA: Cause.READ,
+    FileOperation.GET_FILE: Cause.READ,
+    FileOperation.LIST_RANGES: Cause.READ,
+    FileOperation.PUT_RANGE: Cause.WRITE,
+    FileOperation.SET_PROPERTIES: Cause.WRITE,
+    FileOperation.SET_METADATA: Cause.WRITE,
+    FileOperation.CREATE_FILE: Cause.OVERWRITE,
+    FileOperation.LEASE_FILE: Cause.READ,
+    FileOperation.DELETE_FILE: Cause.UNLINK,
+    FileOperation.COPY_SOURCE: Cause.READ,
+    FileOperation.COPY_DESTINATION: Cause.OVERWRITE,
+    FileOperation.RENAME_SOURCE: Cause.NAME_CHANGE,
+    FileOperation.RENAME_TARGET: Cause.OVERWRITE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CachingHolder:
+    """A lease or an oplock of one file.
+
+    Attributes:
+        held: what it may cache; while it is being broken, what it held before.
+        told: what the notice that awaits an answer leaves it; None = no notice does.
+        target: what shall be left in the end: less than `told` if another cause came meanwhile.
+        epoch: of leases of version 2: it counts each change of state (smb.md 3.6).
+    """
+
+    key: CachingKey
+    kind: CachingKind
+    held: Caching
+    told: Caching | None = None
+    target: Caching | None = None
+    epoch: int = 0
+
+    @property
+    def is_breaking(self) -> bool:
+        """Whether a notice awaits its answer."""
+        return self.told is not None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakNotice:
+    """An OPLOCK_BREAK notification to send.
+
+    Attributes:
+        needs_answer: whether the holder must acknowledge; if not, the state has changed already.
+        epoch: NewEpoch; 0 for all but leases of version 2.
+    """
+
+    key: CachingKey
+    kind: CachingKind
+    current: Caching
+    to: Caching
+    needs_answer: bool
+    epoch: int
+
+
+def effect(holder: CachingHolder, cause: Cause) -> Broken | None:
+    """What a cause by another key does to a holder; None = nothing."""
+    table = _OPLOCKS if holder.kind is CachingKind.OPLOCK else _LEASES
+    return table.get((cause, holder.held))
+
+
+def effect_on_own(holder: CachingHolder, cause: Cause) -> Broken | None:
+    """What a cause does to the cache of its own key: level II ends with the holder's own writes.
+
+    Source: smb.md 3.6: requests with its own key break no lease, but level II oplocks.
+    """
+    is_level_ii = holder.kind is CachingKind.OPLOCK and holder.held == R
+    return effect(holder, cause) if is_level_ii and cause is Cause.WRITE else None
+
+
+def broken(holder: CachingHolder, broken_to: Caching) -> tuple[CachingHolder, BreakNotice | None]:
+    """The holder when it shall keep `broken_to` at most, and the notice to send, if any.
+
+    While a notice awaits its answer no second one is sent. What is to be left adds up, and the next
+    notice follows the answer (smb.md 3.6).
+    """
+    target = (holder.held if holder.target is None else holder.target) & broken_to
+    if holder.is_breaking:
+        return replace(holder, target=target), None
+    if target == holder.held:
+        return holder, None
+    return _notified(holder, target)
+
+
+def _notified(holder: CachingHolder, to: Caching) -> tuple[CachingHolder, BreakNotice]:
+    # Who caches reads only has nothing to flush and nothing to close: its state changes at once.
+    needs_answer = holder.held != R
+    is_v2 = holder.kind is CachingKind.LEASE_V2
+    epoch = (holder.epoch + 1) & 0xFFFF if is_v2 else 0
+    notice = BreakNotice(holder.key, holder.kind, holder.held, to, needs_answer, epoch)
+    if needs_answer:
+        return replace(holder, told=to, target=to, epoch=epoch), notice
+    return replace(holder, held=to, told=None, target=None, epoch=epoch), notice
+
+
+def lease_acknowledged(
+    holder: CachingHolder, state: int
+) -> tuple[CachingHolder, BreakNotice | None] | int:
+    """The holder after a lease's acknowledgement and the next notice, or the NTSTATUS of a refusal.
+
+    A client may give up more than it was asked to. Without Read nothing else can be kept.
+    """
+    if holder.told is None:
+        return file_errors.STATUS_UNSUCCESSFUL
+    # As integers: the inverse of a flag knows no other bits, which a client may send all the same.
+    if state & ~int(holder.told):
+        return file_errors.STATUS_REQUEST_NOT_ACCEPTED
+    return _answered(holder, Caching(state) if state & R else N)
+
+
+def oplock_acknowledged(
+    holder: CachingHolder, level: int
+) -> tuple[CachingHolder, BreakNotice | None, int | None]:
+    """The holder after an oplock's acknowledgement, the next notice, and the NTSTATUS of a refusal.
+
+    A wrong answer to a break is refused, and it leaves no oplock. Exclusive counts as none: a
+    holder that was broken has company (smb.md 2.12).
+    """
+    if not holder.is_breaking:
+        # Level II to none awaits no answer; Windows names an answer to it otherwise.
+        is_late = holder.held == N
+        protocol, state = (
+            file_errors.STATUS_INVALID_OPLOCK_PROTOCOL,
+            (file_errors.STATUS_INVALID_DEVICE_STATE),
+        )
+        return holder, None, protocol if is_late else state
+    if level == OplockLevel.LEASE:
+        return timed_out(holder), None, file_errors.STATUS_INVALID_PARAMETER
+    allowed = [OplockLevel.NONE, OplockLevel.II]
+    if holder.held == RWH:
+        allowed.append(OplockLevel.EXCLUSIVE)
+    if level not in allowed:
+        return timed_out(holder), None, file_errors.STATUS_INVALID_OPLOCK_PROTOCOL
+    kept = R if level == OplockLevel.II else N
+    return (*_answered(holder, kept), None)
+
+
+def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, BreakNotice | None]:
+    target = N if holder.target is None else holder.target
+    settled = replace(holder, held=kept, told=None, target=None)
+    return broken(settled, target)
+
+
+def timed_out(holder: CachingHolder) -> CachingHolder:
+    """The holder after SMB_BREAK_LIMIT_S without an answer: it holds nothing."""
+    return replace(holder, held=N, told=None, target=None)
