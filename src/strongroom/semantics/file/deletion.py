@@ -1,0 +1,215 @@
+"""When a file or directory is deleted, and when it only is to be: the delete machine, and renames.
+
+Lives here: delete-on-close, dispositions, delete pending, and the order of checks of a rename.
+Must not live here: who is open (opens.py), breaks of caches before these checks (oplocks.py).
+Sources: [MS-FSA] sections 2.1.5.4 (close), 2.1.5.15.3 (disposition) and 2.1.5.15.11 (rename);
+smb.md 3.4, 3.7 and 4.4; "Managing file locks" of the Azure Storage REST reference.
+
+REST's Delete File and Delete Directory are atomic: they never leave anything pending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.errors import ErrorCode
+from strongroom.semantics.file import accesses, names
+
+# DispositionEx (64) and RenameEx (65) are refused so that Windows falls back to the classes 13 and
+# 10 (smb.md 2.11). Which status it needs is not documented; smbd's clients take this one.
+DISPOSITION_EX_STATUS: Final = 0xC000_0003
+"""INVALID_INFO_CLASS."""
+RENAME_EX_STATUS: Final = 0xC000_0003
+"""INVALID_INFO_CLASS."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionState:
+    """Whether a file is to be deleted when nobody has it open any more.
+
+    Attributes:
+        is_pending: set by a disposition, or by the close of a handle with delete-on-close.
+        on_close: the ids of the open handles with delete-on-close; it shows nowhere yet.
+    """
+
+    is_pending: bool = False
+    on_close: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What the records say of a file or directory, as far as deletions and opens depend on it.
+
+    Attributes:
+        is_empty: whether nothing lies in the directory; True for files.
+        is_leased: whether it has a REST lease.
+    """
+
+    is_directory: bool = False
+    is_read_only: bool = False
+    is_empty: bool = True
+    is_leased: bool = False
+    is_root: bool = False
+
+
+NOTHING_PENDING: Final = DeletionState()
+
+
+def refusal_while_pending(state: DeletionState) -> ErrorCode | None:
+    """Why nobody may open the file, or do anything to it over REST: never 404 while it exists.
+
+    REST answers SMBDeletePending, SMB answers DELETE_PENDING, also for a create below a directory
+    that is to be deleted.
+    """
+    return file_errors.SMB_DELETE_PENDING if state.is_pending else None
+
+
+def is_listed(state: DeletionState, *, over_rest: bool) -> bool:
+    """Whether a listing shows the file: REST hides what is pending, SMB shows it (measured)."""
+    return not (over_rest and state.is_pending)
+
+
+def with_delete_on_close(
+    state: DeletionState, open_id: int, mask: int, node: FileFacts
+) -> DeletionState | ErrorCode:
+    """The state after an open with FILE_DELETE_ON_CLOSE; other opens go on as before.
+
+    Arguments:
+        mask: the access that was asked for; it must contain DELETE itself.
+    """
+    if not mask & accesses.DELETE:
+        return file_errors.DELETE_ON_CLOSE_WITHOUT_DELETE
+    refused = _undeletable(node)
+    return refused or replace(state, on_close=state.on_close | {open_id})
+
+
+def with_disposition(
+    state: DeletionState, *, delete: bool, mask: int, node: FileFacts
+) -> DeletionState | ErrorCode:
+    """The state after SetInfo FileDispositionInformation of a handle.
+
+    Taking it back does not undo delete-on-close: the call succeeds, and the file still goes with
+    its handle (measured, smb.md 3.4).
+
+    Arguments:
+        mask: what the handle was granted.
+    """
+    if not mask & accesses.DELETE:
+        return file_errors.ACCESS_DENIED_TO_HANDLE
+    if delete:
+        refused = _undeletable(node)
+        if refused is not None:
+            return refused
+        if not node.is_empty:
+            return file_errors.DIRECTORY_NOT_EMPTY
+    return replace(state, is_pending=delete)
+
+
+def closed(state: DeletionState, open_id: int, node: FileFacts) -> DeletionState:
+    """The state after a handle's close, by its client, by force or by a lost connection.
+
+    Delete-on-close of a directory that is not empty is ignored.
+    """
+    goes = open_id in state.on_close and node.is_empty
+    return DeletionState(state.is_pending or goes, state.on_close - {open_id})
+
+
+def rest_deletion_refusal(node: FileFacts) -> ErrorCode | None:
+    """Why REST's Delete File or Delete Directory fails, beside opens, leases and conditions."""
+    if node.is_root:
+        return file_errors.CANNOT_DELETE
+    if node.is_read_only:
+        return file_errors.CANNOT_DELETE if node.is_directory else file_errors.READ_ONLY_ATTRIBUTE
+    return None if node.is_empty else file_errors.DIRECTORY_NOT_EMPTY
+
+
+def _undeletable(node: FileFacts) -> ErrorCode | None:
+    return file_errors.CANNOT_DELETE if node.is_root or node.is_read_only else None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTarget:
+    """What already has the new name, and is not the file itself.
+
+    Attributes:
+        is_open: whether anybody has it open, after the breaks of those who may close it.
+    """
+
+    node: FileFacts
+    deletion: DeletionState = NOTHING_PENDING
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A rename, of a handle or over REST, and all that its checks depend on.
+
+    Attributes:
+        may_delete: whether the handle was granted DELETE; True over REST.
+        has_parent: whether the new parent exists and is a directory.
+        is_busy_below: whether anybody has a file or directory below the source open.
+        is_parent_held: whether somebody has the new parent open with DELETE.
+        is_below_itself: whether the new parent is the source, or lies below it.
+        ignores_read_only: of REST's x-ms-file-rename-ignore-readonly: replace a read-only target.
+    """
+
+    old_path: tuple[str, ...]
+    new_path: tuple[str, ...]
+    source: FileFacts
+    deletion: DeletionState = NOTHING_PENDING
+    target: RenameTarget | None = None
+    may_delete: bool = True
+    replaces: bool = False
+    ignores_read_only: bool = False
+    has_parent: bool = True
+    is_busy_below: bool = False
+    is_parent_held: bool = False
+    is_below_itself: bool = False
+
+
+def rename_refusal(rename: Rename) -> ErrorCode | None:
+    """The first check that a rename fails, in the order of smb.md 3.7; None = it goes on.
+
+    A rename to the same name succeeds without effect. One that changes only the case of letters
+    has no target: the name that it finds is the file's own.
+    """
+    if not rename.may_delete:
+        return file_errors.ACCESS_DENIED_TO_HANDLE
+    if not rename.has_parent:
+        return file_errors.PARENT_NOT_FOUND
+    if rename.deletion.is_pending:
+        return file_errors.RENAME_OF_PENDING
+    if rename.source.is_root:
+        return file_errors.CANNOT_DELETE
+    if rename.source.is_directory and rename.is_busy_below:
+        return file_errors.DIRECTORY_IN_USE
+    if rename.is_parent_held or rename.is_below_itself:
+        return file_errors.SHARING_VIOLATION
+    return None if rename.target is None else _target_refusal(rename, rename.target)
+
+
+def is_same_name(rename: Rename) -> bool:
+    """Whether nothing changes: the names are equal, case included."""
+    return rename.old_path == rename.new_path
+
+
+def is_case_change(rename: Rename) -> bool:
+    """Whether only the case of letters changes, so that the record's key stays."""
+    return not is_same_name(rename) and (
+        tuple(map(names.fold, rename.old_path)) == tuple(map(names.fold, rename.new_path))
+    )
+
+
+def _target_refusal(rename: Rename, target: RenameTarget) -> ErrorCode | None:
+    if not rename.replaces:
+        return file_errors.FILE_ALREADY_EXISTS
+    if target.node.is_directory:
+        return file_errors.TARGET_IS_DIRECTORY
+    if target.node.is_read_only and not rename.ignores_read_only:
+        return file_errors.READ_ONLY_ATTRIBUTE
+    if target.deletion.is_pending:
+        # Before the next row, which a pending file meets too: it is open by definition.
+        return file_errors.SMB_DELETE_PENDING
+    return file_errors.TARGET_IN_USE if target.is_open else None

@@ -1,0 +1,411 @@
+"""The table of opens of one file, and who may enter it: admitted, refused, or told to wait.
+
+Lives here: admission of SMB opens and REST operations, what a handle's operations do to the caches
+of others, and leaving. Must not live here: the rules that it applies (accesses.py, oplocks.py,
+grants.py, deletion.py, byte_ranges.py), clocks, waiting, records. Sources: [MS-SMB2] section
+3.3.5.9; [MS-FSA] section 2.1.5.1.2; "Managing file locks" of the Azure Storage REST reference;
+smb.md 2.4, 3.6 and 4.
+
+REST is an open that lasts one request; SMB is an open that lasts a handle. Each enters the table
+before it decides anything, and keeps its entry until what it decided is durable or refused. Each
+function returns the next table, which the caller stores without waiting in between. Who is told to
+wait has no entry; it asks again when a holder has answered, run out of time, or left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from strongroom import file_errors
+from strongroom.errors import ErrorCode
+from strongroom.semantics.file import accesses, byte_ranges, deletion, grants, oplocks
+from strongroom.semantics.file.accesses import Disposition, FileOperation, Stake, Use
+from strongroom.semantics.file.byte_ranges import LockTable
+from strongroom.semantics.file.deletion import DeletionState, FileFacts
+from strongroom.semantics.file.oplocks import (
+    BreakNotice,
+    Broken,
+    Caching,
+    CachingHolder,
+    CachingKey,
+    CachingKind,
+    Cause,
+)
+
+OVERWRITES = (Disposition.SUPERSEDE, Disposition.OVERWRITE, Disposition.OVERWRITE_IF)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEntry:
+    """Somebody who has the file open.
+
+    Attributes:
+        id: never used twice in the life of the process; List Handles shows it.
+        stake: what it uses and denies now; a handle's disposition counts at admission only.
+        key: whose caches its operations leave alone; None for REST.
+        mask: what a handle was granted; 0 for REST.
+        is_stat: whether it only looks at attributes, so that it is in nobody's way.
+    """
+
+    id: int
+    stake: Stake
+    key: CachingKey | None
+    mask: int = 0
+    is_stat: bool = False
+
+    @property
+    def is_handle(self) -> bool:
+        """Whether it is an SMB handle; the other kind is a REST operation under way."""
+        return bool(self.stake.uses & Use.HANDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """All that a file's opens have in common; it dies with the process."""
+
+    entries: tuple[OpenEntry, ...] = ()
+    holders: tuple[CachingHolder, ...] = ()
+    deletion: DeletionState = deletion.NOTHING_PENDING
+    locks: LockTable = byte_ranges.NO_LOCKS
+
+
+@dataclass(frozen=True, slots=True)
+class HandleRequest:
+    """An SMB2 CREATE of a file that exists, or that has just been created.
+
+    Attributes:
+        mask: the desired access, without generic rights.
+        disposition: what it does to the file that it found: OPEN if it has created the file.
+        key: of its lease; None = the open itself.
+        wanted: the caching that it asks for: bits of a lease, or those of an oplock's level.
+        epoch: of a lease of version 2, as the client sent it.
+    """
+
+    id: int
+    mask: int
+    share: Use
+    disposition: Disposition = Disposition.OPEN
+    key: CachingKey | None = None
+    kind: CachingKind = CachingKind.OPLOCK
+    wanted: int = 0
+    epoch: int = 0
+    deletes_on_close: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestRequest:
+    """A REST operation on a file.
+
+    Attributes:
+        clears_read_only: of Set File Properties: the attribute ReadOnly goes by it.
+        offset, length: the bytes that it concerns, for locks; see `byte_ranges.WHOLE_FILE`.
+    """
+
+    id: int
+    operation: FileOperation
+    clears_read_only: bool = False
+    offset: int = 0
+    length: int = byte_ranges.OFFSETS
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAdmitted:
+    """It has its entry. Send the notices, whose answers it does not wait for.
+
+    Attributes:
+        caching: what a handle may cache now.
+        is_breaking: whether its lease is being broken (SMB2_LEASE_FLAG_BREAK_IN_PROGRESS).
+        epoch: of its lease.
+    """
+
+    table: OpenTable
+    notices: tuple[BreakNotice, ...] = ()
+    caching: Caching = Caching.NONE
+    is_breaking: bool = False
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRefused:
+    """It has no entry, and the table is as it was."""
+
+    row: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class BreakAwaited:
+    """It has no entry yet: send the notices, and ask again when one of these holders changed."""
+
+    table: OpenTable
+    notices: tuple[BreakNotice, ...]
+    holders: tuple[CachingKey, ...]
+
+
+Admission = OpenAdmitted | OpenRefused | BreakAwaited
+_Effect = Callable[[CachingHolder], Broken | None]
+
+
+def admit_handle(table: OpenTable, request: HandleRequest, node: FileFacts) -> Admission:
+    """Enter an SMB open, in the order of smb.md 2.4.
+
+    Pending deletion comes first. Then come batch oplocks, whose holders may close instead, and the
+    attribute ReadOnly. Then share modes, for which Handle caches are broken, and other caches.
+    """
+    key = request.id if request.key is None else request.key
+    is_lease = request.kind is not CachingKind.OPLOCK
+    is_stat = accesses.is_stat(request.mask, request.disposition, is_lease=is_lease)
+    overwrites = request.disposition in OVERWRITES
+    cause = Cause.OVERWRITE if overwrites else Cause.OPEN
+    refused = deletion.refusal_while_pending(table.deletion)
+    if refused is not None:
+        return OpenRefused(refused)
+    if not is_stat:
+        first = _broken(table, _batch_only(cause), but=key)
+        if first.waits:
+            return first.awaited()
+    refused = _handle_refusal(request, node)
+    if refused is not None:
+        return OpenRefused(refused)
+    stake = accesses.stake_of_handle(request.mask, request.share, request.disposition)
+    conflict = _conflict(table, stake, key, node, others=table.entries)
+    if conflict is not None:
+        return conflict
+    rest = _broken(table, lambda holder: None if is_stat else oplocks.effect(holder, cause), key)
+    if rest.waits:
+        return rest.awaited()
+    kept = accesses.stake_of_handle(request.mask, request.share)
+    entry = OpenEntry(request.id, kept, key, request.mask, is_stat)
+    return _entered(rest, entry, request, node, overwrites=overwrites)
+
+
+def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admission:
+    """Enter a REST operation: pending deletion, ReadOnly, share modes, locks, caches (smb.md 4).
+
+    REST never conflicts with REST: only SMB handles stand in its way. The caller limits its
+    waiting to REST_WAIT_LIMIT_S and then answers ClientCacheFlushDelay.
+    """
+    refused = deletion.refusal_while_pending(table.deletion) or _read_only(request, node)
+    if refused is not None:
+        return OpenRefused(refused)
+    stake = accesses.REST_STAKES[request.operation]
+    handles = tuple(entry for entry in table.entries if entry.is_handle)
+    conflict = _conflict(table, stake, None, None, others=handles, cause=_unlink(request))
+    if conflict is not None:
+        return conflict
+    use = byte_ranges.REST_LOCK_USES.get(request.operation)
+    if use is not None:
+        refused = byte_ranges.conflict(table.locks, use, request.offset, request.length)
+        if refused is not None:
+            return OpenRefused(refused)
+    cause = oplocks.REST_CAUSES[request.operation]
+    broken = _broken(table, lambda one: None if cause is None else oplocks.effect(one, cause), None)
+    if broken.waits:
+        return broken.awaited()
+    entry = OpenEntry(request.id, stake, None)
+    return OpenAdmitted(_with(broken.table, entry), broken.notices)
+
+
+def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwaited:
+    """What an operation of a handle does to caches: of others, and to its own level II oplock."""
+    key = entry_of(table, open_id).key
+    own = _broken(table, lambda one: oplocks.effect_on_own(one, cause) if one.key == key else None)
+    others = _broken(own.table, lambda one: oplocks.effect(one, cause), key)
+    notices = (*own.notices, *others.notices)
+    if others.waits:
+        return BreakAwaited(others.table, notices, others.waits)
+    return OpenAdmitted(others.table, notices)
+
+
+def dispose(
+    table: OpenTable, open_id: int, node: FileFacts, *, delete: bool
+) -> OpenAdmitted | OpenRefused | BreakAwaited:
+    """Mark the file for deletion by a handle, or take that back (deletion.py).
+
+    Others who cache their handles are asked to give them up first.
+    """
+    mask = entry_of(table, open_id).mask
+    state = deletion.with_disposition(table.deletion, delete=delete, mask=mask, node=node)
+    if isinstance(state, ErrorCode):
+        return OpenRefused(state)
+    broken = act(table, open_id, Cause.NAME_CHANGE) if delete else OpenAdmitted(table)
+    if isinstance(broken, BreakAwaited):
+        return broken
+    return replace(broken, table=replace(broken.table, deletion=state))
+
+
+def entry_of(table: OpenTable, open_id: int) -> OpenEntry:
+    """The entry of an open. Raises: KeyError when it has left."""
+    for entry in table.entries:
+        if entry.id == open_id:
+            return entry
+    raise KeyError(open_id)
+
+
+def holder_of(table: OpenTable, key: CachingKey) -> CachingHolder | None:
+    """The lease or oplock of a key, also when it has been broken to nothing."""
+    return next((one for one in table.holders if one.key == key), None)
+
+
+def with_holder(table: OpenTable, holder: CachingHolder) -> OpenTable:
+    """The table after a holder's answer or time-out (oplocks.py)."""
+    holders = tuple(holder if one.key == holder.key else one for one in table.holders)
+    return replace(table, holders=holders)
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """An open has left.
+
+    Attributes:
+        removes: whether the name and the file go now: it was the last, and deletion is pending.
+        granted_locks: the waiting lock requests that are granted by it, by id.
+    """
+
+    table: OpenTable
+    removes: bool
+    granted_locks: tuple[int, ...] = ()
+
+
+def leave(table: OpenTable, open_id: int, node: FileFacts) -> Departure:
+    """Take an entry out: a handle's close, of any kind, or the end of a REST operation.
+
+    Its locks are freed; its lease ends with the last open of its key, and so does a break of it.
+
+    Raises: KeyError when it has left already.
+    """
+    gone = entry_of(table, open_id)
+    entries = tuple(entry for entry in table.entries if entry.id != open_id)
+    keys = {entry.key for entry in entries}
+    freed = byte_ranges.released(table.locks, open_id)
+    state = deletion.closed(table.deletion, open_id, node) if gone.is_handle else table.deletion
+    left = OpenTable(
+        entries, tuple(one for one in table.holders if one.key in keys), state, freed.table
+    )
+    return Departure(left, state.is_pending and not entries, freed.granted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Breaks:
+    table: OpenTable
+    notices: tuple[BreakNotice, ...]
+    waits: tuple[CachingKey, ...]
+
+    def awaited(self) -> BreakAwaited:
+        return BreakAwaited(self.table, self.notices, self.waits)
+
+
+def _broken(table: OpenTable, effect: _Effect, but: CachingKey | None = None) -> _Breaks:
+    """Break every holder but one key's as `effect` says."""
+    holders, notices, waits = [], [], []
+    for holder in table.holders:
+        found = None if holder.key == but else effect(holder)
+        if found is not None:
+            if found.waits:
+                waits.append(holder.key)
+            holder, notice = oplocks.broken(holder, found.to)
+            notices += [notice] if notice is not None else []
+        holders.append(holder)
+    return _Breaks(replace(table, holders=tuple(holders)), tuple(notices), tuple(waits))
+
+
+def _batch_only(cause: Cause) -> _Effect:
+    def effect(holder: CachingHolder) -> Broken | None:
+        is_batch = holder.kind is CachingKind.OPLOCK and holder.held == oplocks.RWH
+        return oplocks.effect(holder, cause) if is_batch else None
+
+    return effect
+
+
+def _unlink(request: RestRequest) -> Cause:
+    is_delete = request.operation is FileOperation.DELETE_FILE
+    return Cause.UNLINK if is_delete else Cause.SHARE_CONFLICT
+
+
+def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None:
+    writes = accesses.WRITE_DATA | accesses.APPEND_DATA
+    is_change = request.mask & writes or request.disposition in OVERWRITES
+    if node.is_read_only and not node.is_directory and is_change:
+        return file_errors.READ_ONLY_ATTRIBUTE
+    if not request.deletes_on_close:
+        return None
+    found = deletion.with_delete_on_close(deletion.NOTHING_PENDING, request.id, request.mask, node)
+    return found if isinstance(found, ErrorCode) else None
+
+
+def _read_only(request: RestRequest, node: FileFacts) -> ErrorCode | None:
+    refuses = request.operation in accesses.READ_ONLY_REFUSES and not request.clears_read_only
+    return file_errors.READ_ONLY_ATTRIBUTE if node.is_read_only and refuses else None
+
+
+def _conflict(
+    table: OpenTable,
+    stake: Stake,
+    key: CachingKey | None,
+    node: FileFacts | None,
+    *,
+    others: Iterable[OpenEntry],
+    cause: Cause = Cause.SHARE_CONFLICT,
+) -> OpenRefused | BreakAwaited | None:
+    """What comes of a conflict of stakes; None = there is none.
+
+    Holders in the way who cache their handle are asked to give it up. A handle that its user has
+    closed then goes, and the caller asks again.
+
+    Arguments:
+        node: whose REST lease counts as an open; None for REST itself.
+    """
+    in_the_way = {entry.key for entry in others if entry.stake.conflicts(stake)}
+    is_leased = node is not None and node.is_leased and accesses.LEASED.conflicts(stake)
+    if not in_the_way and not is_leased:
+        return None
+
+    def effect(holder: CachingHolder) -> Broken | None:
+        return oplocks.effect(holder, cause) if holder.key in in_the_way else None
+
+    broken = _broken(table, effect, key)
+    if broken.waits and not is_leased:
+        return broken.awaited()
+    return OpenRefused(file_errors.SHARING_VIOLATION)
+
+
+def _with(table: OpenTable, entry: OpenEntry) -> OpenTable:
+    assert all(one.id != entry.id for one in table.entries), "an id is used once"
+    return replace(table, entries=(*table.entries, entry))
+
+
+def _entered(
+    broken: _Breaks, entry: OpenEntry, request: HandleRequest, node: FileFacts, *, overwrites: bool
+) -> OpenAdmitted:
+    table, key = broken.table, entry.key
+    assert key is not None
+    around = _surroundings(table, key, node, overwrites=overwrites)
+    own = holder_of(table, key)
+    if own is not None:
+        found = grants.granted(own, request.wanted, around)
+        table = with_holder(table, found)
+    else:
+        found = grants.new_holder(key, request.kind, request.wanted, request.epoch, around)
+        if found.held:
+            table = replace(table, holders=(*table.holders, found))
+    state = table.deletion
+    if request.deletes_on_close:
+        state = replace(state, on_close=state.on_close | {entry.id})
+    table = replace(_with(table, entry), deletion=state)
+    return OpenAdmitted(table, broken.notices, found.held, found.is_breaking, found.epoch)
+
+
+def _surroundings(
+    table: OpenTable, key: CachingKey, node: FileFacts, *, overwrites: bool
+) -> grants.Surroundings:
+    opens = [one for one in table.entries if one.key != key and not one.is_stat]
+    others = [one for one in table.holders if one.key != key]
+    return grants.Surroundings(
+        others_open=bool(opens or others),
+        level_ii=any(one.kind is CachingKind.OPLOCK and one.held == oplocks.R for one in others),
+        handles_cached=any(one.held & Caching.HANDLE for one in others),
+        writes_cached=any(one.held & Caching.WRITE for one in others),
+        locked=bool(table.locks.locks) and not overwrites,
+        pending=table.deletion.is_pending,
+        directory=node.is_directory,
+    )
