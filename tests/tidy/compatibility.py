@@ -72,12 +72,14 @@ for clients.
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is missing of an operation, or of a header, parameter or element of it."""
+    """What is missing of an operation, or of a header, parameter or element of it; the rule that
+    says so, and in which words."""
 
     operations: tuple[str, ...]
     names: tuple[str, ...]
     text: str
     rule: str
+    words: str
 
     def is_about(self, operation: str) -> bool:
         return operation in self.operations

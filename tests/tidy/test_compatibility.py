@@ -7,7 +7,7 @@ import pytest
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.core import unserved
 from strongroom.operations.core.endpoint import Endpoint
-from tests.operations.transcript import rows, rule_numbers
+from tests.operations.transcript import DOCS, rows, rule_numbers
 from tests.tidy import compatibility
 from tests.tidy.compatibility import NO, NO_EFFECT, PARTLY, REFUSED, YES
 from tests.tidy.test_transcript import ENDPOINTS
@@ -53,10 +53,24 @@ def test_what_the_tables_leave_out_is_about_operations_and_rules_that_exist(
 
 
 def test_what_holds_for_all_services_cites_rules_that_exist() -> None:
-    more = compatibility.further("All services")
-    cited = {rule for _, rule in more.always} | {note.rule for note in more.notes}
+    cited = {rule for _, rule in compatibility.further("All services").always}
     assert cited
     assert cited - set(rule_numbers("blob")) == set()
+
+
+@pytest.mark.parametrize("title", ["All services", *(map(compatibility.title, ENDPOINTS))])
+def test_what_is_served_in_part_is_in_the_words_of_its_rule(title: str) -> None:
+    for note in compatibility.further(title).notes:
+        assert note.words
+        assert note.words in rule_text(note.rule), f"further.md: does {note.rule} still say so?"
+
+
+def rule_text(rule: str) -> str:
+    """The line of a rule."""
+    service = {"B": "blob", "Q": "queue", "T": "table"}[rule[0]]
+    text = (DOCS / f"{service}.md").read_text(encoding="utf-8")
+    [line] = [line for line in text.splitlines() if line.startswith(f"- **{rule}** ")]
+    return line
 
 
 def test_every_header_and_parameter_that_is_refused_is_on_the_page() -> None:
