@@ -254,7 +254,7 @@ def summary() -> str:
     in_part = sum(entry.status == PARTLY for found in served.values() for entry in found)
     total = sum(len(_all(one)) for one in ENDPOINTS)
     return (
-        f"**{count} of {total} operations** are served: {', '.join(parts)}. "
+        f"**{count} of Azure's {total} operations** are served: {', '.join(parts)}. "
         f"Of these, {in_part} are served in part."
     )
 
