@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from strongroom.errors import row
 
+ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE = row(
+    "AccessTierNotSupportedForBlobType",
+    400,
+    "The access tier is not supported for this blob type.",
+)
 APPEND_POSITION_CONDITION_NOT_MET = row(
     "AppendPositionConditionNotMet",
     412,
@@ -235,8 +240,8 @@ BLOB_NOT_ARCHIVED = row(
 BLOB_IS_SEALED = row(
     "BlobIsSealed",
     409,
-    "The specified blob is sealed, and its contents can't be modified unless the blob is re-"
-    "created after a delete. [AZ]",
+    "The specified blob is sealed, and its contents can't be modified unless the blob is "
+    "re-created after a delete.",
 )
 BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION = row(
     "BlobUsesCustomerSpecifiedEncryption",

@@ -17,6 +17,8 @@ BLOCK_SIZES_BY_VERSION: Final = (
     ("2016-05-31", 100 * MIB, 256 * MIB),
     ("", 4 * MIB, 64 * MIB),
 )
+# Append Block by x-ms-version: (since, bytes).
+APPEND_SIZES_BY_VERSION: Final = (("2022-11-02", 100 * MIB), ("", 4 * MIB))
 COMMITTED_BLOCKS_MAX: Final = 50_000
 UNCOMMITTED_BLOCKS_MAX: Final = 100_000
 BLOCK_ID_BYTES_MAX: Final = 64

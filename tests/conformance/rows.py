@@ -53,6 +53,7 @@ _BODIES = {
     "service_submit_batch": _BATCH,
     "container_submit_batch": _BATCH,
     "blob_set_tags": b"<Tags><TagSet/></Tags>",
+    "appendblob_append_block": b"block",
 }
 _BATCH_TYPE = {"Content-Type": "multipart/mixed; boundary=batch"}
 _TYPES = {"service_submit_batch": _BATCH_TYPE, "container_submit_batch": _BATCH_TYPE}

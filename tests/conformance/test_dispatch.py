@@ -231,7 +231,6 @@ UNSERVED_HEADERS = {
     "x-ms-immutability-policy-until-date": "Fri, 26 Jun 2015 23:39:12 GMT",
     "x-ms-immutability-policy-mode": "Locked",
     "x-ms-legal-hold": "true",
-    "x-ms-seal-blob": "true",
     "x-ms-access-tier-if-modified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
     "x-ms-access-tier-if-unmodified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
 }

@@ -15,6 +15,7 @@ from azure.storage.blob.aio import BlobServiceClient as LaterBlobServiceClient
 
 from strongroom.engines.checksum import crc64
 from tests.conformance.answer import Answer, expect, expect_names
+from tests.conformance.appending import append, create
 from tests.conformance.client import PUT_BLOB, VERSION, Client, raw
 from tests.conformance.running import Running
 from tests.conformance.signing import authorization
@@ -74,6 +75,19 @@ def test_put_block_and_ranges(client: Client, container: str) -> None:
     assert expect(part, 206)["Content-Range"] == "bytes 10-70000/100000"
     assert part[LENGTH] == "69991" and content(part) == data[10:70_001]
     expect(client.get(target, {BODY: XSM, "Range": "bytes=100000-"}), 416, "InvalidRange")
+
+
+def test_append_block(client: Client, container: str) -> None:
+    """B-STR-01, B-STR-04."""
+    target, data = f"/{container}/b", random.Random(3).randbytes(20_000)
+    create(client, target)
+    for number in range(2):
+        answer = expect(append(client, target, message(data), headers(len(data))), 201)
+        assert answer[BODY] == XSM
+        assert answer["x-ms-blob-append-offset"] == str(number * len(data))
+    refused = append(client, target, _flipped(message(data), 40), headers(len(data)))
+    expect(refused, 400, "Crc64Mismatch")
+    assert expect(client.get(target), 200).body == data * 2
 
 
 def test_a_chunked_upload(client: Client, container: str, server: Running) -> None:

@@ -84,18 +84,23 @@ def test_a_served_row_agrees_in_detail(endpoint: Endpoint, row: Row) -> None:
 
 
 def conditions(found: Operation) -> frozenset[str]:
-    return {
-        ConditionUse.NONE: frozenset[str](),
-        ConditionUse.REFUSED: frozenset[str](),
-        ConditionUse.IGNORED: frozenset[str](),
-        ConditionUse.READ: frozenset({IMS4, TAGS}),
-        ConditionUse.WRITE: frozenset({IMS4, TAGS}),
-        ConditionUse.TAGS: frozenset({TAGS}),
-        ConditionUse.BLOB_READ: frozenset({"blob-ims4", TAGS}),
-        ConditionUse.BLOB_WRITE: frozenset({"blob-ims4", TAGS}),
-        ConditionUse.DATES: frozenset({"dates"}),
-        ConditionUse.MODIFIED_SINCE: frozenset({"modified-since"}),
-    }[found.rule.conditions]
+    headers = {header for field in found.accepts for header in field.headers}
+    append = frozenset({"append"} if "x-ms-blob-condition-appendpos" in headers else ())
+    return (
+        append
+        | {
+            ConditionUse.NONE: frozenset[str](),
+            ConditionUse.REFUSED: frozenset[str](),
+            ConditionUse.IGNORED: frozenset[str](),
+            ConditionUse.READ: frozenset({IMS4, TAGS}),
+            ConditionUse.WRITE: frozenset({IMS4, TAGS}),
+            ConditionUse.TAGS: frozenset({TAGS}),
+            ConditionUse.BLOB_READ: frozenset({"blob-ims4", TAGS}),
+            ConditionUse.BLOB_WRITE: frozenset({"blob-ims4", TAGS}),
+            ConditionUse.DATES: frozenset({"dates"}),
+            ConditionUse.MODIFIED_SINCE: frozenset({"modified-since"}),
+        }[found.rule.conditions]
+    )
 
 
 def name(text: str) -> str:

@@ -48,6 +48,7 @@ PUT_BLOB: Final = Operation(
         errors.MISSING_CONTENT_LENGTH_HEADER,
         errors.REQUEST_BODY_TOO_LARGE,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
+        blob_errors.SNAPSHOTS_PRESENT,
         blob_errors.PENDING_COPY_OPERATION,
     ),
     run=blobs.put_blob,
@@ -185,7 +186,10 @@ SET_BLOB_TIER: Final = Operation(
     input=tiering.SetTier,
     accepts=(blob_fields.NEW_TIER, blob_fields.REHYDRATE_PRIORITY),
     success=give.tier_status,
-    fails=(blob_errors.PENDING_COPY_OPERATION,),
+    fails=(
+        blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE,
+        blob_errors.PENDING_COPY_OPERATION,
+    ),
     run=tiering.set_tier,
 )
 

@@ -18,6 +18,7 @@ from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import blocks, intake
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
+from strongroom.values import BlobKind
 from strongroom.wire.blob.block_list import read_block_list
 
 PUT_BLOCK: Final = Operation(
@@ -27,7 +28,7 @@ PUT_BLOCK: Final = Operation(
     resource=Resource.BLOB,
     comp="block",
     permission=permissions.WRITE,
-    rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES),
+    rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES, kind=BlobKind.BLOCK),
     input=blocks.PutBlock,
     accepts=(block_fields.BLOCK_ID, blob_fields.DIGESTS),
     body=blob_fields.CONTENT,
@@ -52,7 +53,7 @@ PUT_BLOCK_LIST: Final = Operation(
     resource=Resource.BLOB,
     comp="blocklist",
     permission=permissions.WRITE,
-    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES),
+    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, kind=BlobKind.BLOCK),
     input=blocks.PutBlockList,
     accepts=(
         blob_fields.OWN_PROPERTIES,
@@ -81,7 +82,7 @@ GET_BLOCK_LIST: Final = Operation(
     resource=Resource.BLOB,
     comp="blocklist",
     permission=permissions.READ,
-    rule=Rule(LeaseUse.READ, ConditionUse.TAGS, Existence.ANY),
+    rule=Rule(LeaseUse.READ, ConditionUse.TAGS, Existence.ANY, kind=BlobKind.BLOCK),
     snapshots=snapshot_time,
     input=blocks.GetBlockList,
     accepts=(block_fields.BLOCK_LIST_COMMITTED, block_fields.BLOCK_LIST_UNCOMMITTED),

@@ -27,6 +27,8 @@ _SOURCE_ERRORS: Final = (
     blob_errors.PENDING_COPY_OPERATION,
     blob_errors.BLOB_ARCHIVED,
     blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
+    blob_errors.INVALID_BLOB_TYPE,
+    blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE,
 )
 _RULE: Final = Rule(
     LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, blob_errors.TARGET_CONDITION_NOT_MET
@@ -37,6 +39,7 @@ _ACCEPTS: Final = (
     fields.METADATA,
     blob_fields.TAGS,
     blob_fields.TIER,
+    copy_fields.SEAL,
 )
 _RETURNS: Final = (give.ETAG, give.LAST_MODIFIED, give.COPY_ID, give.COPY_STATUS)
 

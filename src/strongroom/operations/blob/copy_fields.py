@@ -43,6 +43,7 @@ _LENGTH: Final = "content-length"
 _MD5_OF_NOTHING: Final = "1B2M2Y8AsgTpgAmY7PhCfg=="
 _BEARER: Final = re.compile(r"[Bb]earer +[A-Za-z0-9._~+/-]+=*")
 COPY_SOURCE: Final = header("source", _SOURCE, required=True)
+SEAL: Final = header("seal", "x-ms-seal-blob", flag)
 COPY_ID: Final = parameter("copy_id", "copyid", required=True)
 SOURCE_MD5: Final = header(
     "source_md5",

@@ -13,6 +13,7 @@ import msgspec
 
 from strongroom.auth.request import Service
 from strongroom.operations.blob import (
+    append,
     batch,
     blob,
     block,
@@ -42,6 +43,7 @@ ROUTES: Final = Routes(
         *container.OPERATIONS,
         *lease.OPERATIONS,
         *block.OPERATIONS,
+        *append.OPERATIONS,
         *blob.OPERATIONS,
         *tag.OPERATIONS,
         *unserved.OPERATIONS,

@@ -82,7 +82,7 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         tier=_INFERRED if blob.tier is None else TierItem(blob.tier),
         lease=lease,
         copy=_copy(row) if copy and blob.copy is not None else None,
-        further=_further(row) if blob.tags or blob.tier else (),
+        further=_further(row) if blob.tags or blob.tier or blob.sealed else (),
         metadata=blob.metadata if metadata else None,
         tags=blob.tags if tags and blob.tags else None,
     )
@@ -97,7 +97,8 @@ def _further(row: BlobRow) -> tuple[tuple[str, str], ...]:
     blob = row.blob
     count = (("TagCount", str(len(blob.tags))),) if blob.tags else ()
     changed = (("AccessTierChangeTime", rfc1123(blob.tier_changed)),) if blob.tier else ()
-    return (*count, *changed)
+    sealed = (("Sealed", "true"),) if blob.sealed else ()
+    return (*sealed, *count, *changed)
 
 
 def _copy(row: BlobRow) -> CopyItem:

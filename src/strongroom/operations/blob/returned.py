@@ -18,7 +18,15 @@ from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.tiering import TierSet
 from strongroom.services.core.calls import Call
-from strongroom.values import ContentProperties, crc64_text, etag_text, iso7, md5_text, rfc1123
+from strongroom.values import (
+    BlobKind,
+    ContentProperties,
+    crc64_text,
+    etag_text,
+    iso7,
+    md5_text,
+    rfc1123,
+)
 
 # Results of writes: `etag` and `modified` are stamps.
 ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
@@ -54,6 +62,11 @@ COMMITTED_LAST_MODIFIED: Final = Returned(
 BLOB_LENGTH: Final = Returned(
     "x-ms-blob-content-length", lambda lists: str(lists.view.blob.size_bytes)
 )
+APPEND_OFFSET: Final = Returned("x-ms-blob-append-offset", lambda result: str(result.offset))
+APPENDED_BLOCKS: Final = Returned(
+    "x-ms-blob-committed-block-count", lambda result: str(result.count)
+)
+SEALED: Final = Returned("x-ms-blob-sealed", lambda result: "true")
 BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.etag))
 BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.blob.modified))
 
@@ -90,6 +103,8 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
     if not view.is_snapshot:
         _add_lease(view, found)
     _add_tier(view, found)
+    if blob.kind is BlobKind.APPEND:
+        _add_append(view, found)
     if blob.copy is not None:
         _add_copy(view, found)
     return tuple(found)
@@ -172,6 +187,13 @@ def _add_tier(view: BlobView, found: list[tuple[str, str]]) -> None:
         found.append(("x-ms-access-tier-change-time", rfc1123(blob.tier_changed)))
 
 
+def _add_append(view: BlobView, found: list[tuple[str, str]]) -> None:
+    count = view.blob.body.appended_count
+    found.append(("x-ms-blob-committed-block-count", str(count)))
+    if view.blob.sealed:
+        found.append(("x-ms-blob-sealed", "true"))
+
+
 def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
     copy = view.blob.copy
     assert copy is not None
@@ -186,7 +208,7 @@ def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
 
 
 def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[str, str], ...]:
-    """What Put Blob and Put Block say of a body that was a structured message."""
+    """What Put Blob, Put Block and Append Block say of a body that was a structured message."""
     if origin.headers.get(fields.STRUCTURED_BODY) is None:
         return ()
     return ((fields.STRUCTURED_BODY, fields.STRUCTURED),)

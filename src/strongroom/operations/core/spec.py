@@ -327,6 +327,8 @@ def _common(operation: Operation) -> frozenset[ErrorCode]:
     if operation.resource is Resource.BLOB and rule.existence is not Existence.CREATES:
         found.add(blob_errors.BLOB_NOT_FOUND)
     missing = {LeaseUse.WRITE: LeaseUse.READ, LeaseUse.DELETE_CONTAINER: LeaseUse.READ_CONTAINER}
+    if rule.kind is not None:
+        found.add(blob_errors.INVALID_BLOB_TYPE)
     if rule.lease in missing:
         found |= _LEASES[missing[rule.lease]] | {errors.LEASE_ID_MISSING}
     else:

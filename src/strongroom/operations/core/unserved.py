@@ -20,7 +20,6 @@ from strongroom.wire.core.http import Headers
 from strongroom.wire.core.query import Query
 
 _SERVICE, _CONTAINER, _BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.BLOB
-_APPEND: Final = permissions.APPEND
 _IMMUTABLE: Final = Permission(
     ("o", ("i",)), ("i",), actions=("blobs/immutableStorage/runAsSuperUser/action",)
 )
@@ -60,6 +59,8 @@ def _later(
 
 _W, _C, _R = permissions.WRITE, permissions.CREATE, permissions.READ
 FIRST: Final = (
+    _later("Append Block From URL", "appendblob_append_block_from_url", "PUT", _BLOB,
+           permissions.APPEND, "appendblock", _COPIES),
     _later("Set Blob Properties (resize)", "pageblob_resize", "PUT", _BLOB, _W, "properties",
            When("x-ms-blob-content-length")),
     _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
@@ -79,12 +80,6 @@ OPERATIONS: Final = (
     _later("Set Blob Legal Hold", "blob_set_legal_hold", "PUT", _BLOB, _IMMUTABLE, "legalhold"),
     _later("Undelete Blob", "blob_undelete", "PUT", _BLOB, _W, "undelete"),
     _later("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
-    _later("Put Blob (append)", "appendblob_create", "PUT", _BLOB, _C, None,
-           When("x-ms-blob-type", "AppendBlob")),
-    _later("Append Block From URL", "appendblob_append_block_from_url", "PUT", _BLOB, _APPEND,
-           "appendblock", _COPIES),
-    _later("Append Block", "appendblob_append_block", "PUT", _BLOB, _APPEND, "appendblock"),
-    _later("Append Blob Seal", "appendblob_seal", "PUT", _BLOB, _APPEND, "seal"),
     _later("Put Page From URL", "pageblob_upload_pages_from_url", "PUT", _BLOB, _W, "page",
            When("x-ms-page-write", "update"), _COPIES),
     _later("Put Page", "pageblob_upload_pages", "PUT", _BLOB, _W, "page",
@@ -114,7 +109,6 @@ _HEADERS: Final[dict[str, str | None]] = {
     "x-ms-immutability-policy-until-date": None,
     "x-ms-immutability-policy-mode": None,
     "x-ms-legal-hold": "true",
-    "x-ms-seal-blob": "true",
     "x-ms-access-tier-if-modified-since": None,
     "x-ms-access-tier-if-unmodified-since": None,
 }

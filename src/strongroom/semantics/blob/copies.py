@@ -13,7 +13,7 @@ import msgspec
 from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core.lease import INFINITE, LeaseState, state
-from strongroom.values import Lease
+from strongroom.values import BlobKind, Lease
 
 
 class CopyStatus(enum.Enum):
@@ -39,6 +39,12 @@ class Copy(msgspec.Struct, frozen=True, array_like=True):
     total_bytes: int
     completed: int = 0
     description: str | None = None
+
+
+def require_same_type(source: BlobKind, destination: BlobKind) -> None:
+    """Refuse a copy over a blob of another type than its source. Raises InvalidBlobType."""
+    if source is not destination:
+        raise StorageError(blob_errors.INVALID_BLOB_TYPE)
 
 
 def started(copy_id: str, source: str, total_bytes: int) -> Copy:

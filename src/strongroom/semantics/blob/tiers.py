@@ -11,6 +11,7 @@ from typing import Final
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header
+from strongroom.values import BlobKind
 
 HEADER: Final = "x-ms-access-tier"
 ACCOUNT_TIER: Final = "Hot"
@@ -26,6 +27,13 @@ def read_tier(name: str, value: str) -> str:
         if value.lower() == word.lower():
             return word
     raise invalid_header(name, value)
+
+
+def require_tiered(kind: BlobKind) -> None:
+    """Refuse a tier for a type of blob that has none of its own. Raises StorageError
+    AccessTierNotSupportedForBlobType."""
+    if kind is BlobKind.APPEND:
+        raise StorageError(blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE)
 
 
 def require_online(tier: str | None) -> None:

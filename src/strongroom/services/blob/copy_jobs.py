@@ -124,7 +124,8 @@ async def _succeed(
 async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         ended = copies.failed(copy, reason, change.stamp)
-        return msgspec.structs.replace(head, etag=change.stamp, modified=change.stamp, copy=ended)
+        stamp = change.stamp
+        return msgspec.structs.replace(head, etag=stamp, modified=stamp, copy=ended, sealed=False)
 
     try:
         await _edit(services, job, order, edit)

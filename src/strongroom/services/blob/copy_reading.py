@@ -184,6 +184,8 @@ async def _open(
         opened.copy_writer if is_whole else None,
         blob.tier,
         blob.tags,
+        kind=blob.kind,
+        sealed=blob.sealed,
     )
 
 

@@ -20,7 +20,7 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.bodies.body import CopyWriter
-from strongroom.values import ByteRange, ContentProperties, Metadata
+from strongroom.values import BlobKind, ByteRange, ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
 # How many sources may be held open between the answer of a copy and its turn in the background.
@@ -83,7 +83,9 @@ class OpenSource:
 
     Iterating gives the bytes that were asked for, once, and raises SourceBroken. `size_bytes` is
     their number, None = not known beforehand. `copy_writer`: see OpenBody. `tier` is None when it
-    has the account's, or is on another server. `tags` are there if they were wanted.
+    has the account's, or is on another server. `tags` are there if they were wanted. `kind` is the
+    type of the copy; what comes from another server becomes a block blob. `sealed`: it is a sealed
+    append blob.
     """
 
     size_bytes: int | None
@@ -95,6 +97,8 @@ class OpenSource:
     copy_writer: CopyWriter | None = None
     tier: str | None = None
     tags: Metadata = ()
+    kind: BlobKind = BlobKind.BLOCK
+    sealed: bool = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return aiter(self.chunks)

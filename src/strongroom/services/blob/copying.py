@@ -15,7 +15,7 @@ from strongroom import blob_errors, errors, limits
 from strongroom.clock import guid
 from strongroom.engines.base import Ref
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob import appends, copies, tiers
 from strongroom.semantics.blob.copies import Copy
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
@@ -41,7 +41,8 @@ from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.body import NewBody
-from strongroom.store.blob.bodies.received import NO_BYTES, Received
+from strongroom.store.blob.bodies.kinds import empty_body
+from strongroom.store.blob.bodies.received import Received
 from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job, JobKind
 from strongroom.values import Metadata
@@ -53,6 +54,7 @@ class CopyBlob:
     have. `wait_s` is how long the request may take until a pending copy of an own blob is answered
     as it is. `authorization` is for the source; `copies_tags` means the source's tags. `wait_s` is
     of Copy Blob only, and `source_md5`, `authorization`, `copies_tags` of Copy Blob From URL only.
+    `seal`: whether the copy of an append blob is sealed; None = as its source.
     """
 
     source: str
@@ -64,6 +66,7 @@ class CopyBlob:
     wait_s: float = 0.0
     authorization: str | None = None
     copies_tags: bool = False
+    seal: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +216,7 @@ async def _begin(
             state,
             change,
             copy=copy,
-            new=NO_BYTES,
+            new=empty_body(source.kind),
             require_infinite_lease=True,
         )
         change.add_job(job)
@@ -269,6 +272,12 @@ def _replace(
 ) -> None:
     """Write the destination's head, with the body that the copy has by now."""
     refuse_pending_copy(state.head)
+    given = call.input
+    if state.head is not None and state.head.committed:
+        copies.require_same_type(source.kind, state.head.kind)
+    sealed = appends.sealed_copy(source.kind, source.sealed, given.seal)
+    if given.tier is not None:
+        tiers.require_tiered(source.kind)
     if require_infinite_lease and state.head is not None:
         copies.require_infinite_lease(state.head.lease, state.now)
     properties = source.properties
@@ -281,10 +290,12 @@ def _replace(
         change,
         new=new,
         properties=properties,
-        metadata=call.input.metadata or source.metadata,
-        tier=call.input.tier,
+        metadata=given.metadata or source.metadata,
+        tier=given.tier,
         copy=copy,
-        tags=source.tags if call.input.copies_tags else call.input.tags,
+        tags=source.tags if given.copies_tags else given.tags,
+        kind=source.kind,
+        sealed=sealed,
     )
 
 
@@ -310,7 +321,7 @@ async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
         head = state.head
         assert head is not None
         copy = copies.aborted(head.copy, call.input.copy_id, change.stamp)
-        change.put_head(modified_head(head, change.stamp, copy=copy))
+        change.put_head(modified_head(head, change.stamp, copy=copy, sealed=False))
 
     await access.change_blob(services, call, decide)
     services.work.set()

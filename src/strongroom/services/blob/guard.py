@@ -1,5 +1,5 @@
-"""THE check before every decision on a blob or a container: existence, lease, conditions, in that
-order.
+"""THE check before every decision on a blob or a container: existence, type, lease, conditions, in
+that order.
 
 Lives here: one function per kind of resource that reads the operation's `Rule`. Must not live here:
 the rules themselves (semantics/). Source: conditions.md section 10 (order), leases.md sections 4
@@ -24,19 +24,21 @@ _JUDGED_AS_READS: Final = (ConditionUse.READ, ConditionUse.TAGS, ConditionUse.BL
 
 
 def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
-    """Refuse what the blob's existence, lease or conditions forbid.
+    """Refuse what the blob's existence, type, lease or conditions forbid.
 
     Arguments:
         blob: the head or snapshot that the request names; None when there is neither.
         now: store time in ticks.
 
-    Raises: StorageError BlobNotFound, the lease errors (412), ConditionNotMet (304 or 412),
-        BlobAlreadyExists and the 400s of conditions.md.
+    Raises: StorageError BlobNotFound, InvalidBlobType, the lease errors (412), ConditionNotMet (304
+        or 412), BlobAlreadyExists and the 400s of conditions.md.
     """
     rule = call.rule
     committed = blob is not None and blob.committed
     if blob is None or not committed:
         _guard_missing(call, blob)
+    if rule.kind is not None and blob is not None and blob.kind is not rule.kind:
+        raise StorageError(blob_errors.INVALID_BLOB_TYPE)
     lease = None if blob is None else blob.lease
     leases.guard(lease, call.terms.lease_id, rule.lease, now)
     if rule.conditions is ConditionUse.NONE or call.terms.conditions is conditional.NONE:

@@ -65,15 +65,19 @@ def replace_head(
     tier: str | None = None,
     copy: copies.Copy | None = None,
     tags: Metadata = (),
+    kind: BlobKind = BlobKind.BLOCK,
+    sealed: bool = False,
 ) -> BlobRecord:
     """Write a new head over whatever was there: releases the old body, takes the new one, ends the
     upload in progress, keeps an active lease and the snapshots.
 
     Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite,
-        AuthorizationPermissionMismatch (tags).
+        AuthorizationPermissionMismatch (tags); SnapshotsPresent for a blob of another type.
     """
     before = state.head
     refuse_pending_copy(before)
+    if before is not None and before.kind is not kind and before.snapshots:
+        raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
     refuse_overwrite(call, before)
     if tags:
         refuse_tags(call)
@@ -81,11 +85,11 @@ def replace_head(
         before.body.release(change, 0, alone=before.snapshots == 0)
     change.end_upload()
     tier_changed = change.stamp if tier else 0
-    if tier is None and before is not None:
+    if tier is None and before is not None and before.kind is kind:
         tier = tiers.inherited(before.tier)
         tier_changed = before.tier_changed if tier else 0
     head = BlobRecord(
-        kind=BlobKind.BLOCK,
+        kind=kind,
         committed=True,
         etag=change.stamp,
         modified=change.stamp,
@@ -100,6 +104,7 @@ def replace_head(
         tier=tier,
         tier_changed=tier_changed,
         tags=tags,
+        sealed=sealed,
     )
     change.put_head(head)
     return head

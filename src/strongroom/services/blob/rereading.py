@@ -4,7 +4,8 @@ Lives here: when a reader of several records and contents begins again, and when
 not live here: what is read.
 
 A body that is named once before and once after something of it was missing was named all the time
-in between: bodies never come back. If its container was there afterwards, nothing swept it either.
+in between: bodies never come back, and one that grows keeps its parts. If its container was there
+afterwards, nothing swept it either.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Rereading:
         """
         await self._check_place()
         if isinstance(reason, ContentMissing):
-            if self._seen == self._missed:
+            seen, missed = self._seen, self._missed
+            if seen is not None and missed is not None and seen.includes(missed):
                 _log.error("the blob %s is damaged, it cannot be read: %s", self._what, reason)
                 raise StorageError(errors.INTERNAL_ERROR)
             self._missed = self._seen

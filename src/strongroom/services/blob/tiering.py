@@ -35,7 +35,8 @@ class TierSet(msgspec.Struct, frozen=True):
 async def set_tier(services: Services, call: Call[SetTier]) -> TierSet:
     """Set Blob Tier. ETag, Last-Modified and the lease stay as they are.
 
-    Raises: StorageError PendingCopyOperation, and what guard_blob raises.
+    Raises: StorageError AccessTierNotSupportedForBlobType, PendingCopyOperation, and what
+        guard_blob raises.
     """
     return await access.change_blob(services, call, lambda state, change: _set(call, state, change))
 
@@ -44,6 +45,7 @@ def _set(call: Call[SetTier], state: BlobState, change: BlobChange) -> TierSet:
     named, snapshot, tier = state.named, call.target.snapshot, call.input.tier
     assert named is not None
     refuse_pending_copy(named)
+    tiers.require_tiered(named.kind)
     tiered = msgspec.structs.replace(named, tier=tier, tier_changed=change.stamp)
     if snapshot is None:
         change.put_head(tiered)

@@ -19,7 +19,7 @@ from strongroom.auth.request import Service
 from strongroom.errors import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.values import AccessPolicy, FileSlice, PublicAccess, Purpose
+from strongroom.values import AccessPolicy, BlobKind, FileSlice, PublicAccess, Purpose
 
 I_co = TypeVar("I_co", covariant=True)
 
@@ -61,13 +61,14 @@ class ConditionUse(enum.Enum):
 class Rule:
     """What the runner checks before an operation's decision. `unmet` is the error of a write's
     condition that does not hold (the copies have their own). `purpose` decides what the operation
-    may do on a full disk."""
+    may do on a full disk. `kind` is the type that the blob must have, None = any."""
 
     lease: LeaseUse = LeaseUse.NONE
     conditions: ConditionUse = ConditionUse.NONE
     existence: Existence = Existence.COMMITTED
     unmet: ErrorCode = CONDITION_NOT_MET
     purpose: Purpose = Purpose.GROWTH
+    kind: BlobKind | None = None
 
 
 class BodySource(Protocol):

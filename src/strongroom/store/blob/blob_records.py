@@ -21,6 +21,7 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
 
     `snapshots` counts the base blob's snapshots (0 in a snapshot's own record). `tagged` is the
     token of the head's tags, 0 without tags: only entries of the tag index that end in it count.
+    `sealed`: nothing can be appended any more.
     """
 
     kind: BlobKind
@@ -39,6 +40,7 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     tier_changed: int = 0
     tags: Metadata = ()
     tagged: int = 0
+    sealed: bool = False
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True):

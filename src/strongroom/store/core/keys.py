@@ -18,6 +18,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | staged block            | `b` + generation | blob name       | hidden | `k` + upload, id, number |
 | inline body             | `b` + generation | blob name       | hidden | `i` + ticks (0 = head's) |
 | block list              | `b` + generation | blob name       | hidden | `l` + stamp              |
+| appended block          | `b` + generation | blob name       | hidden | `a` + body, end          |
 | retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |
 | queue's ledger          | `m` + generation | epoch           | hidden | `n`                      |
 | long text of a message  | `m` + generation | epoch           | hidden | `t` + number + chunk     |
@@ -64,6 +65,7 @@ _DELETED_CONTAINER: Final = b"d"
 STAGED: Final = b"k"
 INLINE: Final = b"i"
 BLOCK_LIST: Final = b"l"
+APPENDED: Final = b"a"
 RETIRED: Final = b"r"
 TEXT: Final = b"t"
 MESSAGE: Final = b"v"
@@ -192,6 +194,22 @@ def inline(ticks: int) -> Key:
 def block_list(stamp: int) -> Key:
     """A committed block list that is short enough to lie beside the head; written once."""
     return Key(True, BLOCK_LIST + number(stamp))
+
+
+def appended(body: int, end: int) -> Key:
+    """A block of an append blob's body, under the offset at which it ends. The first block behind
+    an offset holds the byte there."""
+    return Key(True, APPENDED + number(body) + number(end))
+
+
+def appended_range(body: int, after: int, end: int) -> tuple[bytes, bytes]:
+    """(first, until) of the blocks of a body that end behind `after`, at `end` at the latest."""
+    return appended(body, after + 1).name, appended(body, end + 1).name
+
+
+def appended_end(key: bytes) -> int:
+    """The offset in the key of an appended block."""
+    return int.from_bytes(key[9:], "big")
 
 
 def retired(stamp: int) -> Key:

@@ -11,6 +11,7 @@ Nothing outside of this package knows one kind from another; a test sees to that
 | `Inline` | a hidden record beside it: up to 8 KiB                    | received.py    |
 | `Stored` | one content                                               | received.py    |
 | `Listed` | the contents of the blocks that an immutable list names   | listed.py      |
+| `Appended` | a hidden record for each block: its bytes, or a content | appended.py    |
 
 A new kind is a module with a subclass of `Body`, its name in kinds.py, and a function that makes a
 `NewBody`. Two rules let a kind change in place (blocks are appended, pages are written):

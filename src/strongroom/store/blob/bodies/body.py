@@ -129,13 +129,14 @@ class BodyPlace(msgspec.Struct, frozen=True):
 class OpenBody(msgspec.Struct, Generic[P], frozen=True):
     """Bytes of a body, which stay readable until `close` was called (None: nothing to close).
 
-    `left` are the spans of a body in parts that are still to be read. `copy_writer` stores the
-    bytes of the whole body again in the same structure; None when any structure will do.
+    `left` are the spans of a body in parts that are still to be read; None = they are not known.
+    `copy_writer` stores the bytes of the whole body again in the same structure; None when any
+    structure will do.
     """
 
     pieces: bytes | AsyncIterator[P]
     close: Callable[[], None] | None = None
-    left: Collection[Span] = ()
+    left: Collection[Span] | None = ()
     copy_writer: CopyWriter | None = None
 
 
@@ -179,6 +180,15 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
         """The committed blocks, none for a body that is not made of blocks. Raises ContentMissing,
         DataDamaged."""
         return ()
+
+    @property
+    def appended_count(self) -> int:
+        """How many blocks were appended; 0 for the body of another type of blob."""
+        return 0
+
+    def includes(self, earlier: Body) -> bool:
+        """Whether all parts of `earlier`, a form that was seen before, belong to this one too."""
+        return self == earlier
 
     def release(self, change: Change, ticks: int, alone: bool) -> None:
         """The blob's record gives its body up.

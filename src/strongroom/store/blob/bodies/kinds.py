@@ -10,15 +10,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.engines.base import Key
+from strongroom.store.blob.bodies.appended import Appended, NewAppended, appended_contents
 from strongroom.store.blob.bodies.blocks import BLOCK_LIST
-from strongroom.store.blob.bodies.body import Body
+from strongroom.store.blob.bodies.body import Body, NewBody
 from strongroom.store.blob.bodies.empty import Empty
 from strongroom.store.blob.bodies.inline import Inline
 from strongroom.store.blob.bodies.listed import Listed
+from strongroom.store.blob.bodies.received import NO_BYTES
 from strongroom.store.blob.bodies.stored import Stored
 from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 from strongroom.store.core.records import CorruptRecord
+from strongroom.values import BlobKind
 
 # Nearly every request reads a head; the others read a few snapshots.
 _FEW_REMEMBERED: Final = 64
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     # All others know a body by its interface only.
     AnyBody = Body
 else:
-    AnyBody = Empty | Within | Inline | Stored | Listed
+    AnyBody = Empty | Within | Inline | Stored | Listed | Appended
 
 
 class HiddenKind(NamedTuple):
@@ -45,8 +48,14 @@ def _listed_contents(value: bytes) -> Collection[int]:
 _HIDDEN: Final = {
     keys.INLINE: HiddenKind("inline bytes at {} belong to nothing", lambda value: ()),
     keys.BLOCK_LIST: HiddenKind("block list {} belongs to nothing", _listed_contents),
+    keys.APPENDED: HiddenKind("a block appended to body {} belongs to nothing", appended_contents),
 }
 """By the first byte of their keys."""
+
+
+def empty_body(kind: BlobKind) -> NewBody:
+    """The body of a new blob of this type that has no bytes yet."""
+    return NewAppended() if kind is BlobKind.APPEND else NO_BYTES
 
 
 def hidden_kind(name: bytes) -> HiddenKind:

@@ -1,0 +1,81 @@
+"""Append blobs: what an append and a seal are refused for, and which copies are sealed.
+
+Lives here: the rules as pure functions of values. Must not live here: records, bytes, headers.
+Sources: "Append Block", "Append Blob Seal", "Copy Blob"; conditions.md section 6.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom import blob_errors, limits
+from strongroom.errors import StorageError
+from strongroom.values import BlobKind
+
+SINCE: Final = "2015-02-21"
+"""The first x-ms-version that has append blobs."""
+
+
+class AppendConditions(msgspec.Struct, frozen=True):
+    """x-ms-blob-condition-appendpos: the length that the blob must have.
+    x-ms-blob-condition-maxsize: the length that it may have afterwards. None = not sent."""
+
+    position: int | None = None
+    max_size_bytes: int | None = None
+
+
+NO_CONDITIONS: Final = AppendConditions()
+
+
+def require_version(version: str) -> None:
+    """Raises FeatureVersionMismatch for an x-ms-version without append blobs."""
+    if version < SINCE:
+        raise StorageError(blob_errors.FEATURE_VERSION_MISMATCH)
+
+
+def block_bytes_max(version: str) -> int:
+    """How large an appended block may be under an x-ms-version."""
+    return next(row[1] for row in limits.APPEND_SIZES_BY_VERSION if version >= row[0])
+
+
+def check(conditions: AppendConditions, size_bytes: int, added_bytes: int = 0) -> None:
+    """Judge the conditions that only append blobs have.
+
+    Arguments:
+        size_bytes: the blob's length.
+        added_bytes: the length of the new block; 0 for a seal.
+
+    Raises: MaxBlobSizeConditionNotMet, AppendPositionConditionNotMet, in this order.
+    """
+    limit, position = conditions.max_size_bytes, conditions.position
+    if limit is not None and size_bytes + added_bytes > limit:
+        raise StorageError(blob_errors.MAX_BLOB_SIZE_CONDITION_NOT_MET)
+    if position is not None and size_bytes != position:
+        raise StorageError(blob_errors.APPEND_POSITION_CONDITION_NOT_MET)
+
+
+def require_appendable(sealed: bool, count: int) -> None:
+    """Check that a blob of `count` blocks takes one more.
+
+    Raises: BlobIsSealed; BlockCountExceedsLimit above 50,000.
+    """
+    if sealed:
+        raise StorageError(blob_errors.BLOB_IS_SEALED)
+    if count >= limits.COMMITTED_BLOCKS_MAX:
+        raise StorageError(blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT)
+
+
+def sealed_copy(kind: BlobKind, sealed: bool, asked: bool | None) -> bool:
+    """Whether a copy is sealed.
+
+    Arguments:
+        kind, sealed: of the source.
+        asked: x-ms-seal-blob; None = not sent, the copy is as its source.
+
+    Raises: InvalidBlobType when a copy is to be sealed that is no append blob.
+    """
+    if asked and kind is not BlobKind.APPEND:
+        raise StorageError(blob_errors.INVALID_BLOB_TYPE)
+    return sealed if asked is None else asked

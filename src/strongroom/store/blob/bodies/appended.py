@@ -1,0 +1,280 @@
+"""The body of an append blob: blocks that were put one behind the other.
+
+Lives here: where the blocks lie, how one is appended, and the copy of such a body. Must not live
+here: what an append is refused for (semantics/blob/appends.py).
+
+Each block has a hidden record under the body's number and the offset at which the block ends
+(keys.appended). So an append writes that record and the head, however many blocks there are, and a
+range begins with the first record behind its offset. Blocks never change, and an append only adds
+one behind all others. So a stored form is a prefix of every later one, and a snapshot shares the
+blocks of the head.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+import msgspec
+
+from strongroom.engines.base import ContentMissing, Contents, Key
+from strongroom.limits import INLINE_BODY_BYTES_MAX
+from strongroom.store.blob.bodies.blocks import Span
+from strongroom.store.blob.bodies.body import (
+    Body,
+    BodyFindings,
+    BodyPlace,
+    Change,
+    Feed,
+    InspectedBody,
+    Named,
+    OpenBody,
+    P,
+    Removal,
+    Take,
+)
+from strongroom.store.blob.bodies.listed import GROUP_BYTES, GROUPS_MAX
+from strongroom.store.blob.bodies.received import Received, inline_body
+from strongroom.store.blob.bodies.within import inspect_bytes, verified
+from strongroom.store.core import keys
+from strongroom.store.core.records import Codec
+
+# How many records one look reads: about so many bytes of small blocks, and at most so many.
+_LOOK_BYTES: Final = 512 * 1024
+_LOOK_RECORDS_MAX: Final = 1000
+
+
+class AppendedBlock(msgspec.Struct, frozen=True, array_like=True):
+    """One block: its length, and either its bytes with their CRC64, or its content."""
+
+    size_bytes: int
+    data: bytes = b""
+    crc64: int = 0
+    content: int | None = None
+
+
+APPENDED: Final = Codec(AppendedBlock)
+
+
+class _Found(NamedTuple):
+    """A block, and the offset at which it begins."""
+
+    start: int
+    block: AppendedBlock
+
+
+class Appended(Body, frozen=True, array_like=True, tag=6):
+    """The blocks of the body `number` up to `size_bytes`; `count` of them were appended. A copy
+    keeps the count and has fewer records."""
+
+    number: int
+    count: int
+    size_bytes: int
+
+    is_shared: ClassVar[bool] = True
+    is_in_parts: ClassVar[bool] = True
+
+    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+        """See Body.open. The records are read in pages while the bytes are taken, so what is left
+        is not known: a registered reader keeps all of it."""
+        writer = functools.partial(copy_appended, self.count)
+        end = offset + length
+        found = await self._look(place, offset, end) if length else []
+        is_small = all(one.block.content is None for one in found)
+        if not length or (is_small and _end(found) >= end):
+            return OpenBody(_joined(found, offset, end), None, (), writer)
+        return OpenBody(self._pieces(place, found, offset, end, take), None, None, writer)
+
+    async def _pieces(
+        self, place: BodyPlace, found: list[_Found], offset: int, end: int, take: Take[P]
+    ) -> AsyncIterator[P]:
+        while offset < end:
+            small: list[_Found] = []
+            for one in found:
+                content, stop = one.block.content, min(one.start + one.block.size_bytes, end)
+                if content is None:
+                    small.append(one)
+                    continue
+                if small:
+                    yield _joined(small, offset, one.start)
+                    offset, small = one.start, []
+                opened = await place.store.contents.open(content)
+                try:
+                    span = Span(content, offset - one.start, stop - offset)
+                    async for piece in take(opened, span):
+                        yield piece
+                finally:
+                    opened.close()
+                offset = stop
+            if small:
+                stop = min(_end(small), end)
+                yield _joined(small, offset, stop)
+                offset = stop
+            if offset < end:
+                found = await self._look(place, offset, end)
+
+    async def _look(self, place: BodyPlace, offset: int, end: int) -> list[_Found]:
+        """The blocks from the one that holds the byte at `offset`, some or all up to `end`. Raises
+        ContentMissing."""
+        average_bytes = max(1, self.size_bytes // max(1, self.count))
+        few = max(16, _LOOK_BYTES // average_bytes)
+        records = min(_LOOK_RECORDS_MAX, few, (end - offset) // average_bytes + 2)
+        first, until = keys.appended_range(self.number, offset, self.size_bytes)
+        page = await place.store.read_range(place.partition, True, first, until, records)
+        found: list[_Found] = []
+        for item in page:
+            block = APPENDED.decode(item.value)
+            start = keys.appended_end(item.name) - block.size_bytes
+            if start > offset if not found else start != _end(found):
+                raise ContentMissing(f"a block of body {self.number} before offset {start}")
+            found.append(_Found(start, block))
+            if _end(found) >= end:
+                break
+        if not found:
+            raise ContentMissing(f"a block of body {self.number} at offset {offset}")
+        return found
+
+    @property
+    def appended_count(self) -> int:
+        """See Body.appended_count."""
+        return self.count
+
+    def includes(self, earlier: Body) -> bool:
+        """See Body.includes. A later form of the same body has all its blocks."""
+        if not isinstance(earlier, Appended):
+            return False
+        return self.number == earlier.number and self.size_bytes >= earlier.size_bytes
+
+    async def let_go(self, place: BodyPlace, live: Collection[Body], removal: Removal) -> Named:
+        """See Body.let_go. Blocks behind this form's end may belong to forms that were not yet
+        there when `live` was read, so they stay. The first blocks go first: doctor finds those that
+        are left from the end."""
+        shared = (body for body in live if isinstance(body, Appended))
+        kept = max((body.size_bytes for body in shared if body.number == self.number), default=0)
+        first, until = keys.appended_range(self.number, kept, self.size_bytes)
+        while first < until:
+            page = await place.store.read_range(
+                place.partition, True, first, until, _LOOK_RECORDS_MAX
+            )
+            for item in page:
+                key = Key(True, item.name)
+                await removal.add(place.partition, (key,), appended_contents(item.value))
+            if len(page) < _LOOK_RECORDS_MAX:
+                break
+            first = page[-1].name + b"\0"
+        return self.named
+
+    def inspect(self, found: InspectedBody) -> BodyFindings:
+        """See Body.inspect: from the last block to the first."""
+        end, contents, problems, records = self.size_bytes, set[int](), list[str](), 0
+        while end > 0:
+            value = found.record(keys.appended(self.number, end))
+            if value is None:
+                return BodyFindings(None, contents, tuple(problems))
+            block = APPENDED.decode(value)
+            if not 0 < block.size_bytes <= end:
+                problem = f"a block of {found.which} that ends at {end} has a wrong length"
+                return BodyFindings(None, contents, (*problems, problem))
+            contents.update(appended_contents(value))
+            if block.content is None:
+                problems += inspect_bytes(block.data, block.crc64, found).problems
+            end -= block.size_bytes
+            records += 1
+        if records > self.count:
+            problems.append(f"{found.which} says {self.count} blocks, but has {records}")
+        return BodyFindings(self.size_bytes, contents, tuple(problems))
+
+
+class NewAppended(msgspec.Struct, frozen=True):
+    """An append blob's body that no commit has taken yet: empty, or a copy. `count` blocks were
+    appended to what it is a copy of."""
+
+    parts: tuple[Received, ...] = ()
+    count: int = 0
+
+    crc64: ClassVar[None] = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of all parts together."""
+        return sum(part.size_bytes for part in self.parts)
+
+    def take(self, change: Change) -> Body:
+        """See NewBody.take."""
+        end = 0
+        for part in self.parts:
+            end += part.size_bytes
+            _put(change, change.stamp, end, part)
+        return Appended(change.stamp, self.count, end)
+
+    def discard(self, contents: Contents) -> None:
+        """See NewBody.discard."""
+        for part in self.parts:
+            part.discard(contents)
+
+
+def append(body: Body, added: Received, change: Change) -> Body:
+    """Put a block behind the body of an append blob; returns the form that the head has from now
+    on. The commit adopts the block's content."""
+    assert isinstance(body, Appended)
+    end = body.size_bytes + added.size_bytes
+    _put(change, body.number, end, added)
+    return Appended(body.number, body.count + 1, end)
+
+
+def appended_contents(value: bytes) -> Collection[int]:
+    """The content that a block's record names, if any. Raises CorruptRecord."""
+    content = APPENDED.decode(value).content
+    return () if content is None else (content,)
+
+
+async def copy_appended(count: int, contents: Contents, feed: Feed) -> NewAppended:
+    """Store the bytes of an append blob's body again. The copy says the same number of blocks and
+    has few records, so that one commit can take it.
+
+    Raises: what `feed` raises; Full, Unavailable. Nothing is left behind then.
+    """
+    left_bytes = feed.size_bytes or 0
+    part_bytes = max(GROUP_BYTES, -(-left_bytes // GROUPS_MAX))
+    parts: list[Received] = []
+    try:
+        while left_bytes:
+            size_bytes = min(part_bytes, left_bytes)
+            parts.append(await _copy_part(contents, feed, size_bytes))
+            left_bytes -= size_bytes
+    except BaseException:
+        for part in parts:
+            part.discard(contents)
+        raise
+    return NewAppended(tuple(parts), count)
+
+
+async def _copy_part(contents: Contents, feed: Feed, size_bytes: int) -> Received:
+    chunks = feed.next_bytes(size_bytes)
+    if size_bytes <= INLINE_BODY_BYTES_MAX:
+        return inline_body(b"".join([chunk async for chunk in chunks]), md5=False)
+    written = await contents.write(chunks, size_bytes)
+    return Received(written.size_bytes, written.crc64, None, None, written.id)
+
+
+def _put(change: Change, number: int, end: int, added: Received) -> None:
+    if added.content is None:
+        block = AppendedBlock(added.size_bytes, added.inline or b"", added.crc64)
+    else:
+        change.adopt(added.content)
+        block = AppendedBlock(added.size_bytes, content=added.content)
+    change.put(keys.appended(number, end), APPENDED.encode(block))
+
+
+def _end(found: Sequence[_Found]) -> int:
+    """Where the last block ends; 0 where there is none."""
+    return found[-1].start + found[-1].block.size_bytes if found else 0
+
+
+def _joined(found: Sequence[_Found], offset: int, end: int) -> bytes:
+    """The bytes [offset, end) of blocks that have theirs in their records. Raises DataDamaged."""
+    if not found:
+        return b""
+    data = b"".join([verified(one.block.data, one.block.crc64) for one in found])
+    return data[offset - found[0].start : end - found[0].start]
