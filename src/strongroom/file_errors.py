@@ -34,6 +34,19 @@ STATUS_CANNOT_DELETE: Final = 0xC000_0121
 STATUS_INVALID_DEVICE_STATE: Final = 0xC000_0184
 STATUS_INVALID_LOCK_RANGE: Final = 0xC000_01A1
 
+# Only handles of SMB meet the next two rows; the codes are the nearest that REST has.
+ACCESS_DENIED_TO_HANDLE = row(
+    "InsufficientAccountPermissions",
+    403,
+    "The handle was not opened with the access that the operation needs.",
+    STATUS_ACCESS_DENIED,
+)
+DELETE_ON_CLOSE_WITHOUT_DELETE = row(
+    "InvalidInput",
+    400,
+    "An open with delete-on-close must ask for the access DELETE.",
+    STATUS_INVALID_PARAMETER,
+)
 CANNOT_DELETE = row(
     "CannotDeleteFileOrDirectory",
     409,
@@ -66,6 +79,11 @@ FILE_INVALID_PERMISSION = row(
     "The file permission is no valid SDDL with an owner, a group and a DACL.",
     STATUS_INVALID_SECURITY_DESCR,
 )
+FILE_INVALID_PERMISSION_KEY = row(
+    "FileInvalidPermissionKey",
+    400,
+    "The file permission key is not valid. Create a permission and use the key of the answer.",
+)
 FILE_LOCK_CONFLICT = row(
     "FileLockConflict",
     409,
@@ -94,6 +112,12 @@ INVALID_FILE_ATTRIBUTES = row(
     "InvalidHeaderValue",
     400,
     "The file attributes are not valid for this kind of resource.",
+    STATUS_INVALID_PARAMETER,
+)
+INVALID_FILE_TIME = row(
+    "InvalidHeaderValue",
+    400,
+    "The time is neither 'now' nor 'preserve', nor one in ISO 8601 from 1601 to 9999.",
     STATUS_INVALID_PARAMETER,
 )
 INVALID_FILE_NAME = row(

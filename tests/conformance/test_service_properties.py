@@ -171,8 +171,9 @@ def test_the_bounds_themselves(account: Client) -> None:
     ("section", "name"),
     [
         (
-            "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days></DeleteRetentionPolicy>",
-            "DeleteRetentionPolicy",
+            "<DeleteRetentionPolicy><Enabled>false</Enabled>"
+            "<AllowPermanentDelete>true</AllowPermanentDelete></DeleteRetentionPolicy>",
+            "AllowPermanentDelete",
         ),
         ("<StaticWebsite><Enabled>true</Enabled></StaticWebsite>", "StaticWebsite"),
     ],

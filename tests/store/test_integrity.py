@@ -265,6 +265,22 @@ STRAY = (
     "the blob does not have it any more, and no job removes the entry"
 )
 
+
+async def keep_blob_without_job(store: EmbeddedStore, generation: int) -> None:
+    deletion = blob_records.Deletion(5, 6)
+    await _change_head(store, keys.blob(generation, "stored"), deletion=deletion)
+
+
+async def keep_snapshot_without_job(store: EmbeddedStore, generation: int) -> None:
+    partition = keys.blob(generation, "shared")
+    first, until = keys.snapshot_range()
+    (item,) = await store.read_range(partition, False, first, until, 2)
+    kept = msgspec.structs.replace(
+        blob_records.BLOB.decode(item.value), deletion=blob_records.Deletion(5, 6)
+    )
+    await _put(store, partition, Write(Key(False, item.name), blob_records.BLOB.encode(kept)))
+
+
 CASES: list[tuple[Damage, list[str]]] = [
     (lose_inline_bytes, ["blob 'inline': the bytes of the head are missing"]),
     (misstate_bytes_within, ["blob 'within': the head says 5 bytes, but has 4"]),
@@ -315,6 +331,14 @@ CASES: list[tuple[Damage, list[str]]] = [
     ),
     (give_up_without_job, ["blob 'stored': something was given up, and no job cleans up"]),
     (copy_without_job, ["blob 'stored': a copy is pending, and no job copies"]),
+    (keep_blob_without_job, ["blob 'stored': something deleted is kept, and no job ends that"]),
+    (
+        keep_snapshot_without_job,
+        [
+            "blob 'shared': 0 snapshots, but its head counts 1",
+            "blob 'shared': something deleted is kept, and no job ends that",
+        ],
+    ),
     (
         keep_container_without_job,
         ["deleted container 'box': it is kept, and no job ends that"],

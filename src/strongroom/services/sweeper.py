@@ -30,6 +30,7 @@ from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, 
 from strongroom.services.blob.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copy_jobs import run_copy
 from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.blob.kept_blobs import expire_blob
 from strongroom.services.blob.sweep import Held, sweep_blob, sweep_tags
 from strongroom.services.core.background import Removal
 from strongroom.services.core.decisions import Decision
@@ -244,6 +245,8 @@ class Sweeper:
             await expire_messages(services, job, due, self._pause_s)
         elif job.kind is JobKind.SWEEP_TABLE:
             await sweep_table(services, removal, job)
+        elif job.kind is JobKind.EXPIRE_BLOB:
+            await expire_blob(services, job, due)
         elif job.kind is JobKind.EXPIRE_UPLOAD:
             await _expire_upload(services, job)
         elif job.kind is JobKind.SWEEP_TAGS:

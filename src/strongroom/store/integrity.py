@@ -6,7 +6,7 @@ files (engines/embedded/check.py), rules of Azure.
 
 What must hold:
  1. Every record has a known place (keys.py) and decodes.
- 2. A head counts its snapshots; a snapshot has a head.
+ 2. A head counts its snapshots; a snapshot that is not deleted has a head.
  3. An inline body lies beside its blob, in its length and with its checksum; every inline body
     belongs to one.
  4. A block list is there, has as many blocks as is said, and they add up to the blob's length.
@@ -15,7 +15,7 @@ What must hold:
     (A body that was given up may name contents that are dropped already.)
  7. What is still to be cleaned or copied has a job.
  8. The messages of a queue agree with each other (message_integrity.py).
- 9. A deleted container that is kept has a job that ends that.
+ 9. What is deleted and kept, a container or something of a blob, has a job that ends that.
 10. An entity has all its records and lies in a table (entity_integrity.py).
 11. Each tag of a blob has its entry in the index. Each entry is that of a tag, or has a job that
     removes it (blob/tag_integrity.py).
@@ -189,8 +189,8 @@ class Integrity:
         except (CorruptRecord, ContentMissing, ValueError) as error:
             yield Finding(place, str(error))
             return
-        self._blob_count += check.head is not None
-        self._snapshot_count += len(check.snapshots)
+        self._blob_count += check.head is not None and check.head.deletion is None
+        self._snapshot_count += check.snapshot_count
         for problem in check.problems():
             yield Finding(place, problem)
         yield from self._check_contents(place, check)
@@ -215,6 +215,8 @@ class Integrity:
         yield from self._tags.missing(generation, name, check.head)
         if check.has_waste and (JobKind.SWEEP_BLOB, generation, name, "") not in self._jobs:
             yield "something was given up, and no job cleans up"
+        if check.has_kept and (JobKind.EXPIRE_BLOB, generation, name, "") not in self._jobs:
+            yield "something deleted is kept, and no job ends that"
         copy = None if check.head is None else check.head.copy
         wanted: list[tuple[JobKind, str, str]] = []
         if check.upload is not None:

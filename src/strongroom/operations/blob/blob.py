@@ -15,7 +15,7 @@ from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import attributes, blobs, snapshots, tiering
+from strongroom.services.blob import attributes, blobs, kept_blobs, snapshots, tiering
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import Purpose
 
@@ -174,6 +174,18 @@ DELETE_BLOB: Final = Operation(
     run=snapshots.delete_blob,
 )
 
+UNDELETE_BLOB: Final = Operation(
+    name="Undelete Blob",
+    id="blob_undelete",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="undelete",
+    permission=permissions.WRITE,
+    rule=Rule(LeaseUse.NONE, ConditionUse.NONE, Existence.CREATES),
+    fails=(blob_errors.BLOB_NOT_FOUND,),
+    run=kept_blobs.undelete_blob,
+)
+
 SET_BLOB_TIER: Final = Operation(
     name="Set Blob Tier",
     id="blob_set_tier",
@@ -202,5 +214,6 @@ OPERATIONS: Final = (
     SET_BLOB_METADATA,
     SNAPSHOT_BLOB,
     DELETE_BLOB,
+    UNDELETE_BLOB,
     SET_BLOB_TIER,
 )

@@ -64,7 +64,7 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
 
 def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> BlobItem:
     blob, lease = row.blob, _FREE
-    if row.snapshot is not None:
+    if row.snapshot is not None or blob.deletion is not None:
         lease = None
     elif blob.lease is not None:
         lease = _lease(blob.lease, now)
@@ -82,9 +82,10 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         tier=_INFERRED if blob.tier is None else TierItem(blob.tier),
         lease=lease,
         copy=_copy(row) if copy and blob.copy is not None else None,
-        further=_further(row) if blob.tags or blob.tier or blob.sealed else (),
+        further=_further(row, now) if _has_further(row) else (),
         metadata=blob.metadata if metadata else None,
         tags=blob.tags if tags and blob.tags else None,
+        is_deleted=blob.deletion is not None,
     )
 
 
@@ -93,12 +94,21 @@ def _lease(lease: Lease, now: int) -> LeaseItem:
     return LeaseItem(leases.status(lease, now), state, duration)
 
 
-def _further(row: BlobRow) -> tuple[tuple[str, str], ...]:
+def _has_further(row: BlobRow) -> bool:
+    blob = row.blob
+    return bool(blob.tags or blob.tier or blob.sealed or blob.deletion)
+
+
+def _further(row: BlobRow, now: int) -> tuple[tuple[str, str], ...]:
     blob = row.blob
     count = (("TagCount", str(len(blob.tags))),) if blob.tags else ()
     changed = (("AccessTierChangeTime", rfc1123(blob.tier_changed)),) if blob.tier else ()
     sealed = (("Sealed", "true"),) if blob.sealed else ()
-    return (*sealed, *count, *changed)
+    if blob.deletion is None:
+        return (*sealed, *count, *changed)
+    time = ("DeletedTime", rfc1123(blob.deletion.deleted))
+    days = ("RemainingRetentionDays", str(remaining_days(blob.deletion.until, now)))
+    return (*sealed, *count, *changed, time, days)
 
 
 def _copy(row: BlobRow) -> CopyItem:

@@ -51,7 +51,9 @@ BLOCK_CRC64: Final = Returned(
     "x-ms-content-crc64",
     lambda block: crc64_text(block.crc64) if block.md5 is None else None,
 )
-PERMANENT: Final = Returned("x-ms-delete-type-permanent", lambda result: "true")
+PERMANENT: Final = Returned(
+    "x-ms-delete-type-permanent", lambda deleted: str(deleted.is_permanent).lower()
+)
 COMMITTED_ETAG: Final = Returned(
     "ETag", lambda lists: etag_text(lists.view.blob.etag) if lists.view.blob.committed else None
 )

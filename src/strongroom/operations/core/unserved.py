@@ -78,7 +78,6 @@ OPERATIONS: Final = (
     _later("Delete Blob Immutability Policy", "blob_delete_immutability_policy", "DELETE", _BLOB,
            _IMMUTABLE, "immutabilitypolicies"),
     _later("Set Blob Legal Hold", "blob_set_legal_hold", "PUT", _BLOB, _IMMUTABLE, "legalhold"),
-    _later("Undelete Blob", "blob_undelete", "PUT", _BLOB, _W, "undelete"),
     _later("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
     _later("Put Page From URL", "pageblob_upload_pages_from_url", "PUT", _BLOB, _W, "page",
            When("x-ms-page-write", "update"), _COPIES),

@@ -7,12 +7,14 @@ run at the engine's serial point. Must not live here: any one operation's behavi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from strongroom import blob_errors, errors
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write, ref_of
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
@@ -25,13 +27,16 @@ from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Upload
+from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import Codec, ContainerRecord
+from strongroom.store.core.records import ContainerRecord
 from strongroom.values import Purpose
 
 T = TypeVar("T")
 R = TypeVar("R", BlobRecord, ContainerRecord)
 
+# Each write looks at those of its account, which seldom change.
+_PROPERTIES_REMEMBERED: Final = 64
 # What may turn out otherwise later, when the client has said that it wants to wait for that.
 _WAITABLE = (errors.NOT_MODIFIED, blob_errors.BLOB_NOT_FOUND)
 
@@ -53,7 +58,12 @@ class BlobView(msgspec.Struct, frozen=True):
 
 class BlobState(msgspec.Struct, frozen=True):
     """What a decision on a blob sees. `named` is the head or the snapshot that the request
-    names."""
+    names.
+
+    `gone` is a head that was deleted and is kept: there is no other then. `retention_days` is how
+    long a state that is displaced is kept (0 = not at all). `beside` are the records of the head's
+    body (`read_with`); None = they were not read.
+    """
 
     head: BlobRecord | None
     named: BlobRecord | None
@@ -61,6 +71,19 @@ class BlobState(msgspec.Struct, frozen=True):
     extra: tuple[Record | None, ...]
     now: int
     head_version: int | None = None
+    gone: BlobRecord | None = None
+    retention_days: int = 0
+    beside: tuple[Record | None, ...] | None = None
+
+    def require_beside(self) -> tuple[Record | None, ...]:
+        """`beside`. Raises _BesideNeeded, on which the decision is made again with it."""
+        if self.beside is None:
+            raise _BesideNeeded
+        return self.beside
+
+
+class _BesideNeeded(Exception):
+    """A decision needs what lies beside the head. Few do, so it is read for these only."""
 
 
 BlobDecision = Callable[[BlobState, BlobChange], T]
@@ -89,7 +112,7 @@ async def _view_blob_now(services: Services, call: Call[Any], extra: Sequence[Ke
     partition = named_ref.partition
     # The container was looked at just before, within this same request.
     refs = [named_ref, *[ref_of((partition, key)) for key in extra]]
-    (_, *rest), blob, now = await _look(services, blob_records.BLOB, refs)
+    (_, *rest), blob, now = await _look(services, blob_records.visible, refs)
     guard_blob(call, blob, now)
     assert blob is not None
     is_snapshot = call.target.snapshot is not None
@@ -110,7 +133,7 @@ class _BlobSight:
     async def look(self) -> BlobView:
         """The blob as it is now. Raises NotYet while it is what the client has seen."""
         call, partition = self._call, self._named.partition
-        found, blob, now = await _look(self._services, blob_records.BLOB, self._refs, 1)
+        found, blob, now = await _look(self._services, blob_records.visible, self._refs, 1)
         place, named, *rest = found
         check_place(call, place)
         try:
@@ -133,20 +156,23 @@ async def check_blob(services: Services, call: Call[Any]) -> None:
     """Refuse early, on committed state, what the serial point would refuse too: before a large
     body is read. Raises: as guard_blob."""
     refs = [place_ref(call), _named_ref(call)]
-    found, blob, now = await _look(services, blob_records.BLOB, refs, 1)
+    found, blob, now = await _look(services, blob_records.visible, refs, 1)
     check_place(call, found[0])
     guard_blob(call, blob, now)
 
 
 async def _look(
-    services: Services, table: Codec[R], refs: Sequence[Ref], at: int = 0
+    services: Services,
+    decode: Callable[[Record | None], R | None],
+    refs: Sequence[Ref],
+    at: int = 0,
 ) -> tuple[list[Record | None], R | None, int]:
     """Records, the one at index `at` decoded, and a time at which it was as it was read.
 
     That is store time where it depends on time (it has a lease), else its own modification.
     """
     found = await services.store.read(refs)
-    record = table.of(found[at])
+    record = decode(found[at])
     if record is None or record.lease is None:
         return found, record, 0 if record is None else record.modified
     # Telling the time may take a while, in which a lease may be renewed: time first, then the
@@ -154,7 +180,7 @@ async def _look(
     now = await services.store.now()
     found = await services.store.read(refs)
     again = found[at]
-    return found, table.of(again), now if again is None else max(now, again.version)
+    return found, decode(again), now if again is None else max(now, again.version)
 
 
 def _named_ref(call: Call[Any]) -> Ref:
@@ -178,15 +204,43 @@ async def change_blob(
     call = call.as_of_now()
     named_ref = _named_ref(call)
     partition = named_ref.partition
-    refs = [place_ref(call), ref_of((partition, keys.HEAD_KEY))]
-    refs += [ref_of((partition, key)) for key in (keys.UPLOAD_KEY, *extra)]
+    refs = [place_ref(call), keys.service_properties(call.target.account, Service.BLOB.value)]
+    refs += [ref_of((partition, key)) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
     if call.target.snapshot is not None:
         refs.append(named_ref)
-    decision = _Attended(partition, refs, call.rule.purpose, call, decide, len(extra))
-    result, has_work = await services.commit(decision)
+    count, purpose = len(extra), call.rule.purpose
+    try:
+        result, has_work = await services.commit(
+            _Attended(partition, refs, purpose, call, decide, count)
+        )
+    except _BesideNeeded:
+        refs[_FIRST_EXTRA:_FIRST_EXTRA] = [ref_of((partition, key)) for key in read_with(None)]
+        result, has_work = await services.commit(
+            _Attended(partition, refs, purpose, call, decide, count, len(read_with(None)))
+        )
     if has_work:
         services.work.set()
     return result
+
+
+# Where the reads of _Attended are.
+_PROPERTIES: Final = 1
+_HEAD: Final = 2
+_FIRST_EXTRA: Final = 4
+
+
+@lru_cache(_PROPERTIES_REMEMBERED)
+def _retention_days(properties: Record | None) -> int:
+    """For how many days the account keeps a state that is displaced."""
+    found = records.PROPERTIES.of(properties)
+    policy = None if found is None else found.delete_retention
+    return policy.days or 0 if policy is not None and policy.enabled else 0
+
+
+def _head_of(record: Record | None) -> tuple[BlobRecord | None, BlobRecord | None]:
+    """The head, or else the one that was deleted and is kept."""
+    found = blob_records.BLOB.of(record)
+    return (found, None) if found is None or found.deletion is None else (None, found)
 
 
 class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
@@ -194,25 +248,38 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
 
     Arguments:
         extra: how many further records of the partition `change` needs.
+        beside: how many records of the head's body were read before them.
     """
 
     call: Call[Any]
     change: BlobDecision[T]
     extra: int
+    beside: int = 0
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
         """The result, whether the commit leaves work that is due at once, and the steps."""
         call = self.call
         check_place(call, found[0])
-        head = blob_records.BLOB.of(found[1])
-        named = head if call.target.snapshot is None else blob_records.BLOB.of(found[-1])
+        record = found[_HEAD]
+        head, gone = _head_of(record)
+        named = head if call.target.snapshot is None else blob_records.visible(found[-1])
         guard_blob(call, named, stamp)
-        upload = blob_records.UPLOAD.of(found[2])
+        upload = blob_records.UPLOAD.of(found[_HEAD + 1])
         target = call.target.blob
         change = BlobChange(self.partition, generation_of(call), target, stamp, head, upload)
-        rest = tuple(found[3 : 3 + self.extra])
-        version = None if found[1] is None else found[1].version
-        result = self.change(BlobState(head, named, upload, rest, stamp, version), change)
+        first = _FIRST_EXTRA + self.beside
+        state = BlobState(
+            head,
+            named,
+            upload,
+            tuple(found[first : first + self.extra]),
+            stamp,
+            None if record is None else record.version,
+            gone,
+            _retention_days(found[_PROPERTIES]),
+            tuple(found[_FIRST_EXTRA:first]) if self.beside else None,
+        )
+        result = self.change(state, change)
         steps = change.steps()
         return Commit((result, change.has_work), steps)
 
@@ -231,7 +298,7 @@ async def view_container(services: Services, call: Call[Any]) -> tuple[Container
 
 async def _view_container_now(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
     ref = keys.container(call.target.account, call.target.container)
-    (found,), container, now = await _look(services, records.CONTAINER, [ref])
+    (found,), container, now = await _look(services, records.CONTAINER.of, [ref])
     check_place(call, found)
     assert container is not None and found is not None
     try:
@@ -293,36 +360,44 @@ async def change_unattended(
     decide: Callable[[BlobState, BlobChange], T],
     container: str | None = None,
     purpose: Purpose = Purpose.GROWTH,
+    extra: Sequence[Key] = (),
 ) -> T | None:
     """Decide on a blob at the serial point, without a caller to be judged.
 
     Arguments:
         container: account/container that must still have `generation`; None = it does not matter.
         purpose: see Engine.update.
+        extra: further keys of the partition that the decision needs and guards.
 
     Returns: what `decide` returns; None when the container is another one or gone.
     """
     partition = keys.blob(generation, name)
-    refs = [Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY)]
+    refs = [Ref(partition, key) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
     if container is not None:
         refs.append(keys.container(*container.split("/")))
-    return await services.commit(_Unattended(partition, refs, purpose, generation, name, decide))
+    return await services.commit(
+        _Unattended(partition, refs, purpose, generation, name, decide, len(extra))
+    )
 
 
 class _Unattended(Decision[T | None], Generic[T], frozen=True):
-    """A decision on one blob without a caller. A third read is its container's record."""
+    """A decision on one blob without a caller. A read behind the `extra` further ones is its
+    container's record."""
 
     generation: int
     name: str
     change: Callable[[BlobState, BlobChange], T]
+    extra: int
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
         """See Decision.decide. The result is None when the container is another one or gone."""
-        if len(found) > 2:
-            place = records.CONTAINER.of(found[2])
+        end = 2 + self.extra
+        if len(found) > end:
+            place = records.CONTAINER.of(found[end])
             if place is None or place.generation != self.generation:
                 return Commit(None)
-        head, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
+        (head, gone), upload = _head_of(found[0]), blob_records.UPLOAD.of(found[1])
         change = BlobChange(self.partition, self.generation, self.name, stamp, head, upload)
-        result = self.change(BlobState(head, head, upload, (), stamp), change)
+        rest = tuple(found[2:end])
+        result = self.change(BlobState(head, head, upload, rest, stamp, gone=gone), change)
         return Commit(result, change.steps())

@@ -219,7 +219,7 @@ async def _require_still(services: Services, call: Call[Any], view: BlobView) ->
     """Raises Stale unless the blob still has the body that was seen, or it has only grown."""
     key = keys.HEAD_KEY if call.target.snapshot is None else keys.snapshot(call.target.snapshot)
     found, place = await services.store.read([Ref(view.partition, key), place_ref(call)])
-    blob, container = blob_records.BLOB.of(found), records.CONTAINER.of(place)
+    blob, container = blob_records.visible(found), records.CONTAINER.of(place)
     gone = container is None or container.generation != generation_of(call)
     if gone or blob is None or not blob.body.includes(view.blob.body):
         raise Stale

@@ -132,7 +132,8 @@ def _stage(
     change.adopt(content)
     touched = msgspec.structs.replace(upload, count=count, touched=change.stamp)
     change.put_upload(touched)
-    if state.head is None:
+    # A deleted head that is kept stays in its place until a list is committed.
+    if state.head is None and state.gone is None:
         change.put_head(_uncommitted(change.stamp))
 
 
@@ -198,7 +199,7 @@ async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basi
     partition = keys.blob(generation_of(call), call.target.blob)
     reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
     found = await services.store.read(reads)
-    head, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
+    head, upload = blob_records.visible(found[0]), blob_records.UPLOAD.of(found[1])
     body = EMPTY if head is None else head.body
     looks.saw(body)
     committed = await body.blocks(BodyPlace(services.store, partition))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from strongroom.engines.base import Key, Partition, Ref, Step, Write
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.store.blob import blob_records, tag_index
@@ -60,6 +62,7 @@ class BlobChange:
         self._after: list[Step] = []
         self._retired: dict[Body, None] = {}
         self._sweeps = False
+        self._expires = False
         self._has_work = False
         self._next_head: BlobRecord | None = None
 
@@ -68,8 +71,10 @@ class BlobChange:
         self._writes[key] = value
 
     def put_head(self, head: BlobRecord) -> None:
-        """Write the blob's head. The index of its tags follows."""
-        if head.tags or head.tagged:
+        """Write the blob's head. The index of tags follows; a deleted head is not in it."""
+        if head.deletion is not None:
+            head = msgspec.structs.replace(head, tagged=0)
+        elif head.tags or head.tagged:
             head = tag_index.with_token(head, self.head, self.stamp)
         self._next_head = head
         self.put(keys.HEAD_KEY, blob_records.BLOB.encode(head))
@@ -129,6 +134,13 @@ class BlobChange:
     def put_job(self, ref: Ref, job: Job) -> None:
         """Background work that falls due when `ref` says."""
         self._before.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
+
+    def expire_at(self, until: int) -> None:
+        """What this commit deletes and keeps is dropped by a job when its retention ends."""
+        if not self._expires:
+            self._expires = True
+            job = Job(JobKind.EXPIRE_BLOB, self._generation, self._name)
+            self.put_job(keys.job(until, self.stamp, job.kind), job)
 
     def sweep(self) -> None:
         """Something in the partition is no longer needed."""

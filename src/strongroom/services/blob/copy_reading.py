@@ -145,7 +145,7 @@ async def _look(
     container = records.CONTAINER.of(place)
     if container is None or container.generation != source.generation:
         raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
-    blob = blob_records.BLOB.of(named)
+    blob = blob_records.visible(named)
     if blob is None or not blob.committed:
         raise source_missing(blob_errors.BLOB_NOT_FOUND)
     return blob, beside

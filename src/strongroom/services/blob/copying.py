@@ -245,7 +245,7 @@ async def _awaited(
 
     async def attempt() -> CopyMade:
         (found,) = await services.store.read([ref])
-        head = blob_records.BLOB.of(found)
+        head = blob_records.visible(found)
         copy = None if head is None else head.copy
         if found is None or head is None or copy is None or copy.id != begun.copy_id:
             return begun

@@ -17,6 +17,7 @@ from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.displaced import displace_head
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
@@ -81,8 +82,8 @@ def replace_head(
     refuse_overwrite(call, before)
     if tags:
         refuse_tags(call)
-    if before is not None:
-        before.body.release(change, 0, alone=before.snapshots == 0)
+    if before is not None or state.gone is not None:
+        displace_head(state, change)
     change.end_upload()
     tier_changed = change.stamp if tier else 0
     if tier is None and before is not None and before.kind is kind:

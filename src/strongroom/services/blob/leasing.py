@@ -194,7 +194,7 @@ def _answer(
 
 
 def _blob_lease(found: Record | None) -> Lease | None:
-    blob = blob_records.BLOB.of(found)
+    blob = blob_records.visible(found)
     return None if blob is None else blob.lease
 
 

@@ -30,11 +30,12 @@ UNCOMMITTED: Final = "uncommittedblobs"
 METADATA: Final = "metadata"
 COPY: Final = "copy"
 TAGS: Final = "tags"
+DELETED: Final = "deleted"
 INCLUDES: Final = frozenset(
     (
-        *(SNAPSHOTS, UNCOMMITTED, METADATA, COPY, TAGS),
+        *(SNAPSHOTS, UNCOMMITTED, METADATA, COPY, TAGS, DELETED),
         # Taken, and nothing is added: there is nothing of the kind here.
-        *("deleted", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold"),
+        *("versions", "deletedwithversions", "immutabilitypolicy", "legalhold"),
         "permissions",
     )
 )
@@ -69,7 +70,7 @@ class BlobRow(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class BlobPage:
     """Result: rows and prefixes in order of names, where the next page begins (None = nothing is
-    left), and store time before they were read (0 = no row has a lease). A row's lease is judged at
+    left), and store time before they were read (0 = no row needs it). A row's lease is judged at
     that time, or at its version when that is later."""
 
     items: list[BlobRow | Prefix]
@@ -85,9 +86,7 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
         AuthorizationPermissionMismatch for tags that the caller may not read.
     """
     given = call.input
-    snapshots = SNAPSHOTS in given.include
-    uncommitted = UNCOMMITTED in given.include
-    if snapshots and given.delimiter:
+    if SNAPSHOTS in given.include and given.delimiter:
         reason = "Snapshots cannot be listed with a delimiter."
         raise errors.invalid_query("include", SNAPSHOTS, reason)
     if TAGS in given.include:
@@ -96,32 +95,30 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
     page = Page[BlobRow](given.prefix, given.delimiter, given.max_results, start)
     # A crowd of large listings must not be in memory together; those ahead never wait for a client.
     async with services.listings:
-        return await _list(services, call, page, snapshots, uncommitted)
+        return await _list(services, call, page)
 
 
-async def _list(
-    services: Services,
-    call: Call[ListBlobs],
-    page: Page[BlobRow],
-    snapshots: bool,
-    uncommitted: bool,
-) -> BlobPage:
+async def _list(services: Services, call: Call[ListBlobs], page: Page[BlobRow]) -> BlobPage:
     keyspace = keys.blobs(generation_of(call))
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
-    await pages.fill(
-        services.store, keyspace, page, lambda found: _rows(found, snapshots, uncommitted)
-    )
+    include = call.input.include
+    await pages.fill(services.store, keyspace, page, lambda found: _rows(found, include, now))
     # Last: a container that is there now was there all the time, and nothing of it was swept.
     await services.check_place(call)
-    leased = any(not isinstance(item, Prefix) and item.blob.lease for item in page.items)
-    return BlobPage(page.items, page.marker, now if leased else 0)
+    timed = any(
+        not isinstance(item, Prefix) and (item.blob.lease or item.blob.deletion)
+        for item in page.items
+    )
+    return BlobPage(page.items, page.marker, now if timed else 0)
 
 
 def _rows(
-    found: base.Page, snapshots: bool, uncommitted: bool
+    found: base.Page, include: frozenset[str], now: int
 ) -> Iterator[tuple[bytes, bytes, BlobRow | None]]:
     decode, head = blob_records.BLOB.decode, keys.HEAD_KEY.name
+    snapshots, uncommitted = SNAPSHOTS in include, UNCOMMITTED in include
+    deleted = DELETED in include
     for name, key, value, version in found.rows():
         ticks = None if key == head else keys.snapshot_ticks(key)
         if ticks is not None and not snapshots:
@@ -129,4 +126,6 @@ def _rows(
             continue
         blob = decode(value)
         shown = blob.committed or uncommitted
+        if blob.deletion is not None:
+            shown = deleted and blob.deletion.until > now
         yield name, key, BlobRow(name.decode(), ticks, blob, version) if shown else None

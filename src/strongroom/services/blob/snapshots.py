@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,9 @@ from strongroom.semantics.blob.snapshots import DeleteSnapshots, check_delete_ta
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.displaced import delete_head, delete_snapshot, without_snapshots
 from strongroom.services.blob.heads import refuse_archived, refuse_pending_copy
+from strongroom.services.blob.kept_blobs import SNAPSHOTS_PER_COMMIT, find_snapshots
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -27,9 +29,6 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.core import keys
 from strongroom.values import Metadata
-
-# Each takes up to two writes of a commit, and room in its one record of what is retired.
-SNAPSHOTS_PER_COMMIT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,14 @@ class _Stale(Exception):
     """Snapshots were taken or deleted since they were listed."""
 
 
-async def delete_blob(services: Services, call: Call[DeleteBlob]) -> None:
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Result of Delete Blob: whether what was deleted is gone for good, and not kept."""
+
+    is_permanent: bool
+
+
+async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
     """Delete Blob: the base, the base with its snapshots, these only, or one of them.
 
     Base and snapshots go in one commit; of more than SNAPSHOTS_PER_COMMIT snapshots the oldest go
@@ -94,43 +100,41 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> None:
 
     Raises: StorageError SnapshotsPresent, InvalidHeaderValue (one snapshot and a word about all),
         PendingCopyOperation, and what guard_blob raises.
+
+    What becomes of what was deleted is decided in displaced.py.
     """
     option = call.input.snapshots
     check_delete_target(option, call.target.snapshot is not None)
     if call.target.snapshot is not None:
-        await access.change_blob(
+        return await access.change_blob(
             services, call, lambda state, change: _delete_one(call, state, change)
         )
-    elif option is None:
-        await access.change_blob(
+    if option is None:
+        return await access.change_blob(
             services, call, lambda state, change: _delete(option, (), state, change)
         )
-    else:
-        await _delete_all(services, call, option)
+    return await _delete_all(services, call, option)
 
 
-def _delete_one(call: Call[DeleteBlob], state: BlobState, change: BlobChange) -> None:
+def _delete_one(call: Call[DeleteBlob], state: BlobState, change: BlobChange) -> Deleted:
     ticks, head, named = call.target.snapshot, state.head, state.named
     assert ticks is not None and head is not None and named is not None
-    _drop_snapshot(ticks, named, change)
-    change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots - 1))
+    delete_snapshot(ticks, named, state, change)
+    change.put_head(without_snapshots(head, 1, state))
+    return Deleted(not state.retention_days)
 
 
-def _drop_snapshot(ticks: int, snapshot: BlobRecord, change: BlobChange) -> None:
-    change.put(keys.snapshot(ticks), None)
-    snapshot.body.release(change, ticks, alone=False)
-
-
-async def _delete_all(services: Services, call: Call[Any], option: DeleteSnapshots) -> None:
+async def _delete_all(services: Services, call: Call[Any], option: DeleteSnapshots) -> Deleted:
     while True:
         listed = await _listed(services, call)
         try:
-            await access.change_blob(services, call, _DeleteListed(option, listed).decide)
+            decide = _DeleteListed(option, listed).decide
+            deleted = await access.change_blob(services, call, decide)
         except _Stale:
             # Whatever changed the head has been committed, so somebody makes progress.
             continue
         if listed.is_all:
-            return
+            return deleted
 
 
 class _Listed(NamedTuple):
@@ -149,28 +153,25 @@ class _DeleteListed:
     option: DeleteSnapshots
     listed: _Listed
 
-    def decide(self, state: BlobState, change: BlobChange) -> None:
+    def decide(self, state: BlobState, change: BlobChange) -> Deleted:
         """See BlobDecision. Raises _Stale when the list is out of date."""
         if state.head_version != self.listed.version:
             raise _Stale
         if self.listed.is_all:
-            _delete(self.option, self.listed.snapshots, state, change)
-        else:
-            _delete_some(self.listed.snapshots, state, change)
+            return _delete(self.option, self.listed.snapshots, state, change)
+        _delete_some(self.listed.snapshots, state, change)
+        return Deleted(not state.retention_days)
 
 
 async def _listed(services: Services, call: Call[Any]) -> _Listed:
     partition = keys.blob(generation_of(call), call.target.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
-    first, until = keys.snapshot_range()
-    page = await services.store.read_range(partition, False, first, until, SNAPSHOTS_PER_COMMIT + 1)
-    snapshots = []
-    for item in page[:SNAPSHOTS_PER_COMMIT]:
-        ticks = keys.snapshot_ticks(item.name)
-        assert ticks is not None
-        snapshots.append((ticks, blob_records.BLOB.decode(item.value)))
+    most = SNAPSHOTS_PER_COMMIT
+    found = await find_snapshots(
+        services.store, partition, most + 1, lambda one: one.deletion is None
+    )
     version = None if head is None else head.version
-    return _Listed(version, snapshots, len(page) <= SNAPSHOTS_PER_COMMIT)
+    return _Listed(version, found[:most], len(found) <= most)
 
 
 def _delete_some(
@@ -180,8 +181,8 @@ def _delete_some(
     assert head is not None
     refuse_pending_copy(head)
     for ticks, snapshot in snapshots:
-        _drop_snapshot(ticks, snapshot, change)
-    change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots - len(snapshots)))
+        delete_snapshot(ticks, snapshot, state, change)
+    change.put_head(without_snapshots(head, len(snapshots), state))
 
 
 def _delete(
@@ -189,7 +190,7 @@ def _delete(
     snapshots: Sequence[tuple[int, BlobRecord]],
     state: BlobState,
     change: BlobChange,
-) -> None:
+) -> Deleted:
     """The commit that answers: `snapshots` are all that there are, when `option` asks for them."""
     head = state.head
     assert head is not None
@@ -197,10 +198,10 @@ def _delete(
     going = deletion(option, head.snapshots > 0)
     if going.snapshots:
         for ticks, snapshot in snapshots:
-            _drop_snapshot(ticks, snapshot, change)
+            delete_snapshot(ticks, snapshot, state, change)
     if going.base:
-        change.put(keys.HEAD_KEY, None)
-        head.body.release(change, 0, alone=head.snapshots == 0)
+        delete_head(head, state, change)
         change.end_upload()
     elif going.snapshots:
-        change.put_head(msgspec.structs.replace(head, snapshots=0))
+        change.put_head(without_snapshots(head, head.snapshots, state))
+    return Deleted(not state.retention_days)

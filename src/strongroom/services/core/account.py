@@ -98,13 +98,16 @@ def _check(request: ServiceProperties) -> None:
         message = f"There are more than {limits.CORS_RULES_MAX} CORS rules."
         raise StorageError(errors.INVALID_XML_DOCUMENT, message)
     cors.check_rules(rules)
-    for name, section in (
-        ("DeleteRetentionPolicy", request.delete_retention),
-        ("StaticWebsite", request.static_website),
-    ):
-        if section is not None and section.enabled:
-            message = f"This server does not implement {name}; only Enabled false is accepted."
-            raise StorageError(errors.NOT_IMPLEMENTED, message)
+    if request.static_website is not None and request.static_website.enabled:
+        raise _not_implemented("StaticWebsite", "Enabled")
+    retention = request.delete_retention
+    if retention is not None and retention.allow_permanent_delete:
+        raise _not_implemented("DeleteRetentionPolicy", "AllowPermanentDelete")
+
+
+def _not_implemented(section: str, name: str) -> StorageError:
+    message = f"This server does not implement {section} with {name}; only false is accepted."
+    return StorageError(errors.NOT_IMPLEMENTED, message)
 
 
 async def get_stats(services: Services, call: Call[Any]) -> int:

@@ -10,18 +10,27 @@ from typing import Final
 
 import msgspec
 
+from strongroom.engines.base import Record
 from strongroom.semantics.blob.copies import Copy
 from strongroom.store.blob.bodies.kinds import AnyBody
 from strongroom.store.core.records import Codec
 from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 
 
+class Deletion(msgspec.Struct, frozen=True, array_like=True):
+    """A blob or snapshot that was deleted and is kept: the stamp of that, and when it ends."""
+
+    deleted: int
+    until: int
+
+
 class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     """A blob's head or one of its snapshots. `committed` False: only blocks were staged so far.
 
-    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record). `tagged` is the
-    token of the head's tags, 0 without tags: only entries of the tag index that end in it count.
-    `sealed`: nothing can be appended any more.
+    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record), but not those that
+    are deleted and kept. `tagged` is the token of the head's tags, 0 without tags: only entries of
+    the tag index that end in it count. `sealed`: nothing can be appended any more. `deletion`: this
+    one is deleted and kept. `shares`: a kept snapshot may have the same body.
     """
 
     kind: BlobKind
@@ -41,6 +50,8 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     tags: Metadata = ()
     tagged: int = 0
     sealed: bool = False
+    deletion: Deletion | None = None
+    shares: bool = False
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True):
@@ -70,3 +81,10 @@ BLOB: Final = Codec(BlobRecord)
 UPLOAD: Final = Codec(Upload)
 STAGED: Final = Codec(StagedBlock)
 RETIRED: Final = Codec(Retired)
+
+
+def visible(record: Record | None) -> BlobRecord | None:
+    """The head or snapshot of a record; None where there is none, or one that was deleted and is
+    only kept. Raises CorruptRecord."""
+    found = BLOB.of(record)
+    return None if found is None or found.deletion is not None else found

@@ -102,11 +102,11 @@ class BlobCheck:
         """What does not hold; afterwards `needed`, `given_up` and `has_waste` are complete."""
         if self.head is not None:
             self._judge_body(self.head, 0)
-            if self.head.snapshots != len(self.snapshots):
-                found, counted = len(self.snapshots), self.head.snapshots
+            if self.head.snapshots != self.snapshot_count:
+                found, counted = self.snapshot_count, self.head.snapshots
                 self._problems.append(f"{found} snapshots, but its head counts {counted}")
-        elif self.snapshots:
-            self._problems.append(f"{len(self.snapshots)} snapshots without their blob")
+        elif self.snapshot_count:
+            self._problems.append(f"{self.snapshot_count} snapshots without their blob")
         for ticks, snapshot in self.snapshots.items():
             self._judge_body(snapshot, ticks)
         for body in self._retired:
@@ -118,6 +118,17 @@ class BlobCheck:
             self._problems.append(hidden_kind(name).stray.format(number))
         self.given_up -= self.needed
         yield from self._problems
+
+    @property
+    def snapshot_count(self) -> int:
+        """How many snapshots there are that are not deleted."""
+        return sum(one.deletion is None for one in self.snapshots.values())
+
+    @property
+    def has_kept(self) -> bool:
+        """Whether something is deleted and kept until its retention ends."""
+        heads = () if self.head is None else (self.head,)
+        return any(one.deletion is not None for one in (*heads, *self.snapshots.values()))
 
     def _judge_body(self, blob: BlobRecord, ticks: int) -> None:
         which = "the head" if not ticks else f"the snapshot {ticks}"

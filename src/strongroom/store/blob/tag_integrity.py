@@ -45,7 +45,7 @@ class TagEntriesCheck:
 
     def missing(self, generation: int, name: str, head: BlobRecord | None) -> Iterator[str]:
         """What the index lacks of a blob's tags; its entries are claimed."""
-        if head is not None and head.tags and not head.tagged:
+        if head is not None and head.tags and not head.tagged and head.deletion is None:
             yield "its tags are in no index; set them again, and searches find it"
         for ref in tag_index.entries(generation, name, tag_index.tagged(head)):
             entry = hash(ref)

@@ -80,6 +80,7 @@ class JobKind(enum.IntEnum):
     EXPIRE_MESSAGES = 7
     EXPIRE_CONTAINER = 8
     SWEEP_TAGS = 9
+    EXPIRE_BLOB = 10
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):

@@ -53,9 +53,9 @@ class BlobItem(msgspec.Struct, frozen=True):
     """One blob or snapshot (`snapshot` its ticks).
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
-    Times are ticks. `lease` None leaves the lease out (snapshots). `further` are properties that
-    follow ServerEncrypted, in the service's order. `copy`, `metadata`, `tags` are None unless asked
-    for.
+    Times are ticks. `lease` None leaves the lease out (snapshots, what is deleted). `further` are
+    properties that follow ServerEncrypted, in the service's order. `copy`, `metadata`, `tags` are
+    None unless asked for.
     """
 
     name: str
@@ -72,6 +72,7 @@ class BlobItem(msgspec.Struct, frozen=True):
     further: tuple[tuple[str, str], ...] = ()
     metadata: Metadata | None = None
     tags: tuple[tuple[str, str], ...] | None = None
+    is_deleted: bool = False
 
 
 class BlobPrefix(msgspec.Struct, frozen=True):
@@ -122,6 +123,7 @@ def _blob(item: BlobItem) -> str:
     return (
         f"<Blob>{xml.name_element(item.name)}"
         f"{'' if snapshot is None else f'<Snapshot>{iso7(snapshot)}</Snapshot>'}"
+        f"{'<Deleted>true</Deleted>' if item.is_deleted else ''}"
         f"<Properties>{_content(item)}{_standing(item.kind, item.tier, item.lease)}"
         f"{'' if item.copy is None else _copy(item.copy)}"
         f"{_further(further) if further else ''}</Properties>"
