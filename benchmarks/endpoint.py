@@ -28,6 +28,8 @@ BLOCK_BLOB: Final = {
     "Content-Type": "application/octet-stream",
 }
 
+APPEND_BLOB: Final = {"x-ms-blob-type": "AppendBlob"}
+
 
 class UnexpectedAnswer(Exception):
     """A server answered what a benchmark cannot go on with."""

@@ -38,6 +38,7 @@ def ratio_at_least(bound: float) -> Target:
 TARGETS: Final = {
     ("GET 1 KiB", 32): ratio_at_least(6),
     ("PUT 1 KiB", 32): ratio_at_least(10),
+    ("append 4 KiB", 32): ratio_at_least(3),
     ("lease cycle", 32): ratio_at_least(4),
     ("compare-and-swap", 32): ratio_at_least(4),
     ("64 MiB up", 1): ratio_at_least(3),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.endpoint import BLOCK_BLOB, Endpoint, UnexpectedAnswer
+from benchmarks.endpoint import APPEND_BLOB, BLOCK_BLOB, Endpoint, UnexpectedAnswer
 from benchmarks.engine import CAPTURED, CONNECTION, CYCLE, SCATTERED, Load, Report, Step
 
 CONTAINER: Final = "/bench"
@@ -123,6 +123,15 @@ def _put(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
     return (put_blob(endpoint, f"{CONTAINER}/p{turn}-{CYCLE}"),)
 
 
+def _append(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    """Each connection appends to a blob of its own."""
+    path = f"{CONTAINER}/a{turn}-{CONNECTION}"
+    return (
+        endpoint.step("create", "PUT", path, 201, headers=APPEND_BLOB),
+        endpoint.step("append", "PUT", f"{path}?comp=appendblock", 201, body=KIB * 4),
+    )
+
+
 def _lease(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
     path = f"{CONTAINER}/l{turn}-{CONNECTION}"
     lease = f"{path}?comp=lease"
@@ -199,6 +208,10 @@ WORKLOADS: Final = (
         lambda report: BATCHED * report.step("batch").count, supply=_supply_batches,
     ),
     Workload("PUT 1 KiB", "req/s", make_container, _put, _requests),
+    Workload(
+        "append 4 KiB", "req/s", make_container, _append,
+        lambda report: report.step("append").count, prologue=1,
+    ),
     Workload(
         "64 MiB down", "MB/s", _prepare_big, _download, lambda report: report.bytes_in / 1e6,
         stretch=_BULK_STRETCH,

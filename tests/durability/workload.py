@@ -23,6 +23,8 @@ from tests.conformance.tagging import find, names, set_tags, tags
 
 BLOBS = 6
 INDEX = "index"
+# After so many blocks, an append blob is created again.
+LOG_BLOCKS = 30
 SIZES = (0, 10, 1024, 9_000, 70_000, 400_000)
 
 
@@ -64,17 +66,23 @@ class Worker:
     acknowledged: int = 0
     failure: str = ""
     blobs: list[Blob] = field(default_factory=list)
+    log: Blob = field(init=False)
+    logged: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.log = Blob(f"w{self.number}/log")
         self.blobs = [Blob(f"w{self.number}/blob {i}") for i in range(BLOBS)]
 
     def run(self, client: Client, stop: threading.Event) -> None:
         """Write until `stop` is set or the connection breaks."""
         rng = random.Random(self.seed)
         while not stop.is_set():
-            blob = rng.choice(self.blobs)
+            blob = rng.choice([*self.blobs, self.log, self.log])
             try:
-                self._one(client, blob, rng)
+                if blob is self.log:
+                    self._append(client, rng)
+                else:
+                    self._one(client, blob, rng)
             except (OSError, http.client.HTTPException):
                 return
             except AssertionError as error:
@@ -124,6 +132,33 @@ class Worker:
         target = self._target(blob, "?comp=blocklist")
         self._change(blob, after, 201, lambda: client.put(target, headers, body))
 
+    def _append(self, client: Client, rng: random.Random) -> None:
+        """Append to the worker's log, or create it again. Its bytes are kept, so that a block
+        whose answer was lost is known too."""
+        target, known = self._target(self.log), self.log.known
+        if known == ABSENT or len(self.logged) >= LOG_BLOCKS:
+            headers = {"x-ms-blob-type": "AppendBlob"}
+            self._change(self.log, EMPTY, 201, lambda: client.put(target, headers))
+            self.logged = []
+            return
+        if known == EMPTY:
+            self.logged = []
+        whole = b"".join(self.logged)
+        if known.digest != _digest(whole):
+            # The block that was under way when the server died is not there.
+            self.logged.pop()
+            whole = b"".join(self.logged)
+            assert known.digest == _digest(whole), f"{self.log.name}: other bytes"
+        part = rng.randbytes(rng.choice((1, 700, 9_000, 70_000)))
+        self.logged.append(part)
+        after = replace(known, digest=_digest(whole + part))
+        answer = self._change(
+            self.log, after, 201, lambda: client.put(f"{target}?comp=appendblock", {}, part)
+        )
+        offset, count = len(whole), len(self.logged)
+        assert answer["x-ms-blob-append-offset"] == str(offset), f"{self.log.name}: offset"
+        assert answer["x-ms-blob-committed-block-count"] == str(count), f"{self.log.name}: count"
+
     def _metadata(self, client: Client, blob: Blob, rng: random.Random) -> None:
         tag = uuid.UUID(int=rng.getrandbits(128)).hex
         headers = {"x-ms-meta-tag": tag, **_lease_header(blob)}
@@ -167,7 +202,7 @@ class Worker:
     def verify(self, client: Client) -> list[str]:
         """What is not as it must be. The state that is found becomes the known one."""
         lost = []
-        for blob in self.blobs:
+        for blob in (*self.blobs, self.log):
             found = _found(client, self._target(blob), blob)
             lost += self._searched(client, blob, found)
             allowed = [blob.known] if blob.pending is None else [blob.known, blob.pending]
@@ -209,3 +244,6 @@ def _lease_header(blob: Blob) -> dict[str, str]:
 
 def _digest(body: bytes) -> str:
     return f"{len(body)}:{hashlib.sha256(body).hexdigest()[:16]}"
+
+
+EMPTY = Expected(_digest(b""))

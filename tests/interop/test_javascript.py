@@ -14,6 +14,7 @@ import pytest
 
 from strongroom.testing.server import Server
 from tests.interop import javascript_steps as right
+from tests.interop.javascript_appends import APPENDS
 from tests.interop.javascript_steps import Outcome, Refusal, Steps
 from tests.interop.javascript_tables_queues import QUEUES, TABLES
 from tests.interop.tools import require_node_package, require_tool
@@ -53,6 +54,7 @@ class Script:
 SCRIPTS = (
     Script("containers", right.CONTAINERS),
     Script("blobs", right.BLOBS),
+    Script("appends", APPENDS),
     Script("conditions", right.CONDITIONS),
     Script("leases", right.LEASES),
     Script("copies", right.COPIES),

@@ -337,6 +337,27 @@ def test_who_reads_while_the_blob_grows_reads_what_it_began_with() -> None:
     run(test)
 
 
+def test_a_reader_does_not_begin_again_because_the_blob_grows() -> None:
+    async def test() -> None:
+        on, _ = await fresh()
+        await filled(on, "b", [5])
+        plain, looks, is_appending = on.store.read, 0, False
+
+        async def busy(refs: Any) -> Any:
+            nonlocal looks, is_appending
+            if not is_appending and looks < 20:
+                looks, is_appending = looks + 1, True
+                await log.add(on, "b", b"more")
+                is_appending = False
+            return await plain(refs)
+
+        on.store.read = busy  # type: ignore[method-assign, assignment]
+        assert await do.read(on, "b")
+        assert looks < 5
+
+    run(test)
+
+
 def test_a_download_arrives_whole_though_the_blob_is_deleted_and_swept() -> None:
     async def test() -> None:
         on, sweeper = await fresh()

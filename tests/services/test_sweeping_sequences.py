@@ -16,6 +16,7 @@ from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
+from tests.services import append_calls as log
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, run
 from tests.services.sweeps import drop_container, fresh, swept
@@ -31,6 +32,9 @@ ACTIONS = st.lists(
             [
                 "put",
                 "put",
+                "log",
+                "append",
+                "append",
                 "stage",
                 "stage",
                 "commit",
@@ -57,17 +61,32 @@ class Model:
         self.snapshots: dict[str, dict[int, bytes]] = {}
         self.staged: dict[str, dict[str, bytes]] = {}
         self.committed: dict[str, dict[str, bytes]] = {}
+        self.logs: set[str] = set()
+
+    def may_copy(self, source: str, target: str) -> bool:
+        """Whether the target is missing, or of the source's type."""
+        return target not in self.blobs or (source in self.logs) == (target in self.logs)
 
 
 async def act(on: Services, model: Model, step: tuple[str, str, str, int], count: int) -> None:
     what, name, other, number = step
     data = bytes((count % 251,)) * SIZES[number]
-    if what == "put":
+    other_type = name in model.logs and bool(model.snapshots.get(name))
+    if what == "put" and not other_type:
         await do.put(on, name, data)
+        model.logs.discard(name)
         model.blobs[name] = data
         model.staged.pop(name, None)
         model.committed.pop(name, None)
-    elif what == "stage":
+    elif what == "log" and not model.snapshots.get(name) and name not in model.staged:
+        await log.create(on, name)
+        model.blobs[name] = b""
+        model.logs.add(name)
+        model.committed.pop(name, None)
+    elif what == "append" and name in model.logs:
+        await log.add(on, name, data or b"e")
+        model.blobs[name] += data or b"e"
+    elif what == "stage" and name not in model.logs:
         await do.stage(on, name, str(number), data or b"e")
         model.staged.setdefault(name, {})[str(number)] = data or b"e"
     elif what == "commit" and model.staged.get(name):
@@ -78,8 +97,10 @@ async def act(on: Services, model: Model, step: tuple[str, str, str, int], count
         model.blobs[name] = b"".join(known[one] for one in ids)
     elif what == "snapshot" and name in model.blobs:
         model.snapshots.setdefault(name, {})[await do.snapshot(on, name)] = model.blobs[name]
-    elif what == "copy" and name in model.blobs:
+    elif what == "copy" and name in model.blobs and model.may_copy(name, other):
         await do.start_copy(on, name, other)
+        if name in model.logs:
+            model.logs.add(other)
         model.blobs[other] = model.blobs[name]
         model.staged.pop(other, None)
         model.committed[other] = dict(model.committed.get(name, {}))
@@ -91,6 +112,7 @@ async def act(on: Services, model: Model, step: tuple[str, str, str, int], count
         await do.delete(on, name, INCLUDE if number % 2 or model.snapshots.get(name) else None)
         for kept in (model.blobs, model.snapshots, model.staged, model.committed):
             kept.pop(name, None)
+        model.logs.discard(name)
 
 
 async def check(on: Services, model: Model) -> None:
@@ -116,7 +138,8 @@ def test_any_sequence_keeps_what_is_named_and_nothing_else(
         await swept(on, sweeper)
         await check(on, model)
         for name in model.blobs.keys() | model.staged.keys():
-            await do.put(on, name, b"")
+            if name not in model.logs:
+                await do.put(on, name, b"")
             await do.delete(on, name, INCLUDE)
         await swept(on, sweeper)
         assert isinstance(on.store, MemoryStore)
@@ -128,6 +151,10 @@ def test_any_sequence_keeps_what_is_named_and_nothing_else(
     run(test)
 
 
+async def grown_log(on: Services) -> None:
+    await log.add(on, "log", b"put" * BIG)
+
+
 STEPS: dict[str, Callable[[Services], Awaitable[object]]] = {
     "stage": lambda on: do.stage(on, "b", "9", b"staged" * BIG),
     "stage on a new blob": lambda on: do.stage(on, "new", "9", b"staged" * BIG),
@@ -136,6 +163,8 @@ STEPS: dict[str, Callable[[Services], Awaitable[object]]] = {
     "snapshot": lambda on: do.snapshot(on, "b"),
     "delete": lambda on: do.delete(on, "b", INCLUDE),
     "copy": lambda on: do.start_copy(on, "large", "b"),
+    "append": grown_log,
+    "create a log again": lambda on: log.create(on, "log"),
     "drop": drop_container,
 }
 
@@ -152,6 +181,9 @@ def test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept(step: str, cu
         await do.commit(before, "b", ["1"])
         await do.snapshot(before, "b")
         await do.stage(before, "b", "2", b"2" * BIG)
+        await log.create(before, "log")
+        await log.add(before, "log", b"log" * BIG)
+        await log.add(before, "log", b"log")
         store = before.store
         assert isinstance(store, MemoryStore)
         store.cut_after_steps(cut)
@@ -165,6 +197,8 @@ def test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept(step: str, cu
             for name in ("b", "new", "large"):
                 await do.put(on, name, b"")
                 await do.delete(on, name, INCLUDE)
+            await log.add(on, "log", b"more")
+            await do.delete(on, "log")
             await swept(on, sweeper)
             assert do.left(on)[1] == []
             await drop_container(on)

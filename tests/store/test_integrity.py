@@ -18,6 +18,7 @@ from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
 from strongroom.semantics.blob import copies
 from strongroom.store.blob import blob_records, tag_index
+from strongroom.store.blob.bodies.appended import appended_contents
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.listed import Listed
 from strongroom.store.blob.bodies.stored import Stored
@@ -51,6 +52,15 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
         short.commit_block_list([BlobBlock("00")])
         short.stage_block("01", b"second, not committed")
         box.get_blob_client("staged").stage_block("00", b"never committed")
+        log = box.get_blob_client("log")
+        log.create_append_blob()
+        log.append_block(b"first")
+        log.append_block(b"a" * 20_000)
+        log.create_snapshot()
+        log.append_block(b"last")
+        log.create_append_blob()
+        log.append_block(b"again")
+        log.append_block(b"and again")
     return data
 
 
@@ -71,10 +81,10 @@ def test_everything_is_counted(used: Path) -> None:
         list(integrity.findings(lambda done, total: told.append((done, total))))
     counts = integrity.counts()
     assert counts["containers"] == 1
-    assert counts["snapshots"] == 2
-    assert counts["blobs"] == 7
+    assert counts["snapshots"] == 3
+    assert counts["blobs"] == 8
     assert counts["tags"] == 2
-    assert counts["contents"] == 1 + 1 + BLOCKS + 1 + 2 + 1
+    assert counts["contents"] == 1 + 1 + BLOCKS + 1 + 2 + 1 + 1
     assert told == sorted(told)
 
 
@@ -178,6 +188,39 @@ async def lose_long_block_list(store: EmbeddedStore, generation: int) -> None:
     assert isinstance(body, Listed)
     assert body.list_content is not None
     await _put(store, partition, drop=(body.list_content,))
+
+
+async def _blocks_of_log(
+    store: EmbeddedStore, generation: int
+) -> tuple[Partition, list[tuple[Key, bytes]]]:
+    """The records of the appended blocks: two of the snapshot, two of the head."""
+    partition = keys.blob(generation, "log")
+    first, until = keys.APPENDED, keys.APPENDED + b"\xff"
+    found = await store.read_range(partition, True, first, until, 10)
+    return partition, [(Key(True, item.name), item.value) for item in found]
+
+
+async def lose_appended_block(store: EmbeddedStore, generation: int) -> None:
+    partition, blocks = await _blocks_of_log(store, generation)
+    await _put(store, partition, Write(blocks[-2][0], None))
+
+
+async def lose_content_of_appended_block(store: EmbeddedStore, generation: int) -> None:
+    partition, blocks = await _blocks_of_log(store, generation)
+    (content,) = [one for _, value in blocks for one in appended_contents(value)]
+    await _put(store, partition, drop=(content,))
+
+
+async def spoil_appended_block(store: EmbeddedStore, generation: int) -> None:
+    partition, blocks = await _blocks_of_log(store, generation)
+    key, value = blocks[-1]
+    await _put(store, partition, Write(key, value.replace(b"and again", b"and Again")))
+
+
+async def append_behind_the_end(store: EmbeddedStore, generation: int) -> None:
+    partition, blocks = await _blocks_of_log(store, generation)
+    number = int.from_bytes(blocks[-1][0].name[1:9], "big")
+    await _put(store, partition, Write(keys.appended(number, 100), blocks[-1][1]))
 
 
 async def misstate_length(store: EmbeddedStore, generation: int) -> None:
@@ -316,6 +359,13 @@ CASES: list[tuple[Damage, list[str]]] = [
         lose_block_list,
         ["blob 'short': the bytes of the head are missing"],
     ),
+    (lose_appended_block, ["blob 'log': the bytes of the head are missing"]),
+    (lose_content_of_appended_block, ["blob 'log': its content N is missing"]),
+    (
+        spoil_appended_block,
+        ["blob 'log': the bytes of the head are damaged: their checksum differs"],
+    ),
+    (append_behind_the_end, ["blob 'log': a block appended to body N belongs to nothing"]),
     (misstate_length, ["blob 'listed': the head says 401 bytes, but has 400"]),
     (unknown_place, ["record b'zz' b'z' b'z': no record belongs here"]),
     (
@@ -377,7 +427,7 @@ def _found_after(damage: Damage, used: Path, tmp_path: Path) -> list[str]:
     copy = tmp_path / "copy"
     shutil.copytree(used, copy)
     asyncio.run(_apply(damage, copy))
-    return sorted(re.sub(r"content \d+", "content N", text) for text in findings(copy))
+    return sorted(re.sub(r"(content|body) \d+", r"\1 N", text) for text in findings(copy))
 
 
 async def _apply(damage: Damage, data: Path) -> None:

@@ -39,6 +39,9 @@ class _Beside:
     def record(self, key: Key) -> bytes | None:
         return self._check.claim(key)
 
+    def records(self, first: bytes, until: bytes) -> list[tuple[bytes, bytes]]:
+        return self._check.claim_range(first, until)
+
     def content(self, content: int) -> bytes | None:
         return self._check.read_content(content)
 
@@ -151,6 +154,12 @@ class BlobCheck:
         """A hidden record that belongs to a body."""
         self._claimed.add(key.name)
         return self._hidden.get(key.name)
+
+    def claim_range(self, first: bytes, until: bytes) -> list[tuple[bytes, bytes]]:
+        """Hidden records that belong to a body, in the order of their names."""
+        found = sorted(pair for pair in self._hidden.items() if first <= pair[0] < until)
+        self._claimed.update(name for name, _ in found)
+        return found
 
     def read_content(self, content: int) -> bytes | None:
         """A content's bytes; None when it is missing."""

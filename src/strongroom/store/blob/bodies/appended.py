@@ -148,8 +148,7 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
 
     async def let_go(self, place: BodyPlace, live: Collection[Body], removal: Removal) -> Named:
         """See Body.let_go. Blocks behind this form's end may belong to forms that were not yet
-        there when `live` was read, so they stay. The first blocks go first: doctor finds those that
-        are left from the end."""
+        there when `live` was read, so they stay."""
         shared = (body for body in live if isinstance(body, Appended))
         kept = max((body.size_bytes for body in shared if body.number == self.number), default=0)
         first, until = keys.appended_range(self.number, kept, self.size_bytes)
@@ -166,24 +165,21 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
         return self.named
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect: from the last block to the first."""
-        end, contents, problems, records = self.size_bytes, set[int](), list[str](), 0
-        while end > 0:
-            value = found.record(keys.appended(self.number, end))
-            if value is None:
-                return BodyFindings(None, contents, tuple(problems))
+        """See Body.inspect. A body that was given up may have lost its first blocks already."""
+        first, until = keys.appended_range(self.number, 0, self.size_bytes)
+        end, is_whole, contents, problems = 0, True, set[int](), list[str]()
+        blocks = found.records(first, until)
+        for name, value in blocks:
             block = APPENDED.decode(value)
-            if not 0 < block.size_bytes <= end:
-                problem = f"a block of {found.which} that ends at {end} has a wrong length"
-                return BodyFindings(None, contents, (*problems, problem))
+            is_whole = is_whole and keys.appended_end(name) == end + block.size_bytes
+            end = keys.appended_end(name)
             contents.update(appended_contents(value))
             if block.content is None:
                 problems += inspect_bytes(block.data, block.crc64, found).problems
-            end -= block.size_bytes
-            records += 1
-        if records > self.count:
-            problems.append(f"{found.which} says {self.count} blocks, but has {records}")
-        return BodyFindings(self.size_bytes, contents, tuple(problems))
+        if len(blocks) > self.count:
+            problems.append(f"{found.which} says {self.count} blocks, but has {len(blocks)}")
+        is_whole = is_whole and end == self.size_bytes
+        return BodyFindings(self.size_bytes if is_whole else None, contents, tuple(problems))
 
 
 class NewAppended(msgspec.Struct, frozen=True):

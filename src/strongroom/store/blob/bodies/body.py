@@ -89,6 +89,11 @@ class InspectedBody(Protocol):
         """A hidden record, which belongs to this body."""
         ...
 
+    def records(self, first: bytes, until: bytes) -> list[tuple[bytes, bytes]]:
+        """The names and values of the hidden records with first <= name < until, in order. They
+        belong to this body."""
+        ...
+
     def content(self, content: int) -> bytes | None:
         """The bytes of a content; None when it is missing."""
         ...
