@@ -221,6 +221,25 @@ def test_many_appenders_get_offsets_that_follow_one_another() -> None:
     run(test)
 
 
+def test_appenders_on_two_gateways_get_offsets_that_follow_one_another() -> None:
+    async def test() -> None:
+        here, _ = await fresh()
+        assert isinstance(here.store, MemoryStore)
+        there = Services(here.store.second(), here.clock)
+        await log.create(here, "b")
+        parts = [text(size, size) for size in range(1, 33)]
+        tries = [log.add((here, there)[n % 2], "b", part) for n, part in enumerate(parts)]
+        found = await asyncio.gather(*tries)
+        assert sorted(one.count for one in found) == list(range(1, 33))
+        for on in (here, there):
+            whole = await do.read(on, "b")
+            assert whole is not None and len(whole) == sum(map(len, parts))
+            for one, part in zip(found, parts, strict=True):
+                assert whole[one.offset : one.offset + len(part)] == part
+
+    run(test)
+
+
 def test_of_many_appenders_at_one_position_one_wins() -> None:
     async def test() -> None:
         on, _ = await fresh()
