@@ -101,6 +101,26 @@ def test_a_restored_container_outlives_the_job_of_its_deletion() -> None:
     run(test)
 
 
+def test_a_container_deleted_again_is_kept_from_that_deletion_on() -> None:
+    """B-RST-05: the job of the first deletion falls due while the second one keeps it."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        keep(on, 7)
+        await do.put(on, "b", b"b" * BIG)
+        await drop_container(on)
+        ((_, generation),) = await listed(on)
+        on.store.advance(5 * DAY_S)
+        await restore(on, generation)
+        await drop_container(on)
+        on.store.advance(3 * DAY_S)
+        assert await swept(on, sweeper) == 1
+        await restore(on, generation)
+        assert await do.read(on, "b") == b"b" * BIG
+
+    run(test)
+
+
 def test_a_new_container_of_the_name_is_not_swept() -> None:
     async def test() -> None:
         on, sweeper = await fresh()

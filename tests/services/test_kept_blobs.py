@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -208,6 +209,36 @@ def test_a_deleted_blob_whose_retention_has_ended_but_that_is_not_swept_yet() ->
         await swept(on, sweeper)
         assert len(do.left(on)[1]) == 1
         assert await do.read(on, "b") == b"new" * BIG
+
+    run(test)
+
+
+def test_a_blob_that_is_written_while_its_deleted_one_expires(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """B-SFT-08: what the job has not seen must not come to be kept behind it."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await retain(on, 1)
+        await do.put(on, "b", b"old" * BIG)
+        await do.delete(on, "b")
+        on.store.advance(DAY_S + 1)
+        find = kept_blobs.find_snapshots
+
+        async def find_and_write(*given: Any) -> Any:
+            found = await find(*given)
+            await retain(on, 0)
+            await do.put(on, "b", b"new" * BIG)
+            return found
+
+        monkeypatch.setattr(kept_blobs, "find_snapshots", find_and_write)
+        await swept(on, sweeper)
+        monkeypatch.undo()
+        await swept(on, sweeper)
+        assert await do.read(on, "b") == b"new" * BIG
+        assert len(do.left(on)[1]) == 1
+        assert problems(on) == []
 
     run(test)
 
