@@ -25,6 +25,7 @@ CREATE = {
     "blob_start_copy_from_url",
     "blob_copy_from_url",
     "blockblob_put_blob_from_url",
+    "appendblob_create",
     "blockblob_stage_block_from_url",
     "blob_get_account_info",
     "blob_undelete",
