@@ -9,10 +9,18 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import blob, blob_fields, block, block_fields, copy_fields
+from strongroom.operations.blob import (
+    append,
+    append_fields,
+    blob,
+    blob_fields,
+    block,
+    block_fields,
+    copy_fields,
+)
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Body, Operation, Resource, When
-from strongroom.services.blob.from_url import block_blobs
+from strongroom.services.blob.from_url import append_blobs, block_blobs
 
 COPIES: Final = When("x-ms-copy-source")
 SOURCE_ERRORS: Final = (
@@ -68,5 +76,23 @@ PUT_BLOCK_FROM_URL: Final = Operation(
     run=block_blobs.put_block_from_url,
 )
 
-OPERATIONS: Final = (PUT_BLOB_FROM_URL, PUT_BLOCK_FROM_URL)
+APPEND_BLOCK_FROM_URL: Final = Operation(
+    name="Append Block From URL",
+    id="appendblob_append_block_from_url",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="appendblock",
+    when=(COPIES,),
+    permission=permissions.APPEND,
+    rule=append.APPEND_BLOCK.rule,
+    input=append_blobs.AppendBlockFromUrl,
+    accepts=(copy_fields.SOURCE_RANGE, append_fields.CONDITIONS),
+    body=Body(),
+    success=201,
+    returns=append.APPEND_BLOCK.returns,
+    fails=(*append.APPEND_BLOCK.fails, *SOURCE_ERRORS),
+    run=append_blobs.append_block_from_url,
+)
+
+OPERATIONS: Final = (PUT_BLOB_FROM_URL, PUT_BLOCK_FROM_URL, APPEND_BLOCK_FROM_URL)
 """Tried before the operations on the same URL without a source, which have a header less."""

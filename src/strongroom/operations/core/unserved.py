@@ -59,8 +59,6 @@ def _later(
 
 _W, _C, _R = permissions.WRITE, permissions.CREATE, permissions.READ
 FIRST: Final = (
-    _later("Append Block From URL", "appendblob_append_block_from_url", "PUT", _BLOB,
-           permissions.APPEND, "appendblock", _COPIES),
     _later("Set Blob Properties (resize)", "pageblob_resize", "PUT", _BLOB, _W, "properties",
            When("x-ms-blob-content-length")),
     _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
