@@ -20,6 +20,10 @@ Must not live here: what the records contain (records.py), or when they are writ
 | block list              | `b` + generation | blob name       | hidden | `l` + stamp              |
 | appended block          | `b` + generation | blob name       | hidden | `a` + body, end          |
 | retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |
+| pending clears of a map | the owner's      | the owner's     | hidden | `w` + map                |
+| leaf of a map           | the owner's      | the owner's     | hidden | `e` + map, leaf          |
+| past leaf of a map      | the owner's      | the owner's     | hidden | `h` + map, leaf, until   |
+| inline data of a leaf   | the owner's      | the owner's     | hidden | `d` + map, leaf, born    |
 | queue's ledger          | `m` + generation | epoch           | hidden | `n`                      |
 | long text of a message  | `m` + generation | epoch           | hidden | `t` + number + chunk     |
 | message                 | `m` + generation | epoch           | hidden | `v` + visible, stamp, i  |
@@ -38,6 +42,10 @@ A message's number is the stamp of its Put. Its key says when it can be seen and
 there (i: which message of that commit): a retrieval or update moves it, so what names the old key
 is out of date, and one key never holds two states. All messages of one clearing of the queue, its
 epoch, lie together, so that the next one is empty at once.
+
+A map (store/core/extents) says where the bytes of sparse content are. It lies in the partition of
+what owns it, a blob or a file. Its number is the stamp of its creation. A leaf is one of its spans
+of 64 KiB; `until` and `born` are stamps.
 """
 
 from __future__ import annotations
@@ -67,6 +75,10 @@ INLINE: Final = b"i"
 BLOCK_LIST: Final = b"l"
 APPENDED: Final = b"a"
 RETIRED: Final = b"r"
+MAP_CLEARS: Final = b"w"
+MAP_LEAF: Final = b"e"
+MAP_PAST: Final = b"h"
+MAP_DATA: Final = b"d"
 TEXT: Final = b"t"
 MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
@@ -257,6 +269,46 @@ def staged_upload(key: bytes) -> int:
 def staged_id(key: bytes) -> bytes:
     """The block id of a staged block's key."""
     return key[10 : 10 + key[9]]
+
+
+def map_clears(map_number: int) -> Key:
+    """The ranges of a map that were cleared and not yet removed leaf by leaf."""
+    return Key(True, MAP_CLEARS + number(map_number))
+
+
+def map_leaf(map_number: int, leaf: int) -> Key:
+    """The present state of one leaf of a map; leaves sort by their place in the content."""
+    return key_of((True, MAP_LEAF + number(map_number) + leaf.to_bytes(4, "big")))
+
+
+def map_past(map_number: int, leaf: int, until: int) -> Key:
+    """A state of a leaf that ended with the stamp `until`; the states of a leaf lie together."""
+    return Key(True, MAP_PAST + number(map_number) + leaf.to_bytes(4, "big") + number(until))
+
+
+def map_past_end(map_number: int, leaf: int) -> bytes:
+    """What is behind all past states of a leaf."""
+    return map_past(map_number, leaf, (1 << 64) - 1).name + b"\0"
+
+
+def map_data(map_number: int, leaf: int, born: int) -> Key:
+    """The bytes that the commit `born` wrote into one leaf, when they are few."""
+    return Key(True, MAP_DATA + number(map_number) + leaf.to_bytes(4, "big") + number(born))
+
+
+def map_number(key: bytes) -> int:
+    """The map's number in the key of one of its records."""
+    return int.from_bytes(key[1:9], "big")
+
+
+def map_leaf_number(key: bytes) -> int:
+    """The leaf in the key of a leaf, a past leaf or inline data."""
+    return int.from_bytes(key[9:13], "big")
+
+
+def map_stamp(key: bytes) -> int:
+    """The stamp in the key of a past leaf (`until`) or of inline data (`born`)."""
+    return int.from_bytes(key[13:21], "big")
 
 
 @lru_cache(_FEW_REMEMBERED)

@@ -1,0 +1,278 @@
+"""Decisions about a map: from the records found and a stamp to the writes of one commit.
+
+Lives here: `Mutation`, a write or clear that is ready to be decided, and what it makes of leaves
+whose bytes somebody may still read. Must not live here: how its bytes got to the disk (draft.py).
+
+Which bytes go at once. A version of a leaf is kept, as a past leaf, if the newest snapshot or
+reader is as new as the version. A store that is no longer named is dropped if it was born after the
+newest of them. Otherwise the past leaf that they see names it, and the sweep decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from strongroom.engines.base import Key, Record, Ref, Write
+from strongroom.store.core import keys
+from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents.leaf import Run, Span
+from strongroom.store.core.extents.model import (
+    CLEARS,
+    CLEARS_MAX,
+    Clear,
+    Clears,
+    Extent,
+    Extents,
+    Leaf,
+    Place,
+    Store,
+    clears_of,
+    encode_data,
+    encode_leaf,
+    leaf_of,
+    stores_of,
+)
+
+# How many stores one commit drops by itself. What is beyond is left to the sweep.
+DROPS_MAX: Final = 1024
+# How many versions of leaves one commit keeps. More there are only where many clears are pending,
+# and snapshots were taken between them.
+_KEPT_MAX: Final = 640
+# The store of bytes that have arrived and have no place yet.
+_COMING: Final = -1
+
+
+class Outdated(Exception):
+    """A leaf changed after it was looked at, and must be rewritten: prepare the draft again."""
+
+
+class Backlog(Exception):
+    """Too many clears are pending: sweep the map, then prepare the draft again."""
+
+
+class Pins(NamedTuple):
+    """Who may still read earlier states: the stamps of the newest snapshot and of the newest
+    reader; 0 = there is none."""
+
+    snapshot: int = 0
+    reader: int = 0
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a decision adds to its commit's step in the map's partition.
+
+    `has_garbage`: the commit leaves something behind for the sweep, so it must order one.
+    """
+
+    writes: tuple[Write, ...] = ()
+    adopt: tuple[int, ...] = ()
+    drop: tuple[int, ...] = ()
+    has_garbage: bool = False
+
+
+class Part(NamedTuple):
+    """The bytes that go into one leaf: either a content, or `data`. `runs` None = they are put over
+    what is there; else they are the whole leaf, rewritten.
+
+    `seen`: the versions of the leaf and of the pending clears that a rewriting was made from.
+    """
+
+    span: Span
+    size_bytes: int
+    content: int
+    data: bytes
+    runs: tuple[Run, ...] | None = None
+    seen: tuple[int | None, int | None] = (None, None)
+
+
+class Collector:
+    """The writes of one commit in a map."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._writes: dict[Key, bytes | None] = {}
+        self._adopt: list[int] = []
+        self._drop: list[int] = []
+        self._kept = 0
+        self.drops = 0
+        self.has_garbage = False
+
+    def put(self, ref: Ref, value: bytes | None) -> None:
+        """Write or delete a record."""
+        self._writes[ref.key] = value
+
+    def put_clears(self, pending: tuple[Clear, ...]) -> None:
+        """Write the pending clears."""
+        value = CLEARS.encode(Clears(pending)) if pending else None
+        self.put(self._place.clears(), value)
+
+    def put_leaf(self, number: int, before: Leaf | None, after: Leaf) -> None:
+        """Write a leaf, or delete it when nothing is allocated in it."""
+        if after.extents:
+            self.put(self._place.leaf(number), encode_leaf(after))
+        elif before is not None:
+            self.put(self._place.leaf(number), None)
+
+    def keep(self, number: int, version: Leaf, until: int) -> None:
+        """Keep a version of a leaf as a past leaf. Raises Backlog when that is too much for one
+        commit."""
+        self._kept += 1
+        if self._kept > _KEPT_MAX:
+            raise Backlog
+        self.put(
+            Ref(self._place.partition, keys.map_past(self._place.number, number, until)),
+            encode_leaf(version),
+        )
+
+    def take(self, number: int, part: Part, born: int) -> Store:
+        """Make the bytes of a part a store of the leaf."""
+        if part.content:
+            self._adopt.append(part.content)
+        else:
+            ref = self._place.data(number, born)
+            self.put(ref, encode_data(ref, part.data))
+        return Store(born, part.size_bytes, part.content)
+
+    def give_up(self, number: int, store: Store) -> None:
+        """Drop a store that nothing names any more."""
+        self.drops += 1
+        if store.content:
+            self._drop.append(store.content)
+        else:
+            self.put(self._place.data(number, store.born), None)
+
+    def change(self) -> Change:
+        """What was collected."""
+        writes = tuple(Write(key, value) for key, value in self._writes.items())
+        drop = tuple(dict.fromkeys(self._drop))
+        return Change(writes, tuple(self._adopt), drop, self.has_garbage)
+
+
+class Mutation(msgspec.Struct, frozen=True):
+    """A write or a clear that is ready to be decided.
+
+    Attributes:
+        place: the map.
+        spans: the parts of leaves that it changes.
+        parts: the bytes that go into them, by leaf; a leaf without any is cleared there.
+        cleared: a long clear, (start, end), which is recorded instead of applied.
+    """
+
+    place: Place
+    spans: tuple[Span, ...]
+    parts: dict[int, Part]
+    cleared: tuple[int, int] | None = None
+
+    @property
+    def reads(self) -> tuple[Ref, ...]:
+        """The records that `decide` is to be handed, in this order."""
+        return (self.place.clears(), *(self.place.leaf(span.leaf) for span in self.spans))
+
+    def decide(self, found: Sequence[Record | None], stamp: int, pins: Pins) -> Change:
+        """What the commit writes.
+
+        Arguments:
+            found: what `reads` names.
+            stamp: the commit's.
+            pins: as they are at this call.
+
+        Raises: Outdated, Backlog; CorruptRecord.
+        """
+        collector = Collector(self.place)
+        pins = Pins(pins.snapshot, min(pins.reader, stamp - 1))
+        if self.cleared is not None:
+            _log_clear(collector, clears_of(found[0]), Clear(stamp, *self.cleared), max(pins))
+            return collector.change()
+        for span, record in zip(self.spans, found[1:], strict=True):
+            before = leaf_of(record)
+            versions = leaves.history(before, span.leaf, clears_of(found[0]), stamp)
+            seen = (version_of(record), version_of(found[0]))
+            after = Leaf(stamp, self._after(collector, span, versions, seen, stamp))
+            if after.extents == (versions[-1].extents if versions else ()) and len(versions) < 2:
+                continue  # a clear of what is a hole already
+            collector.put_leaf(span.leaf, before, after)
+            _retire(collector, span.leaf, versions, after, pins)
+        return collector.change()
+
+    def _after(
+        self,
+        collector: Collector,
+        span: Span,
+        versions: Sequence[Leaf],
+        seen: tuple[int | None, int | None],
+        stamp: int,
+    ) -> Extents:
+        extents = versions[-1].extents if versions else ()
+        part = self.parts.get(span.leaf)
+        if part is not None and part.runs is not None:
+            if part.seen != seen:
+                raise Outdated
+            return leaves.laid_out(part.runs, collector.take(span.leaf, part, stamp), stamp)
+        if part is None:
+            extents = leaves.cut(extents, span.start, span.end)
+        else:
+            store = collector.take(span.leaf, part, stamp)
+            new = Extent(span.start, span.end - span.start, store, 0, stamp)
+            extents = leaves.put(extents, new)
+        if leaves.needs_rewrite(extents):
+            raise Outdated
+        return extents
+
+
+def preview(span: Span, versions: Sequence[Leaf], size_bytes: int) -> Extents:
+    """What a leaf would look like without being rewritten; what is to come is written `NOW`.
+
+    Arguments:
+        size_bytes: how many bytes are put into the span; 0 = it is cleared.
+    """
+    extents = versions[-1].extents if versions else ()
+    if not size_bytes:
+        return leaves.cut(extents, span.start, span.end)
+    store = Store(0, size_bytes, _COMING)
+    return leaves.put(extents, Extent(span.start, size_bytes, store, 0, leaves.NOW))
+
+
+def is_coming(store: Store) -> bool:
+    """Whether a store of a preview stands for the bytes that are to come."""
+    return store.content == _COMING
+
+
+def version_of(record: Record | None) -> int | None:
+    """The version of a record that may be absent."""
+    return None if record is None else record.version
+
+
+def _log_clear(collector: Collector, pending: Sequence[Clear], new: Clear, pinned: int) -> None:
+    """Record a clear. Those inside of it are as good as done, unless somebody may see the state
+    between them. Raises Backlog."""
+    kept = [
+        one for one in pending if one.start < new.start or one.end > new.end or one.stamp <= pinned
+    ]
+    if len(kept) >= CLEARS_MAX:
+        raise Backlog
+    collector.put_clears((*kept, new))
+    collector.has_garbage = True
+
+
+def _retire(
+    collector: Collector, number: int, versions: Sequence[Leaf], after: Leaf, pins: Pins
+) -> None:
+    """Keep the versions that somebody may see, and drop what only the others name."""
+    if not versions:
+        return
+    gone = stores_of(versions[0].extents).keys() - stores_of(after.extents).keys()
+    pinned = max(pins)
+    if collector.drops + len(gone) > DROPS_MAX:
+        # Too many for one commit: as if somebody read all of it.
+        pinned = after.since - 1
+    for version, following in zip(versions, (*versions[1:], after), strict=True):
+        if version.since <= pinned and version.extents:
+            collector.keep(number, version, following.since)
+            if not version.since <= pins.snapshot < following.since:
+                collector.has_garbage = True
+    for store in sorted(gone):
+        if store.born > pinned:
+            collector.give_up(number, store)

@@ -1,0 +1,189 @@
+"""The check of maps for doctor: what one partition says of its sparse contents.
+
+Lives here: `MapsCheck`, which takes the records of all maps of a partition in and judges each. Must
+not live here: other records, contents themselves.
+
+What must hold:
+ 1. The extents of a leaf are in order, do not overlap, and lie within the leaf and their stores.
+ 2. No present leaf has bytes beyond the content's end, pending clears considered.
+ 3. The versions of a leaf follow one another.
+ 4. Inline data that a version names is there, in its length and with its checksum.
+ 5. Every store is of one leaf, and inline data is named by some version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from strongroom.engines.base import DataDamaged, Partition
+from strongroom.store.core import keys
+from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents.model import (
+    CLEARS,
+    LEAF_BYTES,
+    Clear,
+    Leaf,
+    Place,
+    Store,
+    decode_data,
+    decode_leaf,
+    stores_of,
+)
+
+_LATEST = 1 << 64
+
+
+class _Map:
+    """What was found of one map."""
+
+    def __init__(self) -> None:
+        self.clears: tuple[Clear, ...] = ()
+        self.present: dict[int, Leaf] = {}
+        self.past: dict[int, list[tuple[int, Leaf]]] = {}
+        # (leaf, born) -> length; None = damaged.
+        self.data: dict[tuple[int, int], int | None] = {}
+
+
+class MapsCheck:
+    """The maps of one partition: `take` its records, then `judge` each map that something refers
+    to.
+
+    Attributes:
+        needed: contents that must be there.
+        given_up: contents that only versions name which nobody sees; some may be dropped already.
+        has_waste: whether a sweep has something to do here.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.needed: set[int] = set()
+        self.given_up: set[int] = set()
+        self.has_waste = False
+        self._partition = partition
+        self._maps: dict[int, _Map] = {}
+
+    def take(self, name: bytes, value: bytes) -> bool:
+        """Take a hidden record in; False when it is none of a map. Raises CorruptRecord."""
+        kind, size = name[:1], len(name)
+        if (kind, size) not in _SIZES:
+            return False
+        one = self._maps.setdefault(keys.map_number(name), _Map())
+        leaf = keys.map_leaf_number(name)
+        if kind == keys.MAP_CLEARS:
+            one.clears = CLEARS.decode(value).pending
+        elif kind == keys.MAP_LEAF:
+            one.present[leaf] = decode_leaf(value)
+        elif kind == keys.MAP_PAST:
+            one.past.setdefault(leaf, []).append((keys.map_stamp(name), decode_leaf(value)))
+        else:
+            place = Place(self._partition, keys.map_number(name))
+            born = keys.map_stamp(name)
+            try:
+                one.data[leaf, born] = len(decode_data(place.data(leaf, born), value))
+            except DataDamaged:
+                one.data[leaf, born] = None
+        return True
+
+    def numbers(self) -> frozenset[int]:
+        """The maps of which there are records."""
+        return frozenset(self._maps)
+
+    def judge(self, number: int, size_bytes: int, living: Collection[int]) -> list[str]:
+        """What does not hold of one map.
+
+        Arguments:
+            size_bytes: the content's length now; 0 when only snapshots are left of it.
+            living: the stamps of its snapshots.
+        """
+        one = self._maps.get(number, _Map())
+        self.has_waste = self.has_waste or bool(one.clears)
+        problems: list[str] = []
+        named: set[tuple[int, int]] = set()
+        for leaf in sorted(one.present.keys() | one.past.keys()):
+            past = sorted(one.past.get(leaf, ()))
+            present = one.present.get(leaf)
+            found = [*_versions(past, present), *_beyond(leaf, present, one.clears, size_bytes)]
+            for version, needed in self._named(past, present, living):
+                found += _extents(version)
+                for store in stores_of(version.extents):
+                    if store.content:
+                        (self.needed if needed else self.given_up).add(store.content)
+                    else:
+                        named.add((leaf, store.born))
+                        found += _data(store, one.data.get((leaf, store.born), 0), needed)
+            problems += [f"leaf {leaf}: {problem}" for problem in dict.fromkeys(found)]
+        problems += self._shared(one)
+        for leaf, born in sorted(one.data.keys() - named):
+            problems.append(f"leaf {leaf}: inline data of {born} belongs to nothing")
+        self.given_up -= self.needed
+        return problems
+
+    def _named(
+        self, past: list[tuple[int, Leaf]], present: Leaf | None, living: Collection[int]
+    ) -> Iterator[tuple[Leaf, bool]]:
+        """The versions of a leaf, and whether somebody sees each."""
+        for until, version in past:
+            is_seen = any(version.since <= stamp < until for stamp in living)
+            self.has_waste = self.has_waste or not is_seen
+            yield version, is_seen
+        if present is not None:
+            yield present, True
+
+    def _shared(self, one: _Map) -> Iterator[str]:
+        owners: dict[int, int] = {}
+        versions = [*one.present.items()]
+        versions += [(leaf, version) for leaf, past in one.past.items() for _, version in past]
+        for leaf, version in versions:
+            for store in stores_of(version.extents):
+                if store.content and owners.setdefault(store.content, leaf) != leaf:
+                    other = owners[store.content]
+                    yield f"leaf {leaf}: its content {store.content} is that of leaf {other} too"
+
+
+def _versions(past: list[tuple[int, Leaf]], present: Leaf | None) -> Iterator[str]:
+    ended = 0
+    for until, version in past:
+        if not ended <= version.since < until:
+            yield f"its version of {version.since} does not follow the one that ended at {ended}"
+        ended = until
+    if present is not None and present.since < ended:
+        yield f"it is of {present.since}, but a past version ended at {ended}"
+
+
+def _beyond(
+    leaf: int, present: Leaf | None, clears: tuple[Clear, ...], size_bytes: int
+) -> Iterator[str]:
+    states = leaves.history(present, leaf, clears, _LATEST)
+    if states and states[-1].extents:
+        end = leaf * LEAF_BYTES + states[-1].extents[-1].end
+        if end > size_bytes:
+            yield f"it has bytes up to {end}, but the content ends at {size_bytes}"
+
+
+def _extents(version: Leaf) -> Iterator[str]:
+    if not version.extents:
+        yield "it is there, but nothing is allocated in it"
+    position = 0
+    for one in version.extents:
+        if one.start < position or one.length < 1 or one.end > LEAF_BYTES:
+            yield f"the extent at {one.start} is out of order"
+        if one.offset < 0 or one.offset + one.length > one.store.size_bytes:
+            yield f"the extent at {one.start} reaches beyond what is stored"
+        if one.store.born > version.since:
+            yield f"the extent at {one.start} is younger than the leaf"
+        position = one.end
+
+
+def _data(store: Store, found: int | None, needed: bool) -> Iterator[str]:
+    if found is None:
+        yield f"the inline data of {store.born} is damaged: its checksum differs"
+    elif needed and found != store.size_bytes:
+        what = "is missing" if not found else f"has {found} bytes, not {store.size_bytes}"
+        yield f"the inline data of {store.born} {what}"
+
+
+_SIZES = {
+    (keys.MAP_CLEARS, 9),
+    (keys.MAP_LEAF, 13),
+    (keys.MAP_PAST, 21),
+    (keys.MAP_DATA, 21),
+}

@@ -1,0 +1,250 @@
+"""Getting a write or clear ready: its bytes become contents before the commit that names them.
+
+Lives here: `receive`, `clear` and `resize`, which make a `Draft`; what a draft looks at and stores;
+how a leaf is rewritten. Must not live here: the decision (change.py).
+
+Whole leaves go to contents as they arrive, several at once so that they share a sync. Only the
+parts of leaves at both ends are kept in memory until it is known whether their leaf is to be
+rewritten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from types import TracebackType
+from typing import Final
+
+from strongroom.engines.base import CommitUnknown, ContentMissing, Contents, Record, Store
+from strongroom.store.core.extents import change
+from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents.change import Mutation, Part
+from strongroom.store.core.extents.fetch import fetch
+from strongroom.store.core.extents.leaf import Run, Span
+from strongroom.store.core.extents.model import (
+    INLINE_BYTES_MAX,
+    LEAF_BYTES,
+    OFFSET_MAX,
+    WRITE_BYTES_MAX,
+    Extents,
+    Place,
+    clears_of,
+    leaf_of,
+)
+
+# How many leaves of one write are on their way to the disk at once.
+_AT_ONCE: Final = 16
+_LATEST: Final = 1 << 64
+
+
+class Draft:
+    """A write or clear, until it is committed. Use it as `async with`: if the block fails, what it
+    has stored is discarded.
+
+    Arguments:
+        spans: the parts of leaves that it changes.
+        whole: the contents that whole leaves have become, by leaf.
+        ends: the bytes for the other leaves; of a clear, none.
+        cleared: a clear that is too long to be applied leaf by leaf.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        place: Place,
+        spans: Sequence[Span],
+        whole: dict[int, Part],
+        ends: dict[int, bytes],
+        cleared: tuple[int, int] | None = None,
+    ) -> None:
+        self._store = store
+        self._place = place
+        self._spans = tuple(spans)
+        self._whole = whole
+        self._ends = ends
+        self._cleared = cleared
+        self._made: list[Part] = []
+
+    async def __aenter__(self) -> Draft:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and not issubclass(kind, CommitUnknown):
+            self._discard()
+            _forget(self._store, self._whole.values())
+
+    async def prepare(self, snapshot: int = 0) -> Mutation:
+        """Store what is left and return the mutation to decide on. After Outdated, again.
+
+        Arguments:
+            snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
+
+        Raises: the engine's errors; CorruptRecord, ContentMissing, DataDamaged when a leaf that
+            must be rewritten cannot be read.
+        """
+        edges = [span for span in self._spans if not span.is_whole]
+        refs = [self._place.clears(), *(self._place.leaf(span.leaf) for span in edges)]
+        found = await self._store.read(refs) if edges else []
+        while edges:
+            self._discard()
+            try:
+                for span, record in zip(edges, found[1:], strict=True):
+                    await self._make(span, record, found[0], snapshot)
+                break
+            except ContentMissing:
+                looked, found = found, await self._store.read(refs)
+                if found == looked:
+                    raise
+        parts = self._whole | {part.span.leaf: part for part in self._made}
+        return Mutation(self._place, self._spans, parts, self._cleared)
+
+    async def _make(
+        self, span: Span, record: Record | None, pending: Record | None, snapshot: int
+    ) -> None:
+        """Store the bytes for a leaf of which a part changes; there are none for a plain clear."""
+        data = self._ends.get(span.leaf, b"")
+        versions = leaves.history(leaf_of(record), span.leaf, clears_of(pending), _LATEST)
+        extents = change.preview(span, versions, len(data))
+        if not leaves.needs_rewrite(extents):
+            if data:
+                self._made.append(await store_part(self._store, span, data))
+            return
+        laid = leaves.runs(extents, snapshot)
+        whole = await rewritten(self._store, self._place, span, extents, laid, data)
+        part = await store_part(self._store, span, whole)
+        seen = change.version_of(record), change.version_of(pending)
+        self._made.append(part._replace(runs=tuple(laid), seen=seen))
+
+    def _discard(self) -> None:
+        _forget(self._store, self._made)
+        self._made = []
+
+
+async def receive(
+    store: Store, place: Place, offset: int, source: AsyncIterable[bytes], length: int
+) -> Draft:
+    """Take in the bytes of a write at any offset.
+
+    Arguments:
+        length: in bytes, 1 to WRITE_BYTES_MAX.
+
+    Raises: ValueError for a range outside of what a map holds, or a source of another length; Full,
+        Unavailable; what the source raises.
+    """
+    if not 0 < length <= WRITE_BYTES_MAX or not 0 <= offset <= OFFSET_MAX - length:
+        raise ValueError(f"one write is of 1 to {WRITE_BYTES_MAX} bytes, within {OFFSET_MAX}")
+    spans = leaves.spans(offset, length)
+    whole: dict[int, Part] = {}
+    ends: dict[int, bytes] = {}
+    tasks: list[asyncio.Task[Part]] = []
+    room = asyncio.Semaphore(_AT_ONCE)
+    try:
+        async for span, data in _pieces(source, spans):
+            if not span.is_whole:
+                ends[span.leaf] = data
+                continue
+            await room.acquire()
+            tasks.append(asyncio.ensure_future(store_part(store, span, data)))
+            tasks[-1].add_done_callback(lambda _: room.release())
+        for task in tasks:
+            part = await task
+            whole[part.span.leaf] = part
+    except BaseException:
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Part):
+                _forget(store, (ended,))
+        raise
+    return Draft(store, place, spans, whole, ends)
+
+
+def clear(store: Store, place: Place, offset: int, length: int) -> Draft:
+    """Let a range of any length become a hole. Raises ValueError for a range outside of what a map
+    holds."""
+    if length < 0 or not 0 <= offset <= OFFSET_MAX - length:
+        raise ValueError(f"a range lies within the {OFFSET_MAX} bytes of a map")
+    if length <= WRITE_BYTES_MAX:
+        return Draft(store, place, leaves.spans(offset, length), {}, {})
+    return Draft(store, place, (), {}, {}, (offset, offset + length))
+
+
+def resize(store: Store, place: Place, before_bytes: int, after_bytes: int) -> Draft:
+    """Let the content end somewhere else; bytes behind a new end are gone, new ones are a hole.
+    Raises ValueError for a length that a map cannot hold."""
+    return clear(store, place, after_bytes, max(0, before_bytes - after_bytes))
+
+
+def end(store: Store, place: Place) -> Draft:
+    """Give up the whole content. Its snapshots stay readable."""
+    return clear(store, place, 0, OFFSET_MAX)
+
+
+async def rewritten(
+    contents: Store,
+    place: Place,
+    span: Span,
+    extents: Extents,
+    laid: Sequence[Run],
+    data: bytes = b"",
+) -> bytes:
+    """The bytes of a leaf's runs, one after another.
+
+    Arguments:
+        extents: the leaf as it is to be; what is to come is `data`, at the beginning of `span`.
+    """
+    stored = [one for one in extents if not change.is_coming(one.store)]
+    found = await fetch(contents, place, [(span.leaf, one.store) for one in stored])
+    image = bytearray(LEAF_BYTES)
+    for one in stored:
+        image[one.start : one.end] = found[span.leaf, one.store][
+            one.offset : one.offset + one.length
+        ]
+    image[span.start : span.start + len(data)] = data
+    return b"".join(image[run.start : run.start + run.length] for run in laid)
+
+
+async def store_part(contents: Contents, span: Span, data: bytes) -> Part:
+    """Bytes for one leaf, ready for a commit: few stay in memory, many become a content."""
+    if len(data) <= INLINE_BYTES_MAX:
+        return Part(span, len(data), 0, data)
+    written = await contents.write(_once(data), len(data))
+    return Part(span, len(data), written.id, b"")
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def _pieces(
+    source: AsyncIterable[bytes], spans: Sequence[Span]
+) -> AsyncIterator[tuple[Span, bytes]]:
+    """The bytes of each span. Raises ValueError when the source ends early or late."""
+    waiting = bytearray()
+    rest = iter(spans)
+    span = next(rest)
+    is_done = False
+    async for chunk in source:
+        if is_done and chunk:
+            raise ValueError("a write is longer than was said")
+        waiting += chunk
+        while not is_done and len(waiting) >= span.end - span.start:
+            length = span.end - span.start
+            yield span, bytes(waiting[:length])
+            del waiting[:length]
+            following = next(rest, None)
+            is_done = following is None
+            span = following or span
+        if is_done and waiting:
+            raise ValueError("a write is longer than was said")
+    if not is_done:
+        raise ValueError("a write is shorter than was said")
+
+
+def _forget(contents: Contents, parts: Iterable[Part]) -> None:
+    for part in parts:
+        if part.content:
+            contents.discard(part.content)

@@ -1,0 +1,189 @@
+"""The records of a map, and their codecs.
+
+Lives here: the place of a map, its leaves, extents, stores and pending clears, their bounds, and
+how they become bytes. Must not live here: what a write makes of them (leaf.py, change.py), IO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from strongroom.engines.base import DataDamaged, Partition, Record, Ref, ref_of
+from strongroom.engines.checksum import crc64
+from strongroom.limits import INLINE_BODY_BYTES_MAX, KIB, MIB
+from strongroom.store.core import keys
+from strongroom.store.core.records import Codec, CorruptRecord
+
+LEAF_BYTES: Final = 64 * KIB
+OFFSET_MAX: Final = LEAF_BYTES << 32
+# The most that one write takes, and the longest clear that is applied leaf by leaf in its commit.
+WRITE_BYTES_MAX: Final = 8 * MIB
+INLINE_BYTES_MAX: Final = INLINE_BODY_BYTES_MAX
+SECTOR_BYTES: Final = 512
+# A leaf that would have more than this is rewritten in the same commit.
+EXTENTS_MAX: Final = 160
+STORES_MAX: Final = 32
+# A map with this many pending clears takes no more until a sweep has worked them off.
+CLEARS_MAX: Final = 256
+_DATA_VERSION: Final = b"\x01"
+
+
+class Place(NamedTuple):
+    """A map: the partition it lies in, and its number, the stamp of its creation."""
+
+    partition: Partition
+    number: int
+
+    def clears(self) -> Ref:
+        """The record of its pending clears."""
+        return ref_of((self.partition, keys.map_clears(self.number)))
+
+    def leaf(self, leaf: int) -> Ref:
+        """The record of a leaf."""
+        return ref_of((self.partition, keys.map_leaf(self.number, leaf)))
+
+    def data(self, leaf: int, born: int) -> Ref:
+        """The record of a leaf's inline data."""
+        return ref_of((self.partition, keys.map_data(self.number, leaf, born)))
+
+
+class Store(NamedTuple):
+    """Bytes of one leaf that were stored together: a content, or inline data (`content` 0).
+
+    `born` is the stamp of the leaf's first version that named it.
+    """
+
+    born: int
+    size_bytes: int
+    content: int
+
+
+class Extent(NamedTuple):
+    """Allocated bytes [start, start + length) of a leaf, and where they are stored. `written` is
+    the stamp of the commit that wrote them."""
+
+    start: int
+    length: int
+    store: Store
+    offset: int
+    written: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the leaf."""
+        return self.start + self.length
+
+
+Extents = tuple[Extent, ...]
+"""The allocated bytes of a leaf, in order and without overlap."""
+
+
+class Leaf(NamedTuple):
+    """One version of a leaf, which came to be with the stamp `since`."""
+
+    since: int
+    extents: Extents
+
+
+class Clear(msgspec.Struct, frozen=True, array_like=True):
+    """The bytes [start, end) of the content became holes with the stamp `stamp`."""
+
+    stamp: int
+    start: int
+    end: int
+
+
+class Clears(msgspec.Struct, frozen=True, array_like=True):
+    """Clears, the oldest first, that are not yet applied to every leaf."""
+
+    pending: tuple[Clear, ...] = ()
+
+
+class _LeafRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A leaf as stored: extents name their store by its index, and `written` 0 is the store's."""
+
+    since: int
+    stores: tuple[Store, ...]
+    extents: tuple[tuple[int, int, int, int, int], ...]
+
+
+CLEARS: Final = Codec(Clears)
+_LEAF: Final = Codec(_LeafRecord)
+
+
+def encode_leaf(leaf: Leaf) -> bytes:
+    """The record of a leaf."""
+    stores = tuple(stores_of(leaf.extents))
+    index = {store: number for number, store in enumerate(stores)}
+    extents = tuple(
+        (one.start, one.length, index[one.store], one.offset, _relative(one))
+        for one in leaf.extents
+    )
+    return _LEAF.encode(_LeafRecord(leaf.since, stores, extents))
+
+
+def _relative(extent: Extent) -> int:
+    return 0 if extent.written == extent.store.born else extent.written
+
+
+def decode_leaf(value: bytes) -> Leaf:
+    """The leaf of a record. Raises CorruptRecord."""
+    found = _LEAF.decode(value)
+    stores = found.stores
+    try:
+        extents = tuple(
+            Extent(start, length, stores[index], offset, written or stores[index].born)
+            for start, length, index, offset, written in found.extents
+        )
+    except IndexError as error:
+        raise CorruptRecord("an extent of a leaf names a store that is not there") from error
+    return Leaf(found.since, extents)
+
+
+def leaf_of(record: Record | None) -> Leaf | None:
+    """The leaf of a record that may be absent. Raises CorruptRecord."""
+    return None if record is None else decode_leaf(record.value)
+
+
+def clears_of(record: Record | None) -> tuple[Clear, ...]:
+    """The pending clears of a record that may be absent. Raises CorruptRecord."""
+    return () if record is None else CLEARS.decode(record.value).pending
+
+
+def stores_of(extents: Iterable[Extent]) -> dict[Store, None]:
+    """The stores that extents name, each once, in the order in which they are named."""
+    return dict.fromkeys(extent.store for extent in extents)
+
+
+def contents_of(name: bytes, value: bytes) -> tuple[int, ...]:
+    """The contents that a record of a map names.
+
+    For a sweep that removes a whole partition: other versions of the leaf may name them too.
+
+    Arguments:
+        name: the record's hidden key.
+
+    Raises: CorruptRecord.
+    """
+    if name[:1] not in (keys.MAP_LEAF, keys.MAP_PAST):
+        return ()
+    stores = stores_of(decode_leaf(value).extents)
+    return tuple(store.content for store in stores if store.content)
+
+
+def encode_data(ref: Ref, data: bytes) -> bytes:
+    """The record of inline data; its checksum covers its key too."""
+    return _DATA_VERSION + crc64(data, crc64(ref.key.name)).to_bytes(8, "big") + data
+
+
+def decode_data(ref: Ref, value: bytes) -> bytes:
+    """The bytes of inline data. Raises CorruptRecord, DataDamaged."""
+    if value[:1] != _DATA_VERSION or len(value) < 9:
+        raise CorruptRecord(f"inline data of the version {value[:1]!r} is not known")
+    data = value[9:]
+    if crc64(data, crc64(ref.key.name)).to_bytes(8, "big") != value[1:9]:
+        raise DataDamaged(f"inline data {ref.key.name!r}: its checksum differs")
+    return data

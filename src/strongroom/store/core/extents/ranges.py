@@ -1,0 +1,159 @@
+"""Which ranges are allocated, and which have changed since a snapshot.
+
+Lives here: both lists, in pages of bounded size and bounded work. Must not live here: bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from strongroom.engines.base import Engine
+from strongroom.store.core.extents import versions
+from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Extents, Place
+
+LEAVES_MAX: Final = 16 * 1024
+"""How many leaves one page of ranges looks at: 1 GiB where everything is allocated."""
+_PAGE_LEAVES: Final = 256
+
+
+class Range(NamedTuple):
+    """The bytes [start, end) are allocated or were written; or, if `is_clear`, have become a
+    hole."""
+
+    start: int
+    end: int
+    is_clear: bool = False
+
+
+class Ranges(NamedTuple):
+    """Ranges in order, without overlap; `resume` is the offset at which the next page begins, None
+    = there is no more. A long range may be cut between two pages."""
+
+    ranges: tuple[Range, ...]
+    resume: int | None
+
+
+async def list_ranges(
+    engine: Engine,
+    place: Place,
+    at: int,
+    offset: int,
+    end: int,
+    max_ranges: int,
+    grain_bytes: int = 1,
+    leaves_max: int = LEAVES_MAX,
+) -> Ranges:
+    """The allocated ranges of [offset, end) at a stamp.
+
+    Arguments:
+        at: see reading.read; for a list in several pages each page may have its own.
+        max_ranges: of one page, at least 1.
+        grain_bytes: ranges are widened to multiples of this; a divisor of LEAF_BYTES.
+        leaves_max: how many leaves one page may look at.
+
+    Raises: CorruptRecord.
+    """
+    return await _list(engine, place, (at,), (offset, end), max_ranges, grain_bytes, leaves_max)
+
+
+async def list_changes(
+    engine: Engine,
+    place: Place,
+    since: int,
+    at: int,
+    offset: int,
+    end: int,
+    max_ranges: int,
+    grain_bytes: int = 1,
+    leaves_max: int = LEAVES_MAX,
+) -> Ranges:
+    """What of [offset, end) was written or cleared after the snapshot `since` and before `at`.
+
+    A range that is allocated at `at` and was written in between counts as written, even with the
+    same bytes. A range that was allocated at `since` and is not at `at` counts as cleared.
+    Arguments: as of `list_ranges`; `since` is the stamp of a living snapshot, not after `at`.
+    """
+    stamps = (since, at)
+    return await _list(engine, place, stamps, (offset, end), max_ranges, grain_bytes, leaves_max)
+
+
+async def _list(
+    engine: Engine,
+    place: Place,
+    at: tuple[int, ...],
+    bounds: tuple[int, int],
+    max_ranges: int,
+    grain_bytes: int,
+    leaves_max: int,
+) -> Ranges:
+    offset, end = bounds
+    found: list[Range] = []
+    looked = 0
+    first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)
+    page_leaves = min(_PAGE_LEAVES, leaves_max)
+    async for page in versions.pages(engine, place, at, first, until, page_leaves):
+        for number, states in page.leaves:
+            for one in _of_leaf(number, states, at[0], grain_bytes):
+                start, stop = max(one.start, offset), min(one.end, end)
+                if start >= stop:
+                    continue
+                if found and found[-1].end == start and found[-1].is_clear == one.is_clear:
+                    found[-1] = found[-1]._replace(end=stop)
+                elif len(found) >= max_ranges:
+                    return Ranges(tuple(found), start)
+                else:
+                    found.append(Range(start, stop, one.is_clear))
+        looked += page_leaves
+        reached = page.until * LEAF_BYTES
+        if looked >= leaves_max and reached < end:
+            return Ranges(tuple(found), reached)
+    return Ranges(tuple(found), None)
+
+
+def _of_leaf(
+    number: int, states: tuple[Extents, ...], since: int, grain_bytes: int
+) -> Iterator[Range]:
+    """The ranges of one leaf, widened to grains, in order."""
+    first = number * LEAF_BYTES
+    if len(states) == 1:
+        written, cleared = _grains(states[0], first, grain_bytes), []
+    else:
+        before, after = states
+        written = _grains((one for one in after if one.written > since), first, grain_bytes)
+        held = _grains(after, first, grain_bytes)
+        cleared = _without(_grains(before, first, grain_bytes), held)
+    plain = [Range(start, stop) for start, stop in written]
+    gone = [Range(start, stop, True) for start, stop in cleared]
+    yield from sorted(plain + gone)
+
+
+def _grains(extents: Iterable[Extent], first: int, grain_bytes: int) -> list[tuple[int, int]]:
+    """The widened ranges of extents; those that touch are one."""
+    found: list[tuple[int, int]] = []
+    for one in extents:
+        start = first + one.start // grain_bytes * grain_bytes
+        stop = first - (-one.end // grain_bytes) * grain_bytes
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], stop)
+        else:
+            found.append((start, stop))
+    return found
+
+
+def _without(ranges: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of `ranges` lies in none of `others`; both in order and without overlap."""
+    left: list[tuple[int, int]] = []
+    index = 0
+    for start, stop in ranges:
+        while index < len(others) and others[index][1] <= start:
+            index += 1
+        at = index
+        while start < stop and at < len(others) and others[at][0] < stop:
+            if start < others[at][0]:
+                left.append((start, others[at][0]))
+            start = others[at][1]
+            at += 1
+        if start < stop:
+            left.append((start, stop))
+    return left

@@ -1,0 +1,105 @@
+"""Who reads sparse content, and who changes it, in this process.
+
+Lives here: the registers by which a long read sees one committed state while writes go on. Must not
+live here: records, bytes.
+
+Why a reader sees one state. It registers, waits for the mutations that were being decided then, and
+only then looks at the owner's record; the version that it sees there is its position. A mutation
+that decides later finds it in the register, and keeps the versions of leaves that it may still
+read. Until it has a position, mutations keep everything. So what is dropped under a reader was no
+longer part of the state that it looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from strongroom.engines.base import Partition
+from strongroom.store.core.extents.change import Pins
+
+T = TypeVar("T")
+
+_ANYWHERE: Final = 1 << 64
+
+
+class MapReaders:
+    """The readers and mutations of all maps, by their partitions. Held state: it dies with the
+    process, and so do the reads."""
+
+    def __init__(self) -> None:
+        self._readers: dict[Partition, set[MapReading]] = {}
+        self._mutations: dict[Partition, set[asyncio.Event]] = {}
+
+    def begin(self, partition: Partition) -> MapReading:
+        """Register a reader before it looks; it calls `settled` and `stand`, and `end` when
+        done."""
+        running = tuple(self._mutations.get(partition, ()))
+        reading = MapReading(self, partition, running)
+        self._readers.setdefault(partition, set()).add(reading)
+        return reading
+
+    def finish(self, reading: MapReading) -> None:
+        """Forget a reader. Idempotent."""
+        _remove(self._readers, reading.partition, reading)
+
+    @contextmanager
+    def mutating(self, partition: Partition) -> Iterator[None]:
+        """Around each update that decides a mutation of a map in this partition."""
+        over = asyncio.Event()
+        self._mutations.setdefault(partition, set()).add(over)
+        try:
+            yield
+        finally:
+            over.set()
+            _remove(self._mutations, partition, over)
+
+    def pins(self, partition: Partition, snapshot: int) -> Pins:
+        """Who may read earlier states now; ask again in each decision.
+
+        Arguments:
+            snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
+        """
+        readers = self._readers.get(partition, ())
+        return Pins(snapshot, max((reading.at for reading in readers), default=0))
+
+    def positions(self, partition: Partition) -> frozenset[int] | None:
+        """The stamps at which somebody reads; None while somebody is looking for his."""
+        found = frozenset(reading.at for reading in self._readers.get(partition, ()))
+        return None if _ANYWHERE in found else found
+
+
+class MapReading:
+    """One reader of one partition."""
+
+    def __init__(
+        self, readers: MapReaders, partition: Partition, running: tuple[asyncio.Event, ...]
+    ) -> None:
+        self._readers = readers
+        self._running = running
+        self.partition = partition
+        self.at = _ANYWHERE
+
+    async def settled(self) -> None:
+        """Return when the mutations that were running at the beginning are over."""
+        for over in self._running:
+            await over.wait()
+
+    def stand(self, at: int) -> None:
+        """The reader reads the state of the stamp `at`: the version of the owner's record, or a
+        snapshot's stamp."""
+        self.at = at
+
+    def end(self) -> None:
+        """The reader is finished. Idempotent."""
+        self._readers.finish(self)
+
+
+def _remove(register: dict[Partition, set[T]], partition: Partition, one: T) -> None:
+    found = register.get(partition)
+    if found is not None:
+        found.discard(one)
+        if not found:
+            del register[partition]

@@ -1,0 +1,117 @@
+"""The bytes of a range, at a stamp.
+
+Lives here: reading a range piece by piece, holes as zeros, and reading a short one at once. Must
+not live here: which version of a leaf is read (versions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Final
+
+from strongroom.engines.base import ContentMissing, Ref, Store
+from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents import model, versions
+from strongroom.store.core.extents.fetch import fetch
+from strongroom.store.core.extents.model import LEAF_BYTES, Extents, Place, clears_of, leaf_of
+
+ZEROS: Final = bytes(4 * LEAF_BYTES)
+"""A hole, or a part of one: the same object every time."""
+# The longest read that is worth being held in memory.
+SHORT_BYTES_MAX: Final = 4 * LEAF_BYTES
+_WINDOW_LEAVES: Final = 16
+_LATEST: Final = 1 << 64
+
+
+async def read(
+    store: Store, place: Place, at: int, offset: int, length: int
+) -> AsyncIterator[bytes]:
+    """The bytes of [offset, offset + length) as they were at a stamp, in order, holes as zeros. No
+    piece is longer than ZEROS.
+
+    Arguments:
+        at: where a registered reader stands (readers.py): the version of the owner's record, which
+            each mutation of the map writes; or the stamp of a living snapshot.
+
+    Raises: ContentMissing, DataDamaged, CorruptRecord: something is damaged.
+    """
+    position, end = offset, offset + length
+    first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)
+    async for page in versions.pages(store, place, (at,), first, until, _WINDOW_LEAVES):
+        rows = [(number, extents) for number, (extents,) in page.leaves]
+        for start, data in await _bytes(store, place, rows, position, end):
+            for piece in _zeros(start - position):
+                yield piece
+            yield data
+            position = start + len(data)
+        reached = min(end, page.until * LEAF_BYTES)
+        for piece in _zeros(reached - position):
+            yield piece
+        position = max(position, reached)
+
+
+async def read_short(
+    store: Store, place: Place, owner: Ref, at: int, offset: int, length: int
+) -> list[bytes] | None:
+    """The bytes of a short range as they are now, by one look: nobody needs to be registered.
+
+    Arguments:
+        owner: the record that each mutation of the map writes.
+        at: its version when the caller looked at it.
+        length: at most SHORT_BYTES_MAX.
+
+    Returns: None when the owner's record is no longer of that version, or when something was
+        dropped meanwhile: look again, or register and `read`.
+
+    Raises: DataDamaged, CorruptRecord.
+    """
+    if length > SHORT_BYTES_MAX:
+        raise ValueError(f"a short read is of at most {SHORT_BYTES_MAX} bytes")
+    spans = leaves.spans(offset, length)
+    refs = [owner, place.clears(), *(place.leaf(span.leaf) for span in spans)]
+    found = await store.read(refs)
+    if found[0] is None or found[0].version != at:
+        return None
+    clears = clears_of(found[1])
+    rows = []
+    for span, record in zip(spans, found[2:], strict=True):
+        states = leaves.history(leaf_of(record), span.leaf, clears, _LATEST)
+        rows.append((span.leaf, states[-1].extents if states else ()))
+    end = position = offset
+    end += length
+    pieces: list[bytes] = []
+    try:
+        stored = await _bytes(store, place, rows, offset, end)
+    except ContentMissing:
+        return None
+    for start, data in stored:
+        pieces += (*_zeros(start - position), data)
+        position = start + len(data)
+    return [*pieces, *_zeros(end - position)]
+
+
+async def _bytes(
+    store: Store, place: Place, rows: Sequence[tuple[int, Extents]], position: int, end: int
+) -> list[tuple[int, bytes]]:
+    """(offset, bytes) of the allocated ranges in [position, end)."""
+    wanted: list[tuple[int, int, int, model.Extent]] = []
+    for number, extents in rows:
+        first = number * LEAF_BYTES
+        for one in extents:
+            start, stop = max(position, first + one.start), min(end, first + one.end)
+            if start < stop:
+                wanted.append((number, start, stop, one))
+    found = await fetch(store, place, ((number, one.store) for number, _, _, one in wanted))
+    pieces = []
+    for number, start, stop, one in wanted:
+        skipped = start - number * LEAF_BYTES - one.start + one.offset
+        pieces.append((start, found[number, one.store][skipped : skipped + stop - start]))
+    return pieces
+
+
+def _zeros(length: int) -> Iterator[bytes]:
+    while length >= len(ZEROS):
+        yield ZEROS
+        length -= len(ZEROS)
+    if length > 0:
+        yield ZEROS[:length]

@@ -1,0 +1,346 @@
+"""The work that mutations and deleted snapshots of a map leave behind.
+
+Lives here: applying pending clears leaf by leaf, and removing past leaves that nobody sees, with
+what only they name. Must not live here: when this runs, which snapshots there are.
+
+Each commit is right by itself, so a sweep may stop anywhere and begin again, also twice at once. A
+past leaf never gains a reader: it ended before any later snapshot or look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from typing import Final
+
+from strongroom.engines.base import (
+    Commit,
+    ContentMissing,
+    Item,
+    Key,
+    Record,
+    Ref,
+    Step,
+    Store,
+)
+from strongroom.store.core import keys
+from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents.change import Collector, Outdated
+from strongroom.store.core.extents.draft import rewritten, store_part
+from strongroom.store.core.extents.leaf import Span
+from strongroom.store.core.extents.model import (
+    LEAF_BYTES,
+    Clear,
+    Leaf,
+    Place,
+    clears_of,
+    decode_leaf,
+    leaf_of,
+    stores_of,
+)
+from strongroom.store.core.extents.readers import MapReaders
+from strongroom.values import Purpose
+
+Pace = Callable[[], Awaitable[object]]
+"""Called after each commit, so that requests go first."""
+
+_PAGE_RECORDS: Final = 256
+# How many stores and past leaves one commit removes, about.
+_REMOVALS: Final = 512
+_VERSIONS_AT_ONCE: Final = 8
+# How often a leaf that changes again and again is tried in one sweep.
+_ATTEMPTS: Final = 8
+_LATEST: Final = 1 << 64
+
+
+class Looking(Exception):
+    """A reader is in the way, or is still looking for its position."""
+
+
+async def no_pause() -> None:
+    """Let others run once."""
+    await asyncio.sleep(0)
+
+
+class Sweep:
+    """One sweep of a map.
+
+    Arguments:
+        living: the stamps of the snapshots that there are; looked up after the records that ordered
+            the sweep, by the caller.
+        pace: see Pace.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        readers: MapReaders,
+        place: Place,
+        living: Collection[int],
+        pace: Pace = no_pause,
+    ) -> None:
+        self._store = store
+        self._readers = readers
+        self._place = place
+        self._living = frozenset(living)
+        self._pace = pace
+        self._is_left = False
+
+    async def run(self) -> bool:
+        """Do all there is to do.
+
+        Returns: whether it is done; False when something was left because it is being read: run
+            another sweep later.
+
+        Raises: the engine's errors; CorruptRecord.
+        """
+        try:
+            await self._apply_clears()
+            await self._remove_past()
+        except Looking:
+            return False
+        return not self._is_left
+
+    def _viewers(self) -> frozenset[int]:
+        """The stamps at which somebody may read. Raises Looking."""
+        positions = self._readers.positions(self._place.partition)
+        if positions is None:
+            raise Looking
+        return self._living | positions
+
+    async def _apply_clears(self) -> None:
+        (found,) = await self._store.read([self._place.clears()])
+        clears = clears_of(found)
+        if not clears:
+            return
+        for first, until in _leaf_ranges(clears):
+            async for items in self._items(
+                keys.map_leaf(self._place.number, first).name,
+                keys.map_leaf(self._place.number, until - 1).name + b"\0",
+            ):
+                await self._apply_to_page(items, clears)
+        if not self._is_left:
+            await self._forget_clears(clears)
+
+    async def _items(self, first: bytes, until: bytes) -> AsyncIterator[list[Item]]:
+        """The hidden records of a range, in pages."""
+        partition = self._place.partition
+        while True:
+            items = await self._store.read_range(partition, True, first, until, _PAGE_RECORDS)
+            if items:
+                yield items
+            if len(items) < _PAGE_RECORDS:
+                return
+            first = items[-1].name + b"\0"
+
+    async def _apply_to_page(self, items: Sequence[Item], clears: Sequence[Clear]) -> None:
+        batch: list[int] = []
+        weight = 0
+        for item in items:
+            number = keys.map_leaf_number(item.name)
+            versions = leaves.history(decode_leaf(item.value), number, clears, _LATEST)
+            if len(versions) < 2:
+                continue
+            if leaves.needs_rewrite(versions[-1].extents):
+                await self._rewrite(number)
+                continue
+            batch.append(number)
+            weight += len(versions) + len(stores_of(versions[0].extents))
+            if weight >= _REMOVALS:
+                await self._apply(batch)
+                batch, weight = [], 0
+        if batch:
+            await self._apply(batch)
+
+    async def _apply(self, numbers: Sequence[int]) -> None:
+        """Let the pending clears come true in these leaves, as far as none needs rewriting."""
+        place = self._place
+
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+            collector = Collector(place)
+            for number, record in zip(numbers, found[1:], strict=True):
+                versions = leaves.history(leaf_of(record), number, clears_of(found[0]), stamp)
+                if len(versions) > 1 and not leaves.needs_rewrite(versions[-1].extents):
+                    collector.put_leaf(number, versions[0], versions[-1])
+                    self._retire(collector, number, versions)
+            return _commit(place, collector)
+
+        refs = [place.clears(), *map(place.leaf, numbers)]
+        await self._store.update(place.partition, refs, decide, Purpose.FREEING)
+        await self._pace()
+
+    async def _rewrite(self, number: int) -> None:
+        """The same for a leaf of which less than half is left: it is stored anew."""
+        for _ in range(_ATTEMPTS):
+            if await self._try_rewrite(number):
+                return
+            await self._pace()
+        self._is_left = True
+
+    async def _try_rewrite(self, number: int) -> bool:
+        place, span = self._place, Span(number, 0, LEAF_BYTES)
+        refs = [place.clears(), place.leaf(number)]
+        looked = await self._store.read(refs)
+        versions = leaves.history(leaf_of(looked[1]), number, clears_of(looked[0]), _LATEST)
+        if len(versions) < 2:
+            return True  # a mutation came first
+        *before, last = versions
+        laid = leaves.runs(last.extents, max(self._living, default=0))
+        try:
+            data = await rewritten(self._store, place, span, last.extents, laid)
+        except ContentMissing:
+            if await self._store.read(refs) == looked:
+                raise
+            return False
+        part = await store_part(self._store, span, data) if data else None
+
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+            self._check_alone(found, looked, last.since)
+            collector = Collector(place)
+            after = last
+            if part is not None:
+                store = collector.take(number, part, last.since)
+                after = last._replace(extents=leaves.laid_out(laid, store, last.since))
+            collector.put_leaf(number, versions[0], after)
+            self._retire(collector, number, [*before, after])
+            return _commit(place, collector)
+
+        try:
+            # Nobody who begins to read may have seen the leaf as it was.
+            with self._readers.mutating(place.partition):
+                await self._store.update(place.partition, refs, decide, Purpose.FREEING)
+        except (Outdated, Looking) as error:
+            if part is not None and part.content:
+                self._store.discard(part.content)
+            if isinstance(error, Looking):
+                raise
+            return False
+        await self._pace()
+        return True
+
+    def _check_alone(
+        self, found: Sequence[Record | None], looked: Sequence[Record | None], since: int
+    ) -> None:
+        """A leaf may be rewritten if it is as it was looked at, and no reader may hold its present
+        stores. Raises Outdated, Looking."""
+        positions = self._readers.positions(self._place.partition)
+        if positions is None or any(at >= since for at in positions):
+            raise Looking
+        if list(found) != list(looked):
+            raise Outdated
+
+    def _retire(self, collector: Collector, number: int, versions: Sequence[Leaf]) -> None:
+        """Keep the versions before the last that somebody sees, and drop what nobody sees."""
+        viewers = self._viewers()
+        ends = [version.since for version in versions[1:]]
+        for version, until in zip(versions, ends, strict=False):
+            if version.extents and _is_seen(version.since, until, viewers):
+                collector.keep(number, version, until)
+        alive = stores_of(versions[0].extents)
+        for version in versions[1:]:
+            left = stores_of(version.extents)
+            for store in alive.keys() - left.keys():
+                if not _is_seen(store.born, version.since, viewers):
+                    collector.give_up(number, store)
+            alive = left
+
+    async def _forget_clears(self, done: Sequence[Clear]) -> None:
+        place = self._place
+
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+            collector = Collector(place)
+            if found[0] is not None:
+                collector.put_clears(tuple(one for one in clears_of(found[0]) if one not in done))
+            return _commit(place, collector)
+
+        await self._store.update(place.partition, [place.clears()], decide, Purpose.FREEING)
+
+    async def _remove_past(self) -> None:
+        number = self._place.number
+        first, until = keys.map_past(number, 0, 0).name, keys.map_past_end(number, (1 << 32) - 1)
+        async for items in self._items(first, until):
+            viewers = self._viewers()
+            unseen: dict[int, None] = {}
+            for item in items:
+                since, end = decode_leaf(item.value).since, keys.map_stamp(item.name)
+                if not _is_seen(since, end, viewers):
+                    unseen[keys.map_leaf_number(item.name)] = None
+                elif not _is_seen(since, end, self._living):
+                    self._is_left = True
+            for leaf in unseen:
+                await self._remove_past_of(leaf)
+
+    async def _remove_past_of(self, leaf: int) -> None:
+        """Remove the past versions of one leaf that nobody sees, a few in each commit."""
+        attempts = 0
+        while attempts < _ATTEMPTS:
+            try:
+                is_done = await self._remove_some_past(leaf)
+            except Outdated:
+                attempts += 1
+                is_done = False
+            await self._pace()
+            if is_done:
+                return
+        self._is_left = True
+
+    async def _remove_some_past(self, leaf: int) -> bool:
+        number = self._place.number
+        ref = self._place.leaf(leaf)
+        # In this order: whatever is kept after the first look changes the present leaf too.
+        (present,) = await self._store.read([ref])
+        past: dict[Key, tuple[Leaf, int]] = {}
+        first = keys.map_past(number, leaf, 0).name
+        async for items in self._items(first, keys.map_past_end(number, leaf)):
+            for item in items:
+                until = keys.map_stamp(item.name)
+                past[Key(True, item.name)] = decode_leaf(item.value), until
+
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+            if found[0] != present:
+                raise Outdated
+            return self._decide_past(leaf, leaf_of(present), past)
+
+        return await self._store.update(self._place.partition, [ref], decide, Purpose.FREEING)
+
+    def _decide_past(
+        self, number: int, present: Leaf | None, past: dict[Key, tuple[Leaf, int]]
+    ) -> Commit[bool]:
+        viewers = self._viewers()
+        unseen = [
+            key for key, (leaf, until) in past.items() if not _is_seen(leaf.since, until, viewers)
+        ]
+        gone = unseen[:_VERSIONS_AT_ONCE]
+        named = stores_of(present.extents) if present is not None else {}
+        for key, (leaf, _) in past.items():
+            if key not in gone:
+                named |= stores_of(leaf.extents)
+        collector = Collector(self._place)
+        for key in gone:
+            collector.put(Ref(self._place.partition, key), None)
+            for store in stores_of(past[key][0].extents).keys() - named.keys():
+                collector.give_up(number, store)
+        return Commit(len(gone) == len(unseen), _commit(self._place, collector).steps)
+
+
+def _commit(place: Place, collector: Collector) -> Commit[None]:
+    change = collector.change()
+    if not change.writes:
+        return Commit(None)
+    return Commit(None, (Step(place.partition, change.writes, change.adopt, change.drop),))
+
+
+def _is_seen(since: int, until: int, viewers: Collection[int]) -> bool:
+    return any(since <= viewer < until for viewer in viewers)
+
+
+def _leaf_ranges(clears: Sequence[Clear]) -> list[tuple[int, int]]:
+    """The leaves that clears touch, each once: (first, until)."""
+    found: list[tuple[int, int]] = []
+    for clear in sorted(clears, key=lambda one: one.start):
+        first, until = clear.start // LEAF_BYTES, -(-clear.end // LEAF_BYTES)
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], until))
+        else:
+            found.append((first, until))
+    return found

@@ -1,0 +1,115 @@
+"""The leaves of a map as they were at a stamp, page by page.
+
+Lives here: which version of each leaf a stamp sees. Must not live here: bytes, ranges.
+
+The present leaf is looked at first. If it is younger than the stamp, or gone, the past leaf that
+ended after the stamp is the one. It is there, because somebody who may read it is known (see
+readers.py), and it was written in the commit that changed the present leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+from strongroom.engines.base import Engine
+from strongroom.store.core import keys
+from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents.model import (
+    Clear,
+    Extents,
+    Leaf,
+    Place,
+    clears_of,
+    decode_leaf,
+)
+
+_NONE: Extents = ()
+
+
+class LeafPage(NamedTuple):
+    """All that is allocated in the leaves from the page before up to `until`: for each such leaf
+    its extents at each of the stamps that were asked for."""
+
+    leaves: list[tuple[int, tuple[Extents, ...]]]
+    until: int
+
+
+async def pages(
+    engine: Engine, place: Place, at: Sequence[int], first: int, until: int, page_leaves: int
+) -> AsyncIterator[LeafPage]:
+    """The leaves first <= number < until, in order.
+
+    Each page reads at most `page_leaves` present leaves, and as many past ones for each stamp.
+
+    Arguments:
+        at: stamps that the caller may read at: living snapshots, or where a reader stands.
+    """
+    (found,) = await engine.read([place.clears()])
+    clears = clears_of(found)
+    while first < until:
+        present, stop = await _present(engine, place, first, until, page_leaves)
+        states: list[dict[int, Extents]] = []
+        for stamp in at:
+            past, reached = await _past(engine, place, stamp, first, stop, page_leaves)
+            stop = min(stop, reached)
+            states.append(_states(present, past, clears, stamp))
+        numbers = sorted({number for state in states for number in state if number < stop})
+        rows = [(one, tuple(state.get(one, _NONE) for state in states)) for one in numbers]
+        yield LeafPage(rows, stop)
+        first = stop
+
+
+def _states(
+    present: dict[int, Leaf], past: dict[int, Leaf], clears: Sequence[Clear], at: int
+) -> dict[int, Extents]:
+    found = {number: leaf.extents for number, leaf in past.items()}
+    for number, leaf in present.items():
+        if leaf.since <= at:
+            found[number] = leaves.history(leaf, number, clears, at)[-1].extents
+    return found
+
+
+async def _present(
+    engine: Engine, place: Place, first: int, until: int, page_leaves: int
+) -> tuple[dict[int, Leaf], int]:
+    """The present leaves of a page, and where the page ends."""
+    items = await engine.read_range(
+        place.partition,
+        True,
+        keys.map_leaf(place.number, first).name,
+        keys.map_leaf(place.number, until - 1).name + b"\0",
+        page_leaves,
+    )
+    found = {keys.map_leaf_number(item.name): decode_leaf(item.value) for item in items}
+    return found, until if len(items) < page_leaves else max(found) + 1
+
+
+async def _past(
+    engine: Engine, place: Place, at: int, first: int, until: int, page_leaves: int
+) -> tuple[dict[int, Leaf], int]:
+    """The past leaves that `at` sees, and up to which leaf they are known.
+
+    The first leaf is sought from `at` on, so that each page gets beyond it.
+    """
+    items = await engine.read_range(
+        place.partition,
+        True,
+        keys.map_past(place.number, first, at + 1).name,
+        keys.map_past_end(place.number, until - 1),
+        page_leaves,
+    )
+    found: dict[int, Leaf] = {}
+    ended: set[int] = set()
+    for item in items:
+        number = keys.map_leaf_number(item.name)
+        if number in ended or keys.map_stamp(item.name) <= at:
+            continue
+        ended.add(number)
+        leaf = decode_leaf(item.value)
+        if leaf.since <= at:
+            found[number] = leaf
+    if len(items) < page_leaves:
+        return found, until
+    last = keys.map_leaf_number(items[-1].name)
+    return found, last + 1 if last in ended else last

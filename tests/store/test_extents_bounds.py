@@ -1,0 +1,283 @@
+"""What a write, a clear and a read cost: records and bytes, counted, in maps of any size."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import pytest
+
+from strongroom.clock import ManualClock
+from strongroom.engines.base import (
+    COMMIT_BYTES_MAX,
+    COMMIT_WRITES_MAX,
+    Decide,
+    Item,
+    Partition,
+    Record,
+    Ref,
+    Step,
+    Write,
+)
+from strongroom.engines.memory import MemoryStore
+from strongroom.store.core import extents, keys
+from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents import model
+from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Leaf, Store, encode_leaf
+from strongroom.values import Purpose
+from tests.store.volumes import MAP_NUMBER, PARTITION, Volume
+
+TIB: Final = 1 << 40
+MIB: Final = 1 << 20
+
+
+class Counted(MemoryStore):
+    """A store that counts what is asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__(ManualClock())
+        self.reset()
+
+    def reset(self) -> None:
+        self.commits = self.records_read = self.bytes_read = 0
+        self.records_written = self.bytes_written = self.contents = self.looks = 0
+        self.most_records = self.most_bytes = self.most_contents = 0
+
+    async def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[Any],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Any:
+        self.commits += 1
+        self.records_read += len(reads)
+        return await super().update(partition, reads, decide, purpose)
+
+    def _apply(self, steps: Sequence[Step], stamp: int, purpose: Purpose) -> None:
+        writes = [write for step in steps for write in step.writes]
+        size = sum(len(write.key.name) + len(write.value or b"") for write in writes)
+        moved = sum(len(step.adopt) + len(step.drop) for step in steps)
+        self.records_written += len(writes)
+        self.bytes_written += size
+        self.most_records = max(self.most_records, len(writes))
+        self.most_bytes = max(self.most_bytes, size)
+        self.most_contents = max(self.most_contents, moved)
+        super()._apply(steps, stamp, purpose)
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        found = await super().read(reads)
+        self.looks += 1
+        self.records_read += len(reads)
+        self.bytes_read += sum(len(one.value) for one in found if one is not None)
+        return found
+
+    async def read_range(
+        self,
+        partition: Partition,
+        hidden: bool,
+        first: bytes,
+        until: bytes | None,
+        max_records: int,
+    ) -> list[Item]:
+        found = await super().read_range(partition, hidden, first, until, max_records)
+        self.looks += 1
+        self.records_read += len(found)
+        self.bytes_read += sum(len(one.value) for one in found)
+        return found
+
+    async def write(self, *arguments: Any, **options: Any) -> Any:
+        self.contents += 1
+        return await super().write(*arguments, **options)
+
+
+def run(test: Callable[[Counted, Volume], Awaitable[None]]) -> None:
+    async def prove() -> None:
+        store = Counted()
+        volume = Volume(store)
+        await volume.create(8 * TIB)
+        store.reset()
+        await test(store, volume)
+
+    asyncio.run(prove())
+
+
+async def plant(store: Counted, count: int, first: int = 0, step: int = 1) -> None:
+    """Leaves as small writes leave them: 16 extents of 4 KiB each, inline."""
+    writes: list[Write] = []
+    for leaf in range(first, first + count * step, step):
+        parts = []
+        for index in range(16):
+            inline = Store(1000 + index, 4096, 0)
+            parts.append(Extent(index * 4096, 4096, inline, 0, inline.born))
+        key = keys.map_leaf(MAP_NUMBER, leaf)
+        writes.append(Write(key, encode_leaf(Leaf(2000, tuple(parts)))))
+    for start in range(0, len(writes), 1000):
+        step_of = Step(PARTITION, tuple(writes[start : start + 1000]))
+        MemoryStore._apply(store, (step_of,), 2000, Purpose.GROWTH)
+
+
+def test_an_empty_content_of_any_size_costs_nothing() -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        assert await volume.hidden() == []
+        await volume.resize(TIB)
+        await volume.resize(8 * TIB)
+        await volume.clear(0, 8 * TIB)
+        assert store.most_records <= 2
+        store.reset()
+        pieces = extents.read(store, volume.place, 1 << 62, 0, TIB)
+        assert await anext(pieces) is extents.ZEROS
+        assert await anext(pieces) is extents.ZEROS
+        assert store.looks == 3
+
+    run(test)
+
+
+def test_a_small_write_into_a_map_of_200_000_extents_touches_a_few_records() -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        await plant(store, 12_500)
+        chance = random.Random(1)
+        for length in (512, 4096):
+            for _ in range(20):
+                store.reset()
+                offset = chance.randrange(12_500 * 16) * 4096
+                await volume.write(offset, b"x" * length)
+                assert store.commits == 1
+                assert store.contents == 0
+                assert store.records_read <= 8
+                assert store.records_written <= 4
+                assert store.bytes_read < 4096
+                assert store.bytes_written < length + 4096
+
+    run(test)
+
+
+def test_small_writes_over_the_same_bytes_rewrite_little() -> None:
+    """Also with the rewritings that keep leaves from becoming fragmented."""
+
+    async def test(store: Counted, volume: Volume) -> None:
+        await volume.write(0, b"x" * 8 * MIB)
+        before = store.size_bytes
+        chance = random.Random(2)
+        store.reset()
+        for _ in range(500):
+            page = chance.randrange(8 * MIB // 512)
+            await volume.write(page * 512, b"y" * 512)
+        assert store.commits == 500
+        assert store.contents <= 500 // 30
+        assert store.most_bytes <= 16 * 1024
+        assert store.size_bytes <= 2 * before
+
+    run(test)
+
+
+@pytest.mark.parametrize("has_snapshot", [False, True])
+def test_a_large_write_over_50_000_tiny_ranges_is_one_bounded_commit(has_snapshot: bool) -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        for leaf in range(50_000 // 31):
+            await _fragment(store, volume, leaf)
+        if has_snapshot:
+            await volume.snapshot()
+        store.reset()
+        await volume.write(LEAF_BYTES - 512, b"x" * 8 * MIB)
+        assert store.commits == 1
+        assert store.most_records <= COMMIT_WRITES_MAX
+        assert store.most_contents <= COMMIT_WRITES_MAX
+        assert store.most_bytes <= COMMIT_BYTES_MAX
+        store.reset()
+        await volume.clear(100, 8 * MIB)
+        assert store.most_records <= COMMIT_WRITES_MAX
+        assert await volume.sweep()
+        assert store.most_records <= COMMIT_WRITES_MAX
+        check = await volume.check()
+        assert not check.has_waste
+
+    run(test)
+
+
+async def _fragment(store: Counted, volume: Volume, leaf: int) -> None:
+    """31 ranges of 512 bytes with holes between them, each stored by itself."""
+    parts = tuple(
+        Extent(1024 * index, 512, Store(1000 + index, 512, 0), 0, 1000 + index)
+        for index in range(31)
+    )
+    assert not leaves.needs_rewrite(parts)
+    writes = [Write(keys.map_leaf(MAP_NUMBER, leaf), encode_leaf(Leaf(2000, parts)))]
+    for one in parts:
+        ref = volume.place.data(leaf, one.store.born)
+        writes.append(Write(ref.key, model.encode_data(ref, b"a" * 512)))
+    MemoryStore._apply(store, (Step(PARTITION, tuple(writes)),), 2000, Purpose.GROWTH)
+
+
+def test_a_clear_of_8_tib_is_one_small_commit_whatever_is_allocated() -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        for index in range(300):
+            await volume.write(index * 1000 * LEAF_BYTES, b"z" * 20_000)
+        snapshot = await volume.snapshot()
+        store.reset()
+        await volume.clear(0, 8 * TIB)
+        assert store.commits == 1
+        assert store.records_written == 2
+        assert await volume.read(1000 * LEAF_BYTES, 20_000) == bytes(20_000)
+        assert await volume.read(1000 * LEAF_BYTES, 20_000, snapshot) == b"z" * 20_000
+        assert await volume.sweep()
+        assert store.most_records <= COMMIT_WRITES_MAX
+        assert len(list(store.content_ids())) == 300
+        await volume.delete_snapshot(snapshot)
+        assert await volume.sweep()
+        assert not list(store.content_ids())
+        assert await volume.hidden() == []
+
+    run(test)
+
+
+def test_a_snapshot_of_any_map_costs_nothing_and_a_write_after_it_copies_one_leaf() -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        await plant(store, 5_000)
+        store.reset()
+        await volume.snapshot()
+        assert (store.records_written, store.records_read) == (1, 1)
+        store.reset()
+        await volume.write(77 * LEAF_BYTES, b"x" * 4096)
+        assert store.records_written == 4  # the head, the leaf, the past leaf, the bytes
+        assert store.bytes_written < 4096 + 3 * 4096
+
+    run(test)
+
+
+def test_a_page_of_ranges_looks_at_a_bounded_number_of_leaves() -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        await plant(store, 3_000, step=2)
+        store.reset()
+        page = await extents.list_ranges(
+            store, volume.place, 1 << 62, 0, 8 * TIB, 5_000, leaves_max=512
+        )
+        assert page.resume is not None
+        assert 0 < len(page.ranges) <= 512
+        assert store.records_read <= 512 + 8
+        page = await extents.list_ranges(store, volume.place, 1 << 62, 0, 8 * TIB, 7)
+        assert len(page.ranges) == 7
+        assert page.resume == 14 * LEAF_BYTES
+
+    run(test)
+
+
+def test_too_many_pending_clears_ask_for_a_sweep() -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        await volume.write(5, b"left")
+        for index in range(model.CLEARS_MAX):
+            await volume.clear(16 * MIB * (index + 1), 9 * MIB)
+        mutation = await extents.clear(store, volume.place, 0, 10 * MIB).prepare()
+        (found,) = await store.read([volume.place.clears()])
+        with pytest.raises(extents.Backlog):
+            mutation.decide([found], 1 << 60, extents.Pins())
+        await volume.clear(0, 4 * TIB)  # what is inside of it is done with it
+        assert await volume.read(5, 4) == bytes(4)
+        for index in range(2 * model.CLEARS_MAX):
+            await volume.clear(16 * MIB * index, 9 * MIB)
+        assert await volume.sweep()
+        assert await volume.hidden() == []
+
+    run(test)
