@@ -14,11 +14,12 @@ from strongroom.engines.base import (
     ContentMissing,
     DataDamaged,
     Key,
+    Ref,
     Step,
     Write,
 )
 from strongroom.engines.memory import MemoryStore
-from strongroom.store.core import extents, keys
+from strongroom.store.core import keys
 from strongroom.store.core.extents import MapsCheck, model
 from strongroom.store.core.extents.model import LEAF_BYTES, Clear, Clears, Extent, Leaf, Store
 from tests.store.volumes import MAP_NUMBER, PARTITION, Volume
@@ -117,7 +118,7 @@ def test_damaged_missing_and_stray_inline_data_are_found() -> None:
         data = [Key(True, name) for name, _ in await volume.hidden() if name[:1] == keys.MAP_DATA]
         assert len(data) == 3
         for key in data:
-            (found,) = await volume.store.read([extents.model.Ref(PARTITION, key)])
+            (found,) = await volume.store.read([Ref(PARTITION, key)])
             assert found is not None
             await put(volume, key, found.value[:-1] + b"?")
             (problem,) = await problems(volume)

@@ -11,7 +11,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryStore
 from strongroom.store.core import extents
 from strongroom.store.core.extents.model import LEAF_BYTES
-from tests.store.volumes import PARTITION, Volume
+from tests.store.volumes import HEAD, PARTITION, Volume
 
 AREA: Final = 40 * LEAF_BYTES
 LONG: Final = 9 * 1024 * 1024
@@ -126,11 +126,26 @@ def test_a_reader_that_begins_while_a_write_is_being_decided_waits_for_it() -> N
         assert volume.readers.positions(PARTITION) is None
         later.stand(5)
         reading.stand(9)
-        assert volume.readers.positions(PARTITION) == {5, 9}
+        assert volume.readers.positions(PARTITION) == frozenset((5, 9))
         assert volume.readers.pins(PARTITION, 3) == extents.Pins(3, 9)
         reading.end()
         reading.end()
         later.end()
         assert volume.readers.pins(PARTITION, 3) == extents.Pins(3, 0)
+
+    asyncio.run(prove())
+
+
+def test_a_short_read_is_refused_when_the_owner_has_changed_since_its_look() -> None:
+    async def prove() -> None:
+        volume = Volume(MemoryStore(ManualClock()))
+        await volume.create(LONG)
+        await volume.write(0, b"first")
+        _, version = await volume.head()
+        await volume.write(0, b"other")
+        store, place = volume.store, volume.place
+        assert await extents.read_short(store, place, HEAD, version, 0, 5) is None
+        assert await extents.read_short(store, place, place.leaf(9), version, 0, 5) is None
+        assert await volume.read_short(0, 5) == b"other"
 
     asyncio.run(prove())
