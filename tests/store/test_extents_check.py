@@ -21,7 +21,7 @@ from strongroom.engines.base import (
 from strongroom.engines.memory import MemoryStore
 from strongroom.store.core import keys
 from strongroom.store.core.extents import MapsCheck, model
-from strongroom.store.core.extents.model import LEAF_BYTES, Clear, Clears, Extent, Leaf, Store
+from strongroom.store.core.extents.model import LEAF_BYTES, Clear, Clears, Extent, Leaf, LeafStore
 from tests.store.volumes import MAP_NUMBER, PARTITION, Volume
 
 LEAF: Final = keys.map_leaf(MAP_NUMBER, 0)
@@ -72,11 +72,11 @@ DAMAGES: Final[list[tuple[Edit, str]]] = [
     (lambda leaf: Leaf(1, leaf.extents), "leaf 0: the extent at 0 is younger than the leaf"),
     (lambda leaf: Leaf(5, ()), "leaf 0: it is there, but nothing is allocated in it"),
     (
-        lambda leaf: Leaf(leaf.since, (Extent(0, 5, Store(1, 5, 0), 0, 1),)),
+        lambda leaf: Leaf(leaf.since, (Extent(0, 5, LeafStore(1, 5, 0), 0, 1),)),
         "leaf 0: the inline data of 1 is missing",
     ),
     (
-        lambda leaf: Leaf(5, (Extent(0, 5, Store(5, 5, 77), 0, 5),)),
+        lambda leaf: Leaf(5, (Extent(0, 5, LeafStore(5, 5, 77), 0, 5),)),
         "leaf 0: it is of 5, but a past version ended at",
     ),
 ]

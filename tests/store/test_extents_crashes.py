@@ -33,6 +33,14 @@ class Crashing(MemoryStore):
     is_before = True
     calls = 0
 
+    def __init__(self, clock: ManualClock, **options: Any) -> None:
+        super().__init__(clock, **options)
+        self._write = self.contents.write
+        self.contents.write = self._broken_write  # type: ignore[method-assign]
+
+    async def _broken_write(self, *arguments: Any, **options: Any) -> Any:
+        return await self._around(self._write(*arguments, **options))
+
     def arm(self, at: int, is_before: bool) -> None:
         self.at, self.is_before, self.calls = at, is_before, 0
 
@@ -61,9 +69,6 @@ class Crashing(MemoryStore):
 
     async def read_range(self, *arguments: Any) -> Any:
         return await self._around(super().read_range(*arguments))
-
-    async def write(self, *arguments: Any, **options: Any) -> Any:
-        return await self._around(super().write(*arguments, **options))
 
 
 async def prepared(store: MemoryStore) -> tuple[Volume, int]:

@@ -52,7 +52,7 @@ def test_content_snapshots_and_pending_clears_outlive_a_restart(tmp_path: Path) 
         oldest = min(states)
         _, version = await volume.head()
         found = await extents.list_changes(
-            store, volume.place, oldest, version, 0, 20 * LEAF_BYTES, 10_000
+            store, volume.place, oldest, version, extents.RangeQuery(0, 20 * LEAF_BYTES, 10_000)
         )
         written = [(one.start, one.end) for one in found.ranges if not one.is_clear]
         cleared = [(one.start, one.end) for one in found.ranges if one.is_clear]

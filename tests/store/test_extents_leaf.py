@@ -14,7 +14,7 @@ from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents import model
 from strongroom.store.core.extents.change import Mutation, Part
-from strongroom.store.core.extents.leaf import Run, Span
+from strongroom.store.core.extents.leaf import LeafSpan, Run
 from strongroom.store.core.extents.model import (
     LEAF_BYTES,
     OFFSET_MAX,
@@ -23,29 +23,29 @@ from strongroom.store.core.extents.model import (
     Extent,
     Extents,
     Leaf,
-    Place,
-    Store,
+    LeafStore,
+    MapPlace,
 )
 from strongroom.store.core.records import CorruptRecord
 from tests.store.volumes import PARTITION, Model, Volume, once
 
-A: Final = Store(10, 1000, 501)
-B: Final = Store(20, 1000, 502)
-INLINE: Final = Store(30, 1000, 0)
-PLACE: Final = Place(PARTITION, 7)
+A: Final = LeafStore(10, 1000, 501)
+B: Final = LeafStore(20, 1000, 502)
+INLINE: Final = LeafStore(30, 1000, 0)
+PLACE: Final = MapPlace(PARTITION, 7)
 
 
-def extent(start: int, end: int, store: Store = A, offset: int = 0, written: int = 0) -> Extent:
+def extent(start: int, end: int, store: LeafStore = A, offset: int = 0, written: int = 0) -> Extent:
     return Extent(start, end - start, store, offset, written or store.born)
 
 
 def test_a_range_is_cut_at_the_borders_of_leaves() -> None:
     assert leaves.spans(0, 0) == []
-    assert leaves.spans(LEAF_BYTES - 1, 1) == [Span(0, LEAF_BYTES - 1, LEAF_BYTES)]
+    assert leaves.spans(LEAF_BYTES - 1, 1) == [LeafSpan(0, LEAF_BYTES - 1, LEAF_BYTES)]
     assert leaves.spans(LEAF_BYTES - 1, LEAF_BYTES + 2) == [
-        Span(0, LEAF_BYTES - 1, LEAF_BYTES),
-        Span(1, 0, LEAF_BYTES),
-        Span(2, 0, 1),
+        LeafSpan(0, LEAF_BYTES - 1, LEAF_BYTES),
+        LeafSpan(1, 0, LEAF_BYTES),
+        LeafSpan(2, 0, 1),
     ]
 
 
@@ -102,8 +102,8 @@ def test_pending_clears_show_from_their_stamps_on() -> None:
         ((extent(0, 900), extent(900, 1000, B)), False),
         ((extent(0, 400), extent(500, 900, B)), True),
         (tuple(extent(2 * i, 2 * i + 1, A._replace(size_bytes=161), i) for i in range(161)), True),
-        (tuple(extent(9 * i, 9 * i + 9, Store(i, 9, 0)) for i in range(32)), False),
-        (tuple(extent(9 * i, 9 * i + 9, Store(i, 9, 0)) for i in range(33)), True),
+        (tuple(extent(9 * i, 9 * i + 9, LeafStore(i, 9, 0)) for i in range(32)), False),
+        (tuple(extent(9 * i, 9 * i + 9, LeafStore(i, 9, 0)) for i in range(33)), True),
     ],
 )
 def test_a_leaf_is_rewritten_when_it_is_fragmented_or_half_dead(
@@ -137,7 +137,7 @@ def test_a_rewriting_of_too_many_runs_fills_the_gaps_inside_of_sectors() -> None
 
 def test_a_leaf_record_holds_any_leaf_in_few_bytes() -> None:
     stamp = 638_000_000_000_000_000
-    stores = [Store(stamp + index, 8192, stamp - index) for index in range(32)]
+    stores = [LeafStore(stamp + index, 8192, stamp - index) for index in range(32)]
     parts = tuple(
         Extent(400 * index, 399, stores[index % 32], index, stamp + index) for index in range(160)
     )
@@ -172,9 +172,9 @@ def test_inline_data_is_checked_against_its_checksum_and_its_key() -> None:
 
 def decided(
     leaf: Leaf | None, pins: extents.Pins, clears: tuple[Clear, ...] = ()
-) -> tuple[dict[Key, bytes | None], extents.Change]:
+) -> tuple[dict[Key, bytes | None], extents.MapChange]:
     """What a write of [0, 700) at the stamp 100 makes of a leaf."""
-    span = Span(0, 0, 700)
+    span = LeafSpan(0, 0, 700)
     mutation = Mutation(PLACE, (span,), {0: Part(span, 700, 900, b"")})
     pending = Record(model.CLEARS.encode(model.Clears(clears)), 1) if clears else None
     found = None if leaf is None else Record(model.encode_leaf(leaf), 1)
@@ -207,7 +207,7 @@ def test_what_may_be_seen_is_kept_and_the_rest_is_dropped(
     pins: extents.Pins, kept: list[int], drops: bool, has_garbage: bool
 ) -> None:
     writes, change = decided(_LEAF, pins)
-    new = Store(100, 700, 900)
+    new = LeafStore(100, 700, 900)
     after = Leaf(100, (extent(0, 700, new), extent(700, 1000, B, 100)))
     data = PLACE.data(0, 30).key
     expected = {PLACE.leaf(0).key: model.encode_leaf(after)}
@@ -260,7 +260,7 @@ def test_a_range_outside_of_what_a_map_holds_is_refused() -> None:
                 await extents.receive(store, PLACE, 5, once(bytes(sent)), LEAF_BYTES * 20)
         with pytest.raises(ValueError):
             await extents.read_short(store, PLACE, PLACE.leaf(0), 1, 0, LEAF_BYTES * 4 + 1)
-        assert not store._written
+        assert not store.contents.written
 
     asyncio.run(prove())
 
@@ -279,7 +279,7 @@ def test_a_refused_write_leaves_nothing() -> None:
             draft = await extents.receive(store, volume.place, 70, once(bytes(length)), length)
             with pytest.raises(KeyError):
                 await refused(draft)
-        assert not store._written
+        assert not store.contents.written
         assert await volume.hidden() == []
 
     asyncio.run(prove())
@@ -299,10 +299,10 @@ def test_gaps_that_a_rewriting_fills_are_zeros_and_lists_stay_in_order() -> None
         assert await volume.read(0, LEAF_BYTES) == model.data
         (_, version) = await volume.head()
         found = await extents.list_ranges(
-            volume.store, volume.place, version, 0, LEAF_BYTES, 10_000
+            volume.store, volume.place, version, extents.RangeQuery(0, LEAF_BYTES, 10_000)
         )
         widened = await extents.list_ranges(
-            volume.store, volume.place, version, 0, LEAF_BYTES, 10_000, 512
+            volume.store, volume.place, version, extents.RangeQuery(0, LEAF_BYTES, 10_000, 512)
         )
         for start, end in model.ranges():
             assert any(one.start <= start and end <= one.end for one in found.ranges)

@@ -159,7 +159,7 @@ class Sequences(RuleBasedStateMachine):
         owned = set(self.store.content_ids())
         assert check.needed <= owned <= check.needed | check.given_up
         assert self.volume.has_garbage or not check.has_waste
-        assert not self.store._written
+        assert not self.store.contents.written
 
     @invariant()
     def note_fragmentation(self) -> None:
@@ -179,9 +179,8 @@ class Sequences(RuleBasedStateMachine):
         found: list[tuple[int, int]] = []
         resume: int | None = BASE
         while resume is not None:
-            page = await extents.list_ranges(
-                self.store, self.volume.place, reading.at, resume, BASE + WINDOW, most, grain, most
-            )
+            asked = extents.RangeQuery(resume, BASE + WINDOW, most, grain, most)
+            page = await extents.list_ranges(self.store, self.volume.place, reading.at, asked)
             assert len(page.ranges) <= most
             found += [(one.start, one.end) for one in page.ranges]
             resume = page.resume
@@ -209,10 +208,7 @@ class Sequences(RuleBasedStateMachine):
                 self.volume.place,
                 since,
                 reading.at,
-                resume,
-                BASE + WINDOW,
-                most,
-                leaves_max=most,
+                extents.RangeQuery(resume, BASE + WINDOW, most, leaves_max=most),
             )
             assert len(page.ranges) <= most
             for one in page.ranges:

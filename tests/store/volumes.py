@@ -13,7 +13,7 @@ import msgspec
 
 from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Store, Write
 from strongroom.store.core import extents
-from strongroom.store.core.extents import Draft, MapReaders, MapReading, MapsCheck, Place, Sweep
+from strongroom.store.core.extents import Draft, MapPlace, MapReaders, MapReading, MapsCheck, Sweep
 
 PARTITION: Final = Partition(b"volumes", b"one")
 HEAD: Final = Ref(PARTITION, Key(False, b"head"))
@@ -47,7 +47,7 @@ class Volume:
     def __init__(self, store: Store, readers: MapReaders | None = None) -> None:
         self.store = store
         self.readers = readers or MapReaders()
-        self.place = Place(PARTITION, MAP_NUMBER)
+        self.place = MapPlace(PARTITION, MAP_NUMBER)
         self.has_garbage = False
 
     async def create(self, size_bytes: int) -> None:

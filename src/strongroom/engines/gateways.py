@@ -122,6 +122,12 @@ class Gateways(Protocol):
         """Tells this gateway from all earlier ones with its number."""
         ...
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other gateway reads. A decision may ask: the answer then holds until its
+        commit."""
+        ...
+
     def owns(self, name: bytes) -> bool:
         """Whether this gateway should do the work called `name`. As a rule, exactly one live
         gateway says so. It is a hint; exclusion needs `hold`."""
@@ -162,6 +168,7 @@ class OnlyGateway:
     """
 
     number: Final = 0
+    is_alone: Final = True
 
     def __init__(
         self,

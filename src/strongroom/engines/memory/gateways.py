@@ -129,6 +129,11 @@ class MemoryGateway:
         """See Gateways.incarnation."""
         return self._identity.incarnation
 
+    @property
+    def is_alone(self) -> bool:
+        """See Gateways.is_alone."""
+        return not self._members.are_several
+
     def owns(self, name: bytes) -> bool:
         """See Gateways.owns."""
         return self._members.look().owner(name) == self.number

@@ -123,6 +123,7 @@ class MemoryStore:
         try:
             for attempt in itertools.count():
                 seen = [self._see(ref) for ref in reads]
+                was_alone = self.gateways.is_alone
                 stamp = running.stamp = self._stamp()
                 commit = decide(seen, stamp)
                 check_steps(commit.steps)
@@ -131,7 +132,8 @@ class MemoryStore:
                 try:
                     if attempt < _OPTIMISTIC_ATTEMPTS:
                         await self._pause()
-                    if self._is_current(partition, reads, seen, commit.steps, stamp):
+                    is_as_seen = self.gateways.is_alone == was_alone
+                    if is_as_seen and self._is_current(partition, reads, seen, commit.steps, stamp):
                         self._apply(commit.steps, stamp, purpose)
                         return commit.result
                 finally:

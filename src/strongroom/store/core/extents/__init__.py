@@ -8,14 +8,14 @@ records stand beside the owner's (keys.py). A content that nothing was written t
 
 **Leaves.** The content is cut into leaves of 64 KiB. A leaf's record lists its extents: which bytes
 are allocated, in which store they lie, and when they were written. A store holds what one commit
-wrote into one leaf: up to 8 KiB inline in a record of its own, more as a content of at most 64 KiB,
-which engines verify whole. A store belongs to one leaf. So nothing counts references: whether a
-store is in use follows from the few versions of its leaf.
+wrote into one leaf. Up to 8 KiB lie inline in a record of their own, more in a content. A content
+has at most 64 KiB, which engines verify whole. A store belongs to one leaf. So nothing counts
+references: whether a store is in use follows from the few versions of its leaf.
 
 **Cost.** A commit writes the leaves that it touches, at most 129 for 8 MiB. A leaf record has at
-most 160 extents and 32 stores (4 KiB). A commit that would exceed this, or leave less than half of
-a leaf's stored bytes in use, rewrites the leaf in the same commit, so at most 64 KiB. Whole leaves
-are never rewritten, so this concerns at most the two leaves at the ends of a range.
+most 160 extents and 32 stores (4 KiB). A commit that would exceed this rewrites the leaf in the
+same commit, so at most 64 KiB. So does one that would leave less than half of its bytes in use.
+Whole leaves are never rewritten, so this concerns at most the two leaves at the ends of a range.
 
 **Snapshots are stamps.** Taking one writes nothing here: the owner notes the stamp of its commit.
 The first commit that changes a leaf afterwards keeps the version before as a past leaf, whose key
@@ -23,16 +23,17 @@ says until when it was valid. A snapshot sees the version that was valid at its 
 shared between versions. Extents carry the stamp of their writing, so what changed since a snapshot
 follows from the leaves.
 
-**Long clears are records.** A clear of more than 8 MiB, a truncation, and the end of a content are
-each one entry in the map's list of pending clears. A leaf that is older than a clear is seen
+**Long clears are records.** A clear of more than 8 MiB is one entry in the map's list of pending
+clears. So are a truncation and the end of a content. A leaf that is older than a clear is seen
 without the bytes that it took. A sweep applies the entries leaf by leaf, and then removes them.
 
 **Reading.** A read of up to 256 KiB is one look (`read_short`). A longer one registers with
 `MapReaders`, and counts as a snapshot until it ends.
 
 **Space** comes back in the commit that replaces a store, if no snapshot or reader can see it, and
-else by `Sweep`. A commit whose `Change.has_garbage` is set must order a sweep in an earlier step,
-and so must the deletion of a snapshot. A sweep may be run at any time, again, and twice at once.
+else by `Sweep`. A commit whose `MapChange.has_garbage` is set must order a sweep in an earlier
+step, and so must the deletion of a snapshot. A sweep may be run at any time, again, and twice at
+once.
 
 How a service writes:
 
@@ -56,58 +57,79 @@ Outdated means to prepare again; Backlog means to sweep first.
    cannot promise this, the snapshot is taken when earlier commits have become quiet.
  - Many small writes: one commit each, without a content, of about the bytes written.
 
-**An incremental copy** to another partition lists the changes between two snapshots, reads the
-written ranges at the newer one, writes them as a mutation each in the destination's map, clears the
-others, and takes a snapshot there. Repeating any part of it is harmless.
+**An incremental copy** to another partition lists the changes between two snapshots. It reads the
+written ranges at the newer one, and writes them as a mutation each in the destination's map. It
+clears the others, and takes a snapshot there. Repeating any part of it is harmless.
 """
 
 from __future__ import annotations
 
 from strongroom.store.core.extents.change import (
     Backlog,
-    Change,
+    MapChange,
     Mutation,
     Outdated,
+    Part,
     Pins,
 )
 from strongroom.store.core.extents.check import MapsCheck
-from strongroom.store.core.extents.draft import Draft, clear, end, receive, resize
+from strongroom.store.core.extents.draft import (
+    Draft,
+    clear,
+    end,
+    is_ended,
+    receive,
+    resize,
+    store_leaf,
+)
 from strongroom.store.core.extents.model import (
+    LEAF_BYTES,
     OFFSET_MAX,
     WRITE_BYTES_MAX,
-    Place,
+    MapPlace,
     contents_of,
 )
-from strongroom.store.core.extents.ranges import Range, Ranges, list_changes, list_ranges
+from strongroom.store.core.extents.ranges import (
+    Range,
+    RangeQuery,
+    Ranges,
+    list_changes,
+    list_ranges,
+)
 from strongroom.store.core.extents.readers import MapReaders, MapReading
 from strongroom.store.core.extents.reading import SHORT_BYTES_MAX, ZEROS, read, read_short
 from strongroom.store.core.extents.sweep import Sweep
 
 __all__ = [
+    "LEAF_BYTES",
     "OFFSET_MAX",
     "SHORT_BYTES_MAX",
     "WRITE_BYTES_MAX",
     "ZEROS",
     "Backlog",
-    "Change",
     "Draft",
+    "MapChange",
+    "MapPlace",
     "MapReaders",
     "MapReading",
     "MapsCheck",
     "Mutation",
     "Outdated",
+    "Part",
     "Pins",
-    "Place",
     "Range",
+    "RangeQuery",
     "Ranges",
     "Sweep",
     "clear",
     "contents_of",
     "end",
+    "is_ended",
     "list_changes",
     "list_ranges",
     "read",
     "read_short",
     "receive",
     "resize",
+    "store_leaf",
 ]

@@ -18,7 +18,7 @@ import msgspec
 from strongroom.engines.base import Key, Record, Ref, Write
 from strongroom.store.core import keys
 from strongroom.store.core.extents import leaf as leaves
-from strongroom.store.core.extents.leaf import Run, Span
+from strongroom.store.core.extents.leaf import LeafSpan, Run
 from strongroom.store.core.extents.model import (
     CLEARS,
     CLEARS_MAX,
@@ -27,8 +27,8 @@ from strongroom.store.core.extents.model import (
     Extent,
     Extents,
     Leaf,
-    Place,
-    Store,
+    LeafStore,
+    MapPlace,
     clears_of,
     encode_data,
     encode_leaf,
@@ -61,7 +61,7 @@ class Pins(NamedTuple):
     reader: int = 0
 
 
-class Change(msgspec.Struct, frozen=True):
+class MapChange(msgspec.Struct, frozen=True):
     """What a decision adds to its commit's step in the map's partition.
 
     `has_garbage`: the commit leaves something behind for the sweep, so it must order one.
@@ -80,7 +80,7 @@ class Part(NamedTuple):
     `seen`: the versions of the leaf and of the pending clears that a rewriting was made from.
     """
 
-    span: Span
+    span: LeafSpan
     size_bytes: int
     content: int
     data: bytes
@@ -91,7 +91,7 @@ class Part(NamedTuple):
 class Collector:
     """The writes of one commit in a map."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MapPlace) -> None:
         self._place = place
         self._writes: dict[Key, bytes | None] = {}
         self._adopt: list[int] = []
@@ -127,16 +127,16 @@ class Collector:
             encode_leaf(version),
         )
 
-    def take(self, number: int, part: Part, born: int) -> Store:
+    def take(self, number: int, part: Part, born: int) -> LeafStore:
         """Make the bytes of a part a store of the leaf."""
         if part.content:
             self._adopt.append(part.content)
         else:
             ref = self._place.data(number, born)
             self.put(ref, encode_data(ref, part.data))
-        return Store(born, part.size_bytes, part.content)
+        return LeafStore(born, part.size_bytes, part.content)
 
-    def give_up(self, number: int, store: Store) -> None:
+    def give_up(self, number: int, store: LeafStore) -> None:
         """Drop a store that nothing names any more."""
         self.drops += 1
         if store.content:
@@ -144,11 +144,11 @@ class Collector:
         else:
             self.put(self._place.data(number, store.born), None)
 
-    def change(self) -> Change:
+    def change(self) -> MapChange:
         """What was collected."""
         writes = tuple(Write(key, value) for key, value in self._writes.items())
         drop = tuple(dict.fromkeys(self._drop))
-        return Change(writes, tuple(self._adopt), drop, self.has_garbage)
+        return MapChange(writes, tuple(self._adopt), drop, self.has_garbage)
 
 
 class Mutation(msgspec.Struct, frozen=True):
@@ -161,8 +161,8 @@ class Mutation(msgspec.Struct, frozen=True):
         cleared: a long clear, (start, end), which is recorded instead of applied.
     """
 
-    place: Place
-    spans: tuple[Span, ...]
+    place: MapPlace
+    spans: tuple[LeafSpan, ...]
     parts: dict[int, Part]
     cleared: tuple[int, int] | None = None
 
@@ -171,7 +171,7 @@ class Mutation(msgspec.Struct, frozen=True):
         """The records that `decide` is to be handed, in this order."""
         return (self.place.clears(), *(self.place.leaf(span.leaf) for span in self.spans))
 
-    def decide(self, found: Sequence[Record | None], stamp: int, pins: Pins) -> Change:
+    def decide(self, found: Sequence[Record | None], stamp: int, pins: Pins) -> MapChange:
         """What the commit writes.
 
         Arguments:
@@ -200,7 +200,7 @@ class Mutation(msgspec.Struct, frozen=True):
     def _after(
         self,
         collector: Collector,
-        span: Span,
+        span: LeafSpan,
         versions: Sequence[Leaf],
         seen: tuple[int | None, int | None],
         stamp: int,
@@ -222,7 +222,7 @@ class Mutation(msgspec.Struct, frozen=True):
         return extents
 
 
-def preview(span: Span, versions: Sequence[Leaf], size_bytes: int) -> Extents:
+def preview(span: LeafSpan, versions: Sequence[Leaf], size_bytes: int) -> Extents:
     """What a leaf would look like without being rewritten; what is to come is written `NOW`.
 
     Arguments:
@@ -231,11 +231,11 @@ def preview(span: Span, versions: Sequence[Leaf], size_bytes: int) -> Extents:
     extents = versions[-1].extents if versions else ()
     if not size_bytes:
         return leaves.cut(extents, span.start, span.end)
-    store = Store(0, size_bytes, _COMING)
+    store = LeafStore(0, size_bytes, _COMING)
     return leaves.put(extents, Extent(span.start, size_bytes, store, 0, leaves.NOW))
 
 
-def is_coming(store: Store) -> bool:
+def is_coming(store: LeafStore) -> bool:
     """Whether a store of a preview stands for the bytes that are to come."""
     return store.content == _COMING
 

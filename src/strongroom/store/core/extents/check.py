@@ -23,8 +23,8 @@ from strongroom.store.core.extents.model import (
     LEAF_BYTES,
     Clear,
     Leaf,
-    Place,
-    Store,
+    LeafStore,
+    MapPlace,
     decode_data,
     decode_leaf,
     stores_of,
@@ -75,7 +75,7 @@ class MapsCheck:
         elif kind == keys.MAP_PAST:
             one.past.setdefault(leaf, []).append((keys.map_stamp(name), decode_leaf(value)))
         else:
-            place = Place(self._partition, keys.map_number(name))
+            place = MapPlace(self._partition, keys.map_number(name))
             born = keys.map_stamp(name)
             try:
                 one.data[leaf, born] = len(decode_data(place.data(leaf, born), value))
@@ -173,7 +173,7 @@ def _extents(version: Leaf) -> Iterator[str]:
         position = one.end
 
 
-def _data(store: Store, found: int | None, needed: bool) -> Iterator[str]:
+def _data(store: LeafStore, found: int | None, needed: bool) -> Iterator[str]:
     if found is None:
         yield f"the inline data of {store.born} is damaged: its checksum differs"
     elif needed and found != store.size_bytes:

@@ -20,14 +20,14 @@ from strongroom.store.core.extents import change
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.change import Mutation, Part
 from strongroom.store.core.extents.fetch import fetch
-from strongroom.store.core.extents.leaf import Run, Span
+from strongroom.store.core.extents.leaf import LeafSpan, Run
 from strongroom.store.core.extents.model import (
     INLINE_BYTES_MAX,
     LEAF_BYTES,
     OFFSET_MAX,
     WRITE_BYTES_MAX,
     Extents,
-    Place,
+    MapPlace,
     clears_of,
     leaf_of,
 )
@@ -51,8 +51,8 @@ class Draft:
     def __init__(
         self,
         store: Store,
-        place: Place,
-        spans: Sequence[Span],
+        place: MapPlace,
+        spans: Sequence[LeafSpan],
         whole: dict[int, Part],
         ends: dict[int, bytes],
         cleared: tuple[int, int] | None = None,
@@ -76,7 +76,11 @@ class Draft:
     ) -> None:
         if kind is not None and not issubclass(kind, CommitUnknown):
             self._discard()
-            _forget(self._store, self._whole.values())
+            _forget(self._store.contents, self._whole.values())
+
+    def move(self, place: MapPlace) -> None:
+        """Let it be a draft for another map."""
+        self._place = place
 
     async def prepare(self, snapshot: int = 0) -> Mutation:
         """Store what is left and return the mutation to decide on. After Outdated, again.
@@ -104,7 +108,7 @@ class Draft:
         return Mutation(self._place, self._spans, parts, self._cleared)
 
     async def _make(
-        self, span: Span, record: Record | None, pending: Record | None, snapshot: int
+        self, span: LeafSpan, record: Record | None, pending: Record | None, snapshot: int
     ) -> None:
         """Store the bytes for a leaf of which a part changes; there are none for a plain clear."""
         data = self._ends.get(span.leaf, b"")
@@ -112,21 +116,21 @@ class Draft:
         extents = change.preview(span, versions, len(data))
         if not leaves.needs_rewrite(extents):
             if data:
-                self._made.append(await store_part(self._store, span, data))
+                self._made.append(await store_part(self._store.contents, span, data))
             return
         laid = leaves.runs(extents, snapshot)
         whole = await rewritten(self._store, self._place, span, extents, laid, data)
-        part = await store_part(self._store, span, whole)
+        part = await store_part(self._store.contents, span, whole)
         seen = change.version_of(record), change.version_of(pending)
         self._made.append(part._replace(runs=tuple(laid), seen=seen))
 
     def _discard(self) -> None:
-        _forget(self._store, self._made)
+        _forget(self._store.contents, self._made)
         self._made = []
 
 
 async def receive(
-    store: Store, place: Place, offset: int, source: AsyncIterable[bytes], length: int
+    store: Store, place: MapPlace, offset: int, source: AsyncIterable[bytes], length: int
 ) -> Draft:
     """Take in the bytes of a write at any offset.
 
@@ -149,7 +153,7 @@ async def receive(
                 ends[span.leaf] = data
                 continue
             await room.acquire()
-            tasks.append(asyncio.ensure_future(store_part(store, span, data)))
+            tasks.append(asyncio.ensure_future(store_part(store.contents, span, data)))
             tasks[-1].add_done_callback(lambda _: room.release())
         for task in tasks:
             part = await task
@@ -157,12 +161,12 @@ async def receive(
     except BaseException:
         for ended in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(ended, Part):
-                _forget(store, (ended,))
+                _forget(store.contents, (ended,))
         raise
     return Draft(store, place, spans, whole, ends)
 
 
-def clear(store: Store, place: Place, offset: int, length: int) -> Draft:
+def clear(store: Store, place: MapPlace, offset: int, length: int) -> Draft:
     """Let a range of any length become a hole. Raises ValueError for a range outside of what a map
     holds."""
     if length < 0 or not 0 <= offset <= OFFSET_MAX - length:
@@ -172,21 +176,44 @@ def clear(store: Store, place: Place, offset: int, length: int) -> Draft:
     return Draft(store, place, (), {}, {}, (offset, offset + length))
 
 
-def resize(store: Store, place: Place, before_bytes: int, after_bytes: int) -> Draft:
+def resize(store: Store, place: MapPlace, before_bytes: int, after_bytes: int) -> Draft:
     """Let the content end somewhere else; bytes behind a new end are gone, new ones are a hole.
     Raises ValueError for a length that a map cannot hold."""
     return clear(store, place, after_bytes, max(0, before_bytes - after_bytes))
 
 
-def end(store: Store, place: Place) -> Draft:
+def end(store: Store, place: MapPlace) -> Draft:
     """Give up the whole content. Its snapshots stay readable."""
     return clear(store, place, 0, OFFSET_MAX)
 
 
+async def is_ended(store: Store, place: MapPlace) -> bool:
+    """Whether the whole content was given up, and a sweep has not finished with it."""
+    (found,) = await store.read([place.clears()])
+    return any((one.start, one.end) == (0, OFFSET_MAX) for one in clears_of(found))
+
+
+async def store_leaf(
+    contents: Contents, offset: int, data: bytes, ranges: Sequence[tuple[int, int]]
+) -> Part:
+    """Store parts of a leaf that is new.
+
+    Arguments:
+        offset: of the leaf in the content, a multiple of LEAF_BYTES.
+        data: its bytes; fewer where the content ends.
+        ranges: (start, end) in the leaf of what is to be allocated, in order; at least one.
+    """
+    laid = tuple(Run(start, end - start, leaves.NOW) for start, end in ranges)
+    span = LeafSpan(offset // LEAF_BYTES, 0, len(data))
+    kept = b"".join(data[start:end] for start, end in ranges)
+    part = await store_part(contents, span, kept)
+    return part._replace(runs=laid)
+
+
 async def rewritten(
-    contents: Store,
-    place: Place,
-    span: Span,
+    store: Store,
+    place: MapPlace,
+    span: LeafSpan,
     extents: Extents,
     laid: Sequence[Run],
     data: bytes = b"",
@@ -197,7 +224,7 @@ async def rewritten(
         extents: the leaf as it is to be; what is to come is `data`, at the beginning of `span`.
     """
     stored = [one for one in extents if not change.is_coming(one.store)]
-    found = await fetch(contents, place, [(span.leaf, one.store) for one in stored])
+    found = await fetch(store, place, [(span.leaf, one.store) for one in stored])
     image = bytearray(LEAF_BYTES)
     for one in stored:
         image[one.start : one.end] = found[span.leaf, one.store][
@@ -207,7 +234,7 @@ async def rewritten(
     return b"".join(image[run.start : run.start + run.length] for run in laid)
 
 
-async def store_part(contents: Contents, span: Span, data: bytes) -> Part:
+async def store_part(contents: Contents, span: LeafSpan, data: bytes) -> Part:
     """Bytes for one leaf, ready for a commit: few stay in memory, many become a content."""
     if len(data) <= INLINE_BYTES_MAX:
         return Part(span, len(data), 0, data)
@@ -220,8 +247,8 @@ async def _once(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def _pieces(
-    source: AsyncIterable[bytes], spans: Sequence[Span]
-) -> AsyncIterator[tuple[Span, bytes]]:
+    source: AsyncIterable[bytes], spans: Sequence[LeafSpan]
+) -> AsyncIterator[tuple[LeafSpan, bytes]]:
     """The bytes of each span. Raises ValueError when the source ends early or late."""
     waiting = bytearray()
     rest = iter(spans)

@@ -10,27 +10,27 @@ from collections.abc import Iterable
 
 from strongroom.engines import base
 from strongroom.engines.base import ContentMissing
-from strongroom.store.core.extents.model import Place, Store, decode_data
+from strongroom.store.core.extents.model import LeafStore, MapPlace, decode_data
 
 
 async def fetch(
-    contents: base.Store, place: Place, wanted: Iterable[tuple[int, Store]]
-) -> dict[tuple[int, Store], bytes]:
+    engine: base.Store, place: MapPlace, wanted: Iterable[tuple[int, LeafStore]]
+) -> dict[tuple[int, LeafStore], bytes]:
     """The bytes of stores, each named with its leaf.
 
     A store has at most 64 KiB, so that engines verify all of it.
 
     Raises: ContentMissing for a store that is gone; DataDamaged, CorruptRecord.
     """
-    found: dict[tuple[int, Store], bytes] = {}
+    found: dict[tuple[int, LeafStore], bytes] = {}
     inline = []
     for leaf, store in dict.fromkeys(wanted):
         if store.content:
-            found[leaf, store] = await _read(contents, store)
+            found[leaf, store] = await _read(engine.contents, store)
         else:
             inline.append((leaf, store))
     refs = [place.data(leaf, store.born) for leaf, store in inline]
-    records = await contents.read(refs) if refs else []
+    records = await engine.read(refs) if refs else []
     for named, ref, record in zip(inline, refs, records, strict=True):
         if record is None:
             raise ContentMissing(f"the inline data {ref.key.name!r} is gone")
@@ -38,7 +38,7 @@ async def fetch(
     return found
 
 
-async def _read(contents: base.Store, store: Store) -> bytes:
+async def _read(contents: base.Contents, store: LeafStore) -> bytes:
     opened = await contents.open(store.content)
     try:
         return await opened.read(0, store.size_bytes)

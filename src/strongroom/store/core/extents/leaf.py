@@ -17,7 +17,7 @@ from strongroom.store.core.extents.model import (
     Extent,
     Extents,
     Leaf,
-    Store,
+    LeafStore,
     stores_of,
 )
 
@@ -26,7 +26,7 @@ NOW: Final = 0
 _FOREVER: Final = 1 << 64
 
 
-class Span(NamedTuple):
+class LeafSpan(NamedTuple):
     """The bytes [start, end) of one leaf."""
 
     leaf: int
@@ -47,14 +47,14 @@ class Run(NamedTuple):
     written: int
 
 
-def spans(offset: int, length: int) -> list[Span]:
+def spans(offset: int, length: int) -> list[LeafSpan]:
     """The leaves that [offset, offset + length) touches, and which part of each."""
     end = offset + length
     found = []
     while offset < end:
         leaf, start = divmod(offset, LEAF_BYTES)
         stop = min(LEAF_BYTES, start + end - offset)
-        found.append(Span(leaf, start, stop))
+        found.append(LeafSpan(leaf, start, stop))
         offset += stop - start
     return found
 
@@ -171,7 +171,7 @@ def _by_sector(found: Iterable[Run]) -> list[Run]:
     return list(sectors.values())
 
 
-def laid_out(found: Sequence[Run], store: Store, stamp: int) -> Extents:
+def laid_out(found: Sequence[Run], store: LeafStore, stamp: int) -> Extents:
     """The extents of runs that lie one after another in a store.
 
     Arguments:

@@ -31,7 +31,7 @@ CLEARS_MAX: Final = 256
 _DATA_VERSION: Final = b"\x01"
 
 
-class Place(NamedTuple):
+class MapPlace(NamedTuple):
     """A map: the partition it lies in, and its number, the stamp of its creation."""
 
     partition: Partition
@@ -50,7 +50,7 @@ class Place(NamedTuple):
         return ref_of((self.partition, keys.map_data(self.number, leaf, born)))
 
 
-class Store(NamedTuple):
+class LeafStore(NamedTuple):
     """Bytes of one leaf that were stored together: a content, or inline data (`content` 0).
 
     `born` is the stamp of the leaf's first version that named it.
@@ -67,7 +67,7 @@ class Extent(NamedTuple):
 
     start: int
     length: int
-    store: Store
+    store: LeafStore
     offset: int
     written: int
 
@@ -106,7 +106,7 @@ class _LeafRecord(msgspec.Struct, frozen=True, array_like=True):
     """A leaf as stored: extents name their store by its index, and `written` 0 is the store's."""
 
     since: int
-    stores: tuple[Store, ...]
+    stores: tuple[LeafStore, ...]
     extents: tuple[tuple[int, int, int, int, int], ...]
 
 
@@ -153,7 +153,7 @@ def clears_of(record: Record | None) -> tuple[Clear, ...]:
     return () if record is None else CLEARS.decode(record.value).pending
 
 
-def stores_of(extents: Iterable[Extent]) -> dict[Store, None]:
+def stores_of(extents: Iterable[Extent]) -> dict[LeafStore, None]:
     """The stores that extents name, each once, in the order in which they are named."""
     return dict.fromkeys(extent.store for extent in extents)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from strongroom.engines.base import Engine
 from strongroom.store.core.extents import versions
-from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Extents, Place
+from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Extents, MapPlace
 
 LEAVES_MAX: Final = 16 * 1024
 """How many leaves one page of ranges looks at: 1 GiB where everything is allocated."""
@@ -34,60 +34,45 @@ class Ranges(NamedTuple):
     resume: int | None
 
 
-async def list_ranges(
-    engine: Engine,
-    place: Place,
-    at: int,
-    offset: int,
-    end: int,
-    max_ranges: int,
-    grain_bytes: int = 1,
-    leaves_max: int = LEAVES_MAX,
-) -> Ranges:
-    """The allocated ranges of [offset, end) at a stamp.
+class RangeQuery(NamedTuple):
+    """Which ranges one page of a list is to have: those of [offset, end).
+
+    `max_ranges` of one page, at least 1. Ranges are widened to multiples of `grain_bytes`, a
+    divisor of LEAF_BYTES. `leaves_max` is how many leaves one page may look at.
+    """
+
+    offset: int
+    end: int
+    max_ranges: int
+    grain_bytes: int = 1
+    leaves_max: int = LEAVES_MAX
+
+
+async def list_ranges(engine: Engine, place: MapPlace, at: int, asked: RangeQuery) -> Ranges:
+    """The allocated ranges at a stamp.
 
     Arguments:
         at: see reading.read; for a list in several pages each page may have its own.
-        max_ranges: of one page, at least 1.
-        grain_bytes: ranges are widened to multiples of this; a divisor of LEAF_BYTES.
-        leaves_max: how many leaves one page may look at.
 
     Raises: CorruptRecord.
     """
-    return await _list(engine, place, (at,), (offset, end), max_ranges, grain_bytes, leaves_max)
+    return await _list(engine, place, (at,), asked)
 
 
 async def list_changes(
-    engine: Engine,
-    place: Place,
-    since: int,
-    at: int,
-    offset: int,
-    end: int,
-    max_ranges: int,
-    grain_bytes: int = 1,
-    leaves_max: int = LEAVES_MAX,
+    engine: Engine, place: MapPlace, since: int, at: int, asked: RangeQuery
 ) -> Ranges:
-    """What of [offset, end) was written or cleared after the snapshot `since` and before `at`.
+    """What was written or cleared after the snapshot `since` and before `at`.
 
     A range that is allocated at `at` and was written in between counts as written, even with the
     same bytes. A range that was allocated at `since` and is not at `at` counts as cleared.
     Arguments: as of `list_ranges`; `since` is the stamp of a living snapshot, not after `at`.
     """
-    stamps = (since, at)
-    return await _list(engine, place, stamps, (offset, end), max_ranges, grain_bytes, leaves_max)
+    return await _list(engine, place, (since, at), asked)
 
 
-async def _list(
-    engine: Engine,
-    place: Place,
-    at: tuple[int, ...],
-    bounds: tuple[int, int],
-    max_ranges: int,
-    grain_bytes: int,
-    leaves_max: int,
-) -> Ranges:
-    offset, end = bounds
+async def _list(engine: Engine, place: MapPlace, at: tuple[int, ...], asked: RangeQuery) -> Ranges:
+    offset, end, max_ranges, grain_bytes, leaves_max = asked
     found: list[Range] = []
     looked = 0
     first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)

@@ -3,11 +3,11 @@
 Lives here: the registers by which a long read sees one committed state while writes go on. Must not
 live here: records, bytes.
 
-Why a reader sees one state. It registers, waits for the mutations that were being decided then, and
-only then looks at the owner's record; the version that it sees there is its position. A mutation
-that decides later finds it in the register, and keeps the versions of leaves that it may still
-read. Until it has a position, mutations keep everything. So what is dropped under a reader was no
-longer part of the state that it looked at.
+Why a reader sees one state. It registers, and waits for the mutations that were being decided then.
+Only then does it look at the owner's record; the version that it sees there is its position. A
+mutation that decides later finds it in the register, and keeps the versions of leaves that it may
+still read. Until it has a position, mutations keep everything. So what is dropped under a reader
+was no longer part of the state that it looked at.
 """
 
 from __future__ import annotations

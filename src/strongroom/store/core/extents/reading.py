@@ -13,7 +13,7 @@ from strongroom.engines.base import ContentMissing, Ref, Store
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents import model, versions
 from strongroom.store.core.extents.fetch import fetch
-from strongroom.store.core.extents.model import LEAF_BYTES, Extents, Place, clears_of, leaf_of
+from strongroom.store.core.extents.model import LEAF_BYTES, Extents, MapPlace, clears_of, leaf_of
 
 ZEROS: Final = bytes(4 * LEAF_BYTES)
 """A hole, or a part of one: the same object every time."""
@@ -24,14 +24,14 @@ _LATEST: Final = 1 << 64
 
 
 async def read(
-    store: Store, place: Place, at: int, offset: int, length: int
+    store: Store, place: MapPlace, at: int, offset: int, length: int
 ) -> AsyncIterator[bytes]:
     """The bytes of [offset, offset + length) as they were at a stamp, in order, holes as zeros. No
     piece is longer than ZEROS.
 
     Arguments:
-        at: where a registered reader stands (readers.py): the version of the owner's record, which
-            each mutation of the map writes; or the stamp of a living snapshot.
+        at: where a registered reader stands (readers.py), or the stamp of a living snapshot. A
+            reader stands at the version of the owner's record, which each mutation writes.
 
     Raises: ContentMissing, DataDamaged, CorruptRecord: something is damaged.
     """
@@ -51,7 +51,7 @@ async def read(
 
 
 async def read_short(
-    store: Store, place: Place, owner: Ref, at: int, offset: int, length: int
+    store: Store, place: MapPlace, owner: Ref, at: int, offset: int, length: int
 ) -> list[bytes] | None:
     """The bytes of a short range as they are now, by one look: nobody needs to be registered.
 
@@ -91,7 +91,7 @@ async def read_short(
 
 
 async def _bytes(
-    store: Store, place: Place, rows: Sequence[tuple[int, Extents]], position: int, end: int
+    store: Store, place: MapPlace, rows: Sequence[tuple[int, Extents]], position: int, end: int
 ) -> list[tuple[int, bytes]]:
     """(offset, bytes) of the allocated ranges in [position, end)."""
     wanted: list[tuple[int, int, int, model.Extent]] = []

@@ -23,16 +23,17 @@ from strongroom.engines.base import (
     Step,
     Store,
 )
+from strongroom.engines.gateways import STAMP_MAX
 from strongroom.store.core import keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.change import Collector, Outdated
 from strongroom.store.core.extents.draft import rewritten, store_part
-from strongroom.store.core.extents.leaf import Span
+from strongroom.store.core.extents.leaf import LeafSpan
 from strongroom.store.core.extents.model import (
     LEAF_BYTES,
     Clear,
     Leaf,
-    Place,
+    MapPlace,
     clears_of,
     decode_leaf,
     leaf_of,
@@ -68,6 +69,7 @@ class Sweep:
     Arguments:
         living: the stamps of the snapshots that there are; looked up after the records that ordered
             the sweep, by the caller.
+        horizon: readers of other gateways see all commits with smaller stamps.
         pace: see Pace.
     """
 
@@ -75,14 +77,16 @@ class Sweep:
         self,
         store: Store,
         readers: MapReaders,
-        place: Place,
+        place: MapPlace,
         living: Collection[int],
+        horizon: int = STAMP_MAX,
         pace: Pace = no_pause,
     ) -> None:
         self._store = store
         self._readers = readers
         self._place = place
         self._living = frozenset(living)
+        self._horizon = horizon
         self._pace = pace
         self._is_left = False
 
@@ -107,6 +111,10 @@ class Sweep:
         if positions is None:
             raise Looking
         return self._living | positions
+
+    def _is_seen(self, since: int, until: int, viewers: Collection[int]) -> bool:
+        """Whether a viewer, or perhaps a reader of another gateway, sees a version."""
+        return until >= self._horizon or _is_seen(since, until, viewers)
 
     async def _apply_clears(self) -> None:
         (found,) = await self._store.read([self._place.clears()])
@@ -141,7 +149,7 @@ class Sweep:
             versions = leaves.history(decode_leaf(item.value), number, clears, _LATEST)
             if len(versions) < 2:
                 continue
-            if leaves.needs_rewrite(versions[-1].extents):
+            if self._must_rewrite(versions[-1]):
                 await self._rewrite(number)
                 continue
             batch.append(number)
@@ -152,6 +160,11 @@ class Sweep:
         if batch:
             await self._apply(batch)
 
+    def _must_rewrite(self, version: Leaf) -> bool:
+        """Whether a leaf is stored anew. Readers of other gateways may hold the stores of the
+        present leaf; if there may be any, the next write to the leaf rewrites it."""
+        return self._store.gateways.is_alone and leaves.needs_rewrite(version.extents)
+
     async def _apply(self, numbers: Sequence[int]) -> None:
         """Let the pending clears come true in these leaves, as far as none needs rewriting."""
         place = self._place
@@ -160,7 +173,7 @@ class Sweep:
             collector = Collector(place)
             for number, record in zip(numbers, found[1:], strict=True):
                 versions = leaves.history(leaf_of(record), number, clears_of(found[0]), stamp)
-                if len(versions) > 1 and not leaves.needs_rewrite(versions[-1].extents):
+                if len(versions) > 1 and not self._must_rewrite(versions[-1]):
                     collector.put_leaf(number, versions[0], versions[-1])
                     self._retire(collector, number, versions)
             return _commit(place, collector)
@@ -178,7 +191,7 @@ class Sweep:
         self._is_left = True
 
     async def _try_rewrite(self, number: int) -> bool:
-        place, span = self._place, Span(number, 0, LEAF_BYTES)
+        place, span = self._place, LeafSpan(number, 0, LEAF_BYTES)
         refs = [place.clears(), place.leaf(number)]
         looked = await self._store.read(refs)
         versions = leaves.history(leaf_of(looked[1]), number, clears_of(looked[0]), _LATEST)
@@ -192,7 +205,7 @@ class Sweep:
             if await self._store.read(refs) == looked:
                 raise
             return False
-        part = await store_part(self._store, span, data) if data else None
+        part = await store_part(self._store.contents, span, data) if data else None
 
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
             self._check_alone(found, looked, last.since)
@@ -211,7 +224,7 @@ class Sweep:
                 await self._store.update(place.partition, refs, decide, Purpose.FREEING)
         except (Outdated, Looking) as error:
             if part is not None and part.content:
-                self._store.discard(part.content)
+                self._store.contents.discard(part.content)
             if isinstance(error, Looking):
                 raise
             return False
@@ -224,7 +237,8 @@ class Sweep:
         """A leaf may be rewritten if it is as it was looked at, and no reader may hold its present
         stores. Raises Outdated, Looking."""
         positions = self._readers.positions(self._place.partition)
-        if positions is None or any(at >= since for at in positions):
+        is_alone = self._store.gateways.is_alone
+        if positions is None or not is_alone or any(at >= since for at in positions):
             raise Looking
         if list(found) != list(looked):
             raise Outdated
@@ -234,13 +248,13 @@ class Sweep:
         viewers = self._viewers()
         ends = [version.since for version in versions[1:]]
         for version, until in zip(versions, ends, strict=False):
-            if version.extents and _is_seen(version.since, until, viewers):
+            if version.extents and self._is_seen(version.since, until, viewers):
                 collector.keep(number, version, until)
         alive = stores_of(versions[0].extents)
         for version in versions[1:]:
             left = stores_of(version.extents)
             for store in alive.keys() - left.keys():
-                if not _is_seen(store.born, version.since, viewers):
+                if not self._is_seen(store.born, version.since, viewers):
                     collector.give_up(number, store)
             alive = left
 
@@ -263,7 +277,7 @@ class Sweep:
             unseen: dict[int, None] = {}
             for item in items:
                 since, end = decode_leaf(item.value).since, keys.map_stamp(item.name)
-                if not _is_seen(since, end, viewers):
+                if not self._is_seen(since, end, viewers):
                     unseen[keys.map_leaf_number(item.name)] = None
                 elif not _is_seen(since, end, self._living):
                     self._is_left = True
@@ -308,7 +322,9 @@ class Sweep:
     ) -> Commit[bool]:
         viewers = self._viewers()
         unseen = [
-            key for key, (leaf, until) in past.items() if not _is_seen(leaf.since, until, viewers)
+            key
+            for key, (leaf, until) in past.items()
+            if not self._is_seen(leaf.since, until, viewers)
         ]
         gone = unseen[:_VERSIONS_AT_ONCE]
         named = stores_of(present.extents) if present is not None else {}
@@ -323,7 +339,7 @@ class Sweep:
         return Commit(len(gone) == len(unseen), _commit(self._place, collector).steps)
 
 
-def _commit(place: Place, collector: Collector) -> Commit[None]:
+def _commit(place: MapPlace, collector: Collector) -> Commit[None]:
     change = collector.change()
     if not change.writes:
         return Commit(None)

@@ -19,7 +19,7 @@ from strongroom.store.core.extents.model import (
     Clear,
     Extents,
     Leaf,
-    Place,
+    MapPlace,
     clears_of,
     decode_leaf,
 )
@@ -28,15 +28,17 @@ _NONE: Extents = ()
 
 
 class LeafPage(NamedTuple):
-    """All that is allocated in the leaves from the page before up to `until`: for each such leaf
-    its extents at each of the stamps that were asked for."""
+    """All that is allocated in the leaves from the page before up to `until`.
+
+    For each such leaf: its extents at each of the stamps that were asked for.
+    """
 
     leaves: list[tuple[int, tuple[Extents, ...]]]
     until: int
 
 
 async def pages(
-    engine: Engine, place: Place, at: Sequence[int], first: int, until: int, page_leaves: int
+    engine: Engine, place: MapPlace, at: Sequence[int], first: int, until: int, page_leaves: int
 ) -> AsyncIterator[LeafPage]:
     """The leaves first <= number < until, in order.
 
@@ -71,7 +73,7 @@ def _states(
 
 
 async def _present(
-    engine: Engine, place: Place, first: int, until: int, page_leaves: int
+    engine: Engine, place: MapPlace, first: int, until: int, page_leaves: int
 ) -> tuple[dict[int, Leaf], int]:
     """The present leaves of a page, and where the page ends."""
     items = await engine.read_range(
@@ -86,7 +88,7 @@ async def _present(
 
 
 async def _past(
-    engine: Engine, place: Place, at: int, first: int, until: int, page_leaves: int
+    engine: Engine, place: MapPlace, at: int, first: int, until: int, page_leaves: int
 ) -> tuple[dict[int, Leaf], int]:
     """The past leaves that `at` sees, and up to which leaf they are known.
 
