@@ -10,6 +10,7 @@ from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Key, Partition, Step, Write
 from strongroom.engines.memory import MemoryStore
+from strongroom.errors import StorageError
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.table.entities import Change
 from strongroom.service_properties import ServiceProperties
@@ -21,7 +22,13 @@ from strongroom.services.queue import queues
 from strongroom.services.queue.queues import SetQueueAcl
 from strongroom.services.table import tables
 from strongroom.services.table.tables import SetTableAcl
-from tests.services import blob_calls, container_calls, queue_calls, test_entities
+from tests.services import (
+    blob_calls,
+    container_calls,
+    queue_calls,
+    test_deleted_containers,
+    test_entities,
+)
 from tests.services.container_calls import call, run
 from tests.services.purity import Impure, WatchedClock, outside_of_decisions, twice
 from tests.services.sweeps import drop_container
@@ -56,6 +63,8 @@ async def everything(on: Services) -> None:
     queue_calls.pass_time(on, UNCOMMITTED_LIFETIME_S + 1)
     await queue_calls.sweep(on)
     await drop_container(on)
+    with pytest.raises(StorageError):  # nothing was kept
+        await test_deleted_containers.restore(on, 1)
     await test_entities.table(on)
     await test_entities.write(on, Change.INSERT, A="1")
     await test_entities.write(on, Change.MERGE, **test_entities.texts(["B", "C", "D"]))
