@@ -54,6 +54,7 @@ _BODIES = {
     "container_submit_batch": _BATCH,
     "blob_set_tags": b"<Tags><TagSet/></Tags>",
     "appendblob_append_block": b"block",
+    "pageblob_upload_pages": bytes(512),
 }
 _BATCH_TYPE = {"Content-Type": "multipart/mixed; boundary=batch"}
 _TYPES = {"service_submit_batch": _BATCH_TYPE, "container_submit_batch": _BATCH_TYPE}
@@ -79,6 +80,9 @@ def request_of(row: Row, container: str, blob: str = "b") -> Sample:
     path = path.replace("{container}", container).replace("{blob}", blob)
     query = dict(row.query)
     headers = dict(_TYPES.get(row.id, {}))
+    if row.query.get("comp") == "page":
+        # Not in the tables, since it may be either of two headers.
+        headers["x-ms-range"] = "bytes=0-511"
     for field in row.required:
         name, _, value = field.partition("=")
         if name == "Content-Length":

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.answer import Answer, expect, texts
 from tests.conformance.client import PUT_BLOB, Client, Credential
+from tests.conformance.pages import PAGE, create, write
 from tests.conformance.rows import SERVED, request_of
 from tests.conformance.running import Running
 from tests.operations.transcript import Row
@@ -18,6 +19,8 @@ BLOB_READS = (
     "blob_get_metadata",
     "blockblob_get_block_list",
 )
+# They want a page blob.
+PAGE_READS = ("pageblob_get_page_ranges", "pageblob_get_page_ranges_diff")
 CONTAINER_READS = (
     "container_get_properties",
     "container_get_metadata",
@@ -98,6 +101,18 @@ def test_what_public_access_serves(
         assert answer.status == (200 if row.id in served else refused(version)), row.id
 
 
+@pytest.mark.parametrize("access", ["blob", "container"])
+def test_the_page_ranges_of_an_open_blob(client: Client, public: Public, access: str) -> None:
+    """B-PUB-03 B-PUB-04."""
+    target = f"/{public(access)}/p"
+    create(client, target, PAGE)
+    taken = expect(client.put(f"{target}?comp=snapshot"), 201)["x-ms-snapshot"]
+    write(client, target, 0, b"1" * PAGE)
+    for since in ("", f"&prevsnapshot={taken}"):
+        listed = client.send("GET", f"{target}?comp=pagelist{since}", {}, auth=None)
+        assert expect(listed, 200).xml.findtext("PageRange/End") == "511"
+
+
 def refused(version: str | None) -> int:
     """The status of a refusal."""
     return 401 if version is not None and version >= "2019-12-12" else 404
@@ -124,7 +139,9 @@ def test_snapshots_and_block_lists_of_a_public_blob(client: Client, public: Publ
 
 
 @pytest.mark.parametrize(
-    "row", [r for r in SERVED if r.id not in BLOB_READS + CONTAINER_READS], ids=lambda row: row.id
+    "row",
+    [r for r in SERVED if r.id not in BLOB_READS + PAGE_READS + CONTAINER_READS],
+    ids=lambda row: row.id,
 )
 def test_what_is_never_served(client: Client, public: Public, row: Row) -> None:
     """B-PUB-05: writes, leases, ACLs and service operations."""

@@ -11,6 +11,7 @@ from azure.storage.blob.aio import BlobServiceClient as AsyncBlobServiceClient
 
 from tests.conformance.answer import expect, metadata
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.pages import PAGE, create, write
 from tests.conformance.rows import SERVED, request_of
 from tests.conformance.running import Running
 from tests.operations.transcript import Row
@@ -26,6 +27,8 @@ CREATE = {
     "blob_copy_from_url",
     "blockblob_put_blob_from_url",
     "appendblob_create",
+    "pageblob_create",
+    "pageblob_copy_incremental",
     "blockblob_stage_block_from_url",
     "blob_get_account_info",
     "blob_undelete",
@@ -56,6 +59,35 @@ def begin(account: Client, days: int = 7) -> None:
 def delete(account: Client, target: str, headers: dict[str, str] | None = None) -> str:
     """Delete; returns x-ms-delete-type-permanent."""
     return expect(account.delete(target, headers or {}), 202)["x-ms-delete-type-permanent"]
+
+
+def test_pages_of_deleted_and_replaced_states_come_back(account: Client) -> None:
+    """B-SFT-01, B-SFT-02, B-SFT-05: all states of a page blob are one map, which goes on."""
+    begin(account)
+    target, pages = "/box/p", 4 * PAGE
+    create(account, target, pages)
+    taken = []
+    for letter in (b"1", b"2", b"3"):
+        write(account, target, 0, letter * 2 * PAGE)
+        answer = expect(account.put(f"{target}?comp=snapshot"), 201)
+        taken.append(f"{target}?snapshot={answer['x-ms-snapshot']}")
+    for one in reversed(taken):
+        delete(account, one)
+        write(account, target, PAGE, b"4" * PAGE)
+    delete(account, target)
+    expect(account.put(f"{target}?comp=undelete"), 200)
+    for one, letter in zip(taken, (b"1", b"2", b"3"), strict=True):
+        assert expect(account.get(one), 200).body == letter * 2 * PAGE + bytes(2 * PAGE)
+    write(account, target, 2 * PAGE, b"5" * PAGE)
+    whole = b"3" * PAGE + b"4" * PAGE + b"5" * PAGE + bytes(PAGE)
+    assert expect(account.get(target), 200).body == whole
+    delete(account, target, {"x-ms-delete-snapshots": "include"})
+    create(account, target, pages)
+    write(account, target, 0, b"6" * PAGE)
+    expect(account.put(f"{target}?comp=undelete"), 200)
+    states = [expect(account.get(one), 200).body for one in taken]
+    assert states == [letter * 2 * PAGE + bytes(2 * PAGE) for letter in (b"1", b"2", b"3")]
+    assert expect(account.get(target), 200).body == b"6" * PAGE + bytes(3 * PAGE)
 
 
 def test_a_deleted_blob_comes_back(server: Running, account: Client) -> None:

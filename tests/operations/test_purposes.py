@@ -10,6 +10,7 @@ from strongroom.values import Purpose
 KEEPS_ALIVE = {
     "Abort Copy Blob",
     "Get Messages",
+    "Put Page (clear)",
     *(
         f"Lease {kind} ({action})"
         for kind in ("Blob", "Container")

@@ -20,7 +20,7 @@ from strongroom.services.blob.copy_sources import CopySources, LocalSource, Open
 from strongroom.services.blob.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
-from strongroom.values import ContentProperties, Piece
+from strongroom.values import ByteRange, ContentProperties, Piece
 from tests.services.container_calls import ACCOUNT, placed
 
 LEASES = Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY)
@@ -125,6 +125,20 @@ async def received(found: blobs.Download) -> bytes:
         data = found.pieces
     else:
         data = b"".join([_in_memory(piece) async for piece in found.pieces])
+    if found.finished is not None:
+        found.finished()
+    return data
+
+
+async def read_range(
+    on: Services, name: str, ticks: int | None = None, first: int = 0, length: int = 512
+) -> bytes:
+    """The bytes of a range, as Get Blob gives them."""
+    given = blobs.GetBlob(ByteRange(first, first + length - 1))
+    found = await run(on, blob.GET_BLOB, name, given, snapshot=ticks)
+    if isinstance(found.pieces, bytes):
+        return found.pieces
+    data = b"".join([_in_memory(piece) async for piece in found.pieces])
     if found.finished is not None:
         found.finished()
     return data

@@ -25,6 +25,7 @@ from strongroom.services.table.tables import SetTableAcl
 from tests.services import (
     blob_calls,
     container_calls,
+    page_calls,
     queue_calls,
     test_deleted_containers,
     test_entities,
@@ -61,6 +62,10 @@ async def everything(on: Services) -> None:
     await blob_calls.put(on, "a", b"x" * 10_000)
     await blob_calls.stage(on, "a", "00", b"x")
     queue_calls.pass_time(on, UNCOMMITTED_LIFETIME_S + 1)
+    await queue_calls.sweep(on)
+    await page_calls.create(on, "p", 512)
+    ticks = await blob_calls.snapshot(on, "p")
+    await page_calls.copy_incrementally(on, "p", ticks, "q")
     await queue_calls.sweep(on)
     await drop_container(on)
     with pytest.raises(StorageError):  # nothing was kept

@@ -207,7 +207,7 @@ async def lose_appended_block(store: EmbeddedStore, generation: int) -> None:
 
 async def lose_content_of_appended_block(store: EmbeddedStore, generation: int) -> None:
     partition, blocks = await _blocks_of_log(store, generation)
-    (content,) = [one for _, value in blocks for one in appended_contents(value)]
+    (content,) = [one for key, value in blocks for one in appended_contents(key.name, value)]
     await _put(store, partition, drop=(content,))
 
 

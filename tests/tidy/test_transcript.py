@@ -30,7 +30,7 @@ LEASES = {
     "container-delete": {LeaseUse.DELETE_CONTAINER},
     "operation": {LeaseUse.NONE},
 }
-IMS4, TAGS = "ims4", "tags"
+IMS4, TAGS, SEQUENCE = "ims4", "tags", "sequence"
 
 
 def declared(endpoint: Endpoint) -> dict[str, Operation]:
@@ -86,8 +86,10 @@ def test_a_served_row_agrees_in_detail(endpoint: Endpoint, row: Row) -> None:
 def conditions(found: Operation) -> frozenset[str]:
     headers = {header for field in found.accepts for header in field.headers}
     append = frozenset({"append"} if "x-ms-blob-condition-appendpos" in headers else ())
+    sequence = frozenset({SEQUENCE} if "x-ms-if-sequence-number-eq" in headers else ())
     return (
         append
+        | sequence
         | {
             ConditionUse.NONE: frozenset[str](),
             ConditionUse.REFUSED: frozenset[str](),

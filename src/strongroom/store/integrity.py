@@ -13,11 +13,12 @@ What must hold:
  5. An upload counts its blocks.
  6. A content that a blob names is there, and is named inside one blob only; every content is named.
     (A body that was given up may name contents that are dropped already.)
- 7. What is still to be cleaned or copied has a job.
- 8. The messages of a queue agree with each other (message_integrity.py).
- 9. What is deleted and kept, a container or something of a blob, has a job that ends that.
-10. An entity has all its records and lies in a table (entity_integrity.py).
-11. Each tag of a blob has its entry in the index. Each entry is that of a tag, or has a job that
+ 7. The maps of page blobs agree with the states that bodies name (core/extents/check.py).
+ 8. What is still to be cleaned or copied has a job.
+ 9. The messages of a queue agree with each other (message_integrity.py).
+10. What is deleted and kept, a container or something of a blob, has a job that ends that.
+11. An entity has all its records and lies in a table (entity_integrity.py).
+12. Each tag of a blob has its entry in the index. Each entry is that of a tag, or has a job that
     removes it (blob/tag_integrity.py).
 """
 
@@ -183,7 +184,7 @@ class Integrity:
         self, partition: Partition, face: list[Found], hidden: list[Found]
     ) -> Iterator[Finding]:
         place = f"blob {partition.name.decode('utf-8', 'backslashreplace')!r}"
-        check = BlobCheck(self._read_whole)
+        check = BlobCheck(self._read_whole, partition)
         try:
             check.take(face, hidden)
         except (CorruptRecord, ContentMissing, ValueError) as error:

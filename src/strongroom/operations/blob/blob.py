@@ -50,6 +50,7 @@ PUT_BLOB: Final = Operation(
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
         blob_errors.SNAPSHOTS_PRESENT,
         blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     ),
     run=blobs.put_blob,
 )
@@ -79,6 +80,7 @@ GET_BLOB: Final = Operation(
         errors.OUT_OF_RANGE_INPUT,
         errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
         blob_errors.BLOB_ARCHIVED,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     ),
     run=blobs.get_blob,
 )
@@ -122,8 +124,12 @@ SET_BLOB_PROPERTIES: Final = Operation(
     rule=WRITES,
     input=attributes.SetProperties,
     accepts=(blob_fields.NEW_PROPERTIES,),
-    returns=(give.ETAG, give.LAST_MODIFIED),
-    fails=(blob_errors.PENDING_COPY_OPERATION, blob_errors.BLOB_ARCHIVED),
+    returns=(give.ETAG, give.LAST_MODIFIED, give.SEQUENCE_NUMBER),
+    fails=(
+        blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.BLOB_ARCHIVED,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+    ),
     run=attributes.set_properties,
 )
 
@@ -138,7 +144,11 @@ SET_BLOB_METADATA: Final = Operation(
     input=attributes.SetMetadata,
     accepts=(fields.METADATA,),
     returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
-    fails=(blob_errors.PENDING_COPY_OPERATION, blob_errors.BLOB_ARCHIVED),
+    fails=(
+        blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.BLOB_ARCHIVED,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+    ),
     run=attributes.set_metadata,
 )
 
@@ -154,7 +164,11 @@ SNAPSHOT_BLOB: Final = Operation(
     accepts=(fields.METADATA,),
     success=201,
     returns=(give.SNAPSHOT, give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
-    fails=(blob_errors.PENDING_COPY_OPERATION, blob_errors.BLOB_ARCHIVED),
+    fails=(
+        blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.BLOB_ARCHIVED,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+    ),
     run=snapshots.snapshot_blob,
 )
 
@@ -201,6 +215,10 @@ SET_BLOB_TIER: Final = Operation(
     fails=(
         blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE,
         blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.INVALID_BLOB_TIER,
+        blob_errors.CANNOT_CHANGE_TO_LOWER_TIER,
+        blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     ),
     run=tiering.set_tier,
 )

@@ -163,7 +163,7 @@ RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, defau
 RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)
 TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())
 TIER: Final = header("tier", tiers.HEADER, tiers.read_tier)
-NEW_TIER: Final = header("tier", tiers.HEADER, tiers.read_tier, required=True)
+NEW_TIER: Final = header("tier", tiers.HEADER, tiers.read_any_tier, required=True)
 REHYDRATE_PRIORITY: Final = header("", "x-ms-rehydrate-priority", one_of("High", "Standard"))
 """Refuses another word; fills nothing, since a blob leaves the archive tier at once."""
 STRUCTURED_ANSWER: Final = header("structured", STRUCTURED_BODY, is_structured, default=False)

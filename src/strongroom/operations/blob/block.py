@@ -71,6 +71,7 @@ PUT_BLOCK_LIST: Final = Operation(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.BLOB_ARCHIVED,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
+        blob_errors.SNAPSHOTS_PRESENT,
     ),
     run=blocks.put_block_list,
 )

@@ -28,7 +28,9 @@ _SOURCE_ERRORS: Final = (
     blob_errors.BLOB_ARCHIVED,
     blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
     blob_errors.INVALID_BLOB_TYPE,
+    blob_errors.SNAPSHOTS_PRESENT,
     blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE,
+    blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
 )
 _RULE: Final = Rule(
     LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, blob_errors.TARGET_CONDITION_NOT_MET
@@ -63,6 +65,7 @@ COPY_FROM_URL: Final = Operation(
     fails=(
         *_SOURCE_ERRORS,
         errors.REQUEST_BODY_TOO_LARGE,
+        blob_errors.INVALID_SOURCE_BLOB_TYPE,
         errors.MD5_MISMATCH,
         errors.INVALID_MD5,
         blob_errors.BOTH_TAGS_AND_SOURCE_TAGS,

@@ -15,9 +15,11 @@ from strongroom.services.blob import structured
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.blocks import BlockList
+from strongroom.services.blob.pages.ranges import PageList
 from strongroom.services.blob.tags.find_blobs import FindBlobs, FoundPage
 from strongroom.services.core.calls import Call
 from strongroom.wire.blob.block_list import write_block_list
+from strongroom.wire.blob.page_list import write_page_list
 from strongroom.wire.blob.tags import FoundItem, write_found, write_tags
 
 
@@ -37,6 +39,13 @@ def download(result: Download, call: Call[Any], origin: Origin) -> Content:
 def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
     """The XML of Get Block List."""
     body = write_block_list(result.committed, result.uncommitted)
+    return Content(body, len(body))
+
+
+def page_list(result: PageList, call: Call[Any], origin: Origin) -> Content:
+    """The XML of Get Page Ranges."""
+    rows = ((one.start, one.end - 1, one.is_clear) for one in result.ranges)
+    body = write_page_list(rows, result.next_marker)
     return Content(body, len(body))
 
 

@@ -21,6 +21,7 @@ from strongroom.operations.blob import (
     copy,
     from_url,
     lease,
+    page,
     service,
     tag,
 )
@@ -44,9 +45,12 @@ ROUTES: Final = Routes(
         *lease.OPERATIONS,
         *block.OPERATIONS,
         *append.OPERATIONS,
+        *page.OPERATIONS,
         *blob.OPERATIONS,
         *tag.OPERATIONS,
         *unserved.OPERATIONS,
+        # Last of those on its URL: the header that a plain PUT on a blob is asked for.
+        page.PUT_PAGE_BLOB,
     )
 )
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from strongroom.operations.core.answers import document
 from strongroom.operations.core.spec import Content, Origin
 from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.listing import Prefix
@@ -21,7 +22,7 @@ from strongroom.services.blob.containers import ContainerView, generation_versio
 from strongroom.services.blob.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.blob.list_containers import ContainerPage, ContainerRow, ListContainers
 from strongroom.services.core.calls import Call
-from strongroom.values import Lease, rfc1123
+from strongroom.values import Lease, iso7, rfc1123
 from strongroom.wire.blob import list_blobs as blobs_xml
 from strongroom.wire.blob import list_containers as containers_xml
 from strongroom.wire.blob.list_blobs import (
@@ -79,7 +80,7 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         size_bytes=blob.size_bytes,
         properties=blob.properties,
         kind=blob.kind,
-        tier=_INFERRED if blob.tier is None else TierItem(blob.tier),
+        tier=_tier(row),
         lease=lease,
         copy=_copy(row) if copy and blob.copy is not None else None,
         further=_further(row, now) if _has_further(row) else (),
@@ -96,7 +97,7 @@ def _lease(lease: Lease, now: int) -> LeaseItem:
 
 def _has_further(row: BlobRow) -> bool:
     blob = row.blob
-    return bool(blob.tags or blob.tier or blob.sealed or blob.deletion)
+    return bool(blob.tags or blob.tier or blob.page or blob.sealed or blob.deletion)
 
 
 def _further(row: BlobRow, now: int) -> tuple[tuple[str, str], ...]:
@@ -104,11 +105,30 @@ def _further(row: BlobRow, now: int) -> tuple[tuple[str, str], ...]:
     count = (("TagCount", str(len(blob.tags))),) if blob.tags else ()
     changed = (("AccessTierChangeTime", rfc1123(blob.tier_changed)),) if blob.tier else ()
     sealed = (("Sealed", "true"),) if blob.sealed else ()
+    found = (*sealed, *count, *_page(blob.page), *changed)
     if blob.deletion is None:
-        return (*sealed, *count, *changed)
+        return found
     time = ("DeletedTime", rfc1123(blob.deletion.deleted))
     days = ("RemainingRetentionDays", str(remaining_days(blob.deletion.until, now)))
-    return (*sealed, *count, *changed, time, days)
+    return (*found, time, days)
+
+
+def _page(page: PageState | None) -> tuple[tuple[str, str], ...]:
+    if page is None:
+        return ()
+    number = ("x-ms-blob-sequence-number", str(page.sequence_number))
+    if page.incremental is None:
+        return (number,)
+    snapshot = page.incremental.snapshot
+    made = (("CopyDestinationSnapshot", iso7(snapshot)),) if snapshot else ()
+    return (number, ("IncrementalCopy", "true"), *made)
+
+
+def _tier(row: BlobRow) -> TierItem | None:
+    blob = row.blob
+    if blob.tier is not None:
+        return TierItem(blob.tier)
+    return _INFERRED if blob.page is None else None
 
 
 def _copy(row: BlobRow) -> CopyItem:

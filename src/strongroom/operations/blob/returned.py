@@ -13,6 +13,7 @@ from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.operations.core import fields
 from strongroom.operations.core.spec import Origin, Returned
 from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
@@ -51,6 +52,10 @@ BLOCK_CRC64: Final = Returned(
     "x-ms-content-crc64",
     lambda block: crc64_text(block.crc64) if block.md5 is None else None,
 )
+SEQUENCE_NUMBER: Final = Returned(
+    "x-ms-blob-sequence-number",
+    lambda result: None if result.sequence_number is None else str(result.sequence_number),
+)
 PERMANENT: Final = Returned(
     "x-ms-delete-type-permanent", lambda deleted: str(deleted.is_permanent).lower()
 )
@@ -69,6 +74,10 @@ APPENDED_BLOCKS: Final = Returned(
     "x-ms-blob-committed-block-count", lambda result: str(result.count)
 )
 SEALED: Final = Returned("x-ms-blob-sealed", lambda result: "true")
+LISTED_ETAG: Final = Returned("ETag", lambda lists: etag_text(lists.view.blob.etag))
+LISTED_LAST_MODIFIED: Final = Returned(
+    "Last-Modified", lambda lists: rfc1123(lists.view.blob.modified)
+)
 BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.etag))
 BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.blob.modified))
 
@@ -104,7 +113,10 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
         found.append(("x-ms-tag-count", str(len(blob.tags))))
     if not view.is_snapshot:
         _add_lease(view, found)
-    _add_tier(view, found)
+    if blob.page is not None:
+        _add_page(blob.page, found)
+    if blob.page is None or blob.tier is not None:
+        _add_tier(view, found)
     if blob.kind is BlobKind.APPEND:
         _add_append(view, found)
     if blob.copy is not None:
@@ -196,6 +208,15 @@ def _add_append(view: BlobView, found: list[tuple[str, str]]) -> None:
         found.append(("x-ms-blob-sealed", "true"))
 
 
+def _add_page(page: PageState, found: list[tuple[str, str]]) -> None:
+    found.append(("x-ms-blob-sequence-number", str(page.sequence_number)))
+    copy = page.incremental
+    if copy is not None:
+        found.append(("x-ms-incremental-copy", "true"))
+        if copy.snapshot:
+            found.append(("x-ms-copy-destination-snapshot", iso7(copy.snapshot)))
+
+
 def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
     copy = view.blob.copy
     assert copy is not None
@@ -210,7 +231,7 @@ def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
 
 
 def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[str, str], ...]:
-    """What Put Blob, Put Block and Append Block say of a body that was a structured message."""
+    """What the operations with CONTENT say of a body that was a structured message."""
     if origin.headers.get(fields.STRUCTURED_BODY) is None:
         return ()
     return ((fields.STRUCTURED_BODY, fields.STRUCTURED),)

@@ -20,15 +20,23 @@ _MAX_RESULTS: Final = "maxresults"
 ANY_INTEGER: Final = 10**18
 
 
-def _max_results(request: Request, query: Query) -> int:
-    value = query.integer(_MAX_RESULTS, -ANY_INTEGER, ANY_INTEGER)
-    if value is None:
-        return limits.LIST_RESULTS_MAX
-    if value < 1:
-        raise out_of_range_query(_MAX_RESULTS, str(value), 1, limits.LIST_RESULTS_MAX)
-    return min(value, limits.LIST_RESULTS_MAX)
+def max_results(most: int, default: int | None) -> Field:
+    """`maxresults`: what is too large is cut to `most`.
+
+    Raises (when read): OutOfRangeQueryParameterValue for less than 1.
+    """
+
+    def read(request: Request, query: Query) -> int | None:
+        value = query.integer(_MAX_RESULTS, -ANY_INTEGER, ANY_INTEGER)
+        if value is None:
+            return default
+        if value < 1:
+            raise out_of_range_query(_MAX_RESULTS, str(value), 1, most)
+        return min(value, most)
+
+    return Field("max_results", read, query=(_MAX_RESULTS,))
 
 
-MAX_RESULTS: Final = Field("max_results", _max_results, query=(_MAX_RESULTS,))
+MAX_RESULTS: Final = max_results(limits.LIST_RESULTS_MAX, limits.LIST_RESULTS_MAX)
 PREFIX: Final = parameter("prefix", "prefix", default="")
 DELIMITER: Final = parameter("delimiter", "delimiter", default="")

@@ -59,10 +59,8 @@ def _later(
 
 _W, _C, _R = permissions.WRITE, permissions.CREATE, permissions.READ
 FIRST: Final = (
-    _later("Set Blob Properties (resize)", "pageblob_resize", "PUT", _BLOB, _W, "properties",
-           When("x-ms-blob-content-length")),
-    _later("Set Blob Properties (sequence number)", "pageblob_update_sequence_number", "PUT",
-           _BLOB, _W, "properties", When("x-ms-sequence-number-action")),
+    _later("Put Page From URL", "pageblob_upload_pages_from_url", "PUT", _BLOB, _W, "page",
+           When("x-ms-page-write", "update"), _COPIES),
     _later(_DATA_LAKE, "data_lake", "PUT", _BLOB, _ANY, None, When("x-ms-rename-source")),
 )  # fmt: skip
 """Tried before the served operations on the same URL, since they have a header more."""
@@ -77,24 +75,8 @@ OPERATIONS: Final = (
            _IMMUTABLE, "immutabilitypolicies"),
     _later("Set Blob Legal Hold", "blob_set_legal_hold", "PUT", _BLOB, _IMMUTABLE, "legalhold"),
     _later("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
-    _later("Put Page From URL", "pageblob_upload_pages_from_url", "PUT", _BLOB, _W, "page",
-           When("x-ms-page-write", "update"), _COPIES),
-    _later("Put Page", "pageblob_upload_pages", "PUT", _BLOB, _W, "page",
-           When("x-ms-page-write", "update")),
-    _later("Put Page (clear)", "pageblob_clear_pages", "PUT", _BLOB, _W, "page",
-           When("x-ms-page-write", "clear")),
-    _later("Get Page Ranges (diff)", "pageblob_get_page_ranges_diff", "GET", _BLOB, _R,
-           "pagelist", When("?prevsnapshot")),
-    _later("Get Page Ranges (diff)", "pageblob_get_page_ranges_diff", "GET", _BLOB, _R,
-           "pagelist", When("x-ms-previous-snapshot-url")),
-    _later("Get Page Ranges", "pageblob_get_page_ranges", "GET", _BLOB, _R, "pagelist"),
-    _later("Incremental Copy Blob", "pageblob_copy_incremental", "PUT", _BLOB, _C,
-           "incrementalcopy"),
     Operation(name=_DATA_LAKE, id="data_lake", methods=_METHODS, resource=Resource.DATA_LAKE,
               permission=_ANY),
-    # Last of those on its URL: the header that a plain PUT on a blob is asked for.
-    _later("Put Blob (page)", "pageblob_create", "PUT", _BLOB, _C, None,
-           When("x-ms-blob-type", "PageBlob")),
 )  # fmt: skip
 
 _HEADERS: Final[dict[str, str | None]] = {

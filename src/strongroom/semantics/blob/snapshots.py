@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header, invalid_query
@@ -78,3 +79,16 @@ def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:
     return Deletion(
         base=option is not DeleteSnapshots.ONLY, snapshots=option is not None and has_snapshots
     )
+
+
+def snapshot_in_url(name: str, value: str) -> tuple[int, str]:
+    """The ticks of the snapshot that a URL names, and the path of the URL, decoded.
+
+    Raises: InvalidHeaderValue.
+    """
+    try:
+        url = urlsplit(value)
+        (text,) = parse_qs(url.query, strict_parsing=True)["snapshot"]
+        return snapshot_time(text), unquote(url.path)
+    except (ValueError, KeyError, StorageError):
+        raise invalid_header(name, value, "It must be the URL of a snapshot.") from None

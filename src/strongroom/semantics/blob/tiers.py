@@ -11,6 +11,7 @@ from typing import Final
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header
+from strongroom.semantics.blob import pages
 from strongroom.values import BlobKind
 
 HEADER: Final = "x-ms-access-tier"
@@ -34,6 +35,16 @@ def require_tiered(kind: BlobKind) -> None:
     AccessTierNotSupportedForBlobType."""
     if kind is BlobKind.APPEND:
         raise StorageError(blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE)
+
+
+def read_any_tier(name: str, value: str) -> str:
+    """The tier that a header names, of block blobs or of page blobs. Raises InvalidHeaderValue."""
+    return pages.read_tier(name, value) if value.upper() in pages.TIERS else read_tier(name, value)
+
+
+def require_block_tier(tier: str) -> None:
+    """Refuse a page blob's tier for a block blob. Raises InvalidHeaderValue."""
+    read_tier(HEADER, tier)
 
 
 def require_online(tier: str | None) -> None:

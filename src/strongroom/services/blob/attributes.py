@@ -13,7 +13,12 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import BlobWritten
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import modified_head, refuse_archived, refuse_pending_copy
+from strongroom.services.blob.heads import (
+    modified_head,
+    refuse_archived,
+    refuse_incremental,
+    refuse_pending_copy,
+)
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.values import ContentProperties, Metadata
@@ -58,7 +63,10 @@ async def _modify(services: Services, call: Call[Any], changes: dict[str, Any]) 
         assert state.head is not None
         refuse_pending_copy(state.head)
         refuse_archived(state.head)
+        refuse_incremental(state.head)
         change.put_head(modified_head(state.head, change.stamp, **changes))
-        return BlobWritten(change.stamp, change.stamp)
+        page = state.head.page
+        number = None if page is None else page.sequence_number
+        return BlobWritten(change.stamp, change.stamp, sequence_number=number)
 
     return await access.change_blob(services, call, decide)

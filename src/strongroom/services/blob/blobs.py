@@ -9,33 +9,33 @@ Source: "Put Blob", "Get Blob", "Get Blob Properties" of the REST reference; ref
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import errors, limits
-from strongroom.engines.base import ContentMissing, Ref
+from strongroom.engines.base import ContentMissing
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import tiers
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import replace_head
+from strongroom.services.blob.heads import refuse_incremental, replace_head
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.rereading import Rereading, Stale
 from strongroom.services.core.calls import Call, Piece
-from strongroom.services.core.places import generation_of, place_ref
+from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import BodyPlace, OpenBody, P, Take
 from strongroom.store.blob.bodies.kinds import read_with
-from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.blob.bodies.reading import to_read, to_send
 from strongroom.store.blob.bodies.received import Received
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys
 from strongroom.values import ByteRange, ContentProperties, Metadata
 
 NO_PROPERTIES: Final = ContentProperties()
@@ -54,12 +54,13 @@ class PutBlob(msgspec.Struct, frozen=True):
 
 class BlobWritten(msgspec.Struct, frozen=True):
     """Result of a write: ETag and Last-Modified as stamps; digests of the body that was
-    received."""
+    received; the sequence number of a page blob."""
 
     etag: int
     modified: int
     md5: bytes | None = None
     crc64: int | None = None
+    sequence_number: int | None = None
 
 
 async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
@@ -140,12 +141,10 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     looks: Rereading | None = None
     while True:
         view = await access.view_blob(services, call, read_with(call.target.snapshot))
-        tiers.require_online(view.blob.tier)
-        offset, length = _wanted(call.input, view.blob)
         try:
             if call.input.range_md5 or call.input.range_crc64:
-                return await _with_digests(services, call, view, offset, length)
-            opened = await _opened(services, call, view, offset, length)
+                return await _with_digests(services, call, view)
+            view, opened = await _opened(services, call, view)
         except (Stale, ContentMissing) as reason:
             # Replaced between the look at the head and the pin: the new head decides.
             looks = looks or rereading(services, call)
@@ -153,6 +152,7 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
             await looks.again(reason)
             continue
         partial = call.input.range is not None
+        offset, length = _wanted(call.input, view.blob)
         return Download(view, offset, length, partial, opened.pieces, opened.close)
 
 
@@ -183,53 +183,71 @@ def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
 
 
 async def _opened(
-    services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
-) -> OpenBody[bytes] | OpenBody[Piece]:
+    services: Services, call: Call[GetBlob], view: BlobView
+) -> tuple[BlobView, OpenBody[bytes] | OpenBody[Piece]]:
     """The body, in memory if checksums will be put between its bytes. Raises as `_open`."""
     if call.input.structured:
-        return await _open(services, call, view, offset, length, to_read)
-    return await _open(services, call, view, offset, length, to_send)
+        return await _open(services, call, view, to_read)
+    return await _open(services, call, view, to_send)
 
 
 async def _open(
-    services: Services,
-    call: Call[GetBlob],
-    view: BlobView,
-    offset: int,
-    length: int,
-    take: Take[P],
-) -> OpenBody[P]:
-    """The body of what was seen. Raises: Stale, ContentMissing when it must be looked at again."""
-    body, place = view.blob.body, BodyPlace(services.store, view.partition, view.extra)
-    if not body.is_in_parts:
-        return await body.open(place, offset, length, take)
-    reading = services.held.of(Readers).begin(view.partition, services.store.gateways)
-    try:
-        # Registered first, looked at again second: what this head names is not swept any more.
-        await _require_still(services, call, view)
-        opened = await body.open(place, offset, length, take)
+    services: Services, call: Call[GetBlob], view: BlobView, take: Take[P]
+) -> tuple[BlobView, OpenBody[P]]:
+    """The range of the body, and the blob that it is of: a body in parts is looked at again.
+
+    Raises: StorageError BlobArchived, InvalidRange, OperationNotAllowedOnIncrementalCopyBlob;
+        Stale, ContentMissing when the blob must be looked at once more.
+    """
+    if not view.blob.body.is_in_parts:
+        return view, await _open_body(services, call, view, take)
+    async with registered(services, call) as (reading, view):
+        opened = await _open_body(services, call, view, take)
         reading.left = opened.left
+        return view, msgspec.structs.replace(opened, close=reading.keep())
+
+
+async def _open_body(
+    services: Services, call: Call[GetBlob], view: BlobView, take: Take[P]
+) -> OpenBody[P]:
+    blob = view.blob
+    tiers.require_online(blob.tier)
+    if not view.is_snapshot:
+        refuse_incremental(blob)
+    offset, length = _wanted(call.input, blob)
+    place = BodyPlace(services.store, view.partition, view.extra)
+    return await blob.body.open(place, offset, length, take)
+
+
+@asynccontextmanager
+async def registered(
+    services: Services, call: Call[Any]
+) -> AsyncIterator[tuple[Reading, BlobView]]:
+    """The blob that the request names, with a registered reader of its body.
+
+    Nothing that the body leads to is swept until the end, or until `Reading.end` if it was kept.
+
+    Raises: what view_blob and check_place raise.
+    """
+    partition = keys.blob(generation_of(call), call.target.blob)
+    reading = services.held.of(Readers).begin(partition, services.store.gateways)
+    try:
+        await reading.settled()
+        view = await access.view_blob(services, call, read_with(call.target.snapshot), wait=False)
+        await services.check_place(call)
+        reading.stand(view.blob.body.position)
+        yield reading, view
     except BaseException:
         reading.end()
         raise
-    return OpenBody(opened.pieces, reading.end)
+    if not reading.is_kept:
+        reading.end()
 
 
-async def _require_still(services: Services, call: Call[Any], view: BlobView) -> None:
-    """Raises Stale unless the blob still has the body that was seen, or it has only grown."""
-    key = keys.HEAD_KEY if call.target.snapshot is None else keys.snapshot(call.target.snapshot)
-    found, place = await services.store.read([Ref(view.partition, key), place_ref(call)])
-    blob, container = blob_records.visible(found), records.CONTAINER.of(place)
-    gone = container is None or container.generation != generation_of(call)
-    if gone or blob is None or not blob.body.includes(view.blob.body):
-        raise Stale
-
-
-async def _with_digests(
-    services: Services, call: Call[GetBlob], view: BlobView, offset: int, length: int
-) -> Download:
+async def _with_digests(services: Services, call: Call[GetBlob], view: BlobView) -> Download:
     """The range (at most 4 MiB) in memory, with the digest that was asked for."""
-    opened = await _open(services, call, view, offset, length, to_read)
+    view, opened = await _open(services, call, view, to_read)
+    offset, length = _wanted(call.input, view.blob)
     try:
         pieces = opened.pieces
         data = pieces if isinstance(pieces, bytes) else b"".join([piece async for piece in pieces])

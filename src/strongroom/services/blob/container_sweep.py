@@ -21,7 +21,7 @@ from strongroom.services.core.background import Removal
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.body import Body, BodyPlace
-from strongroom.store.blob.bodies.kinds import hidden_kind
+from strongroom.store.blob.bodies.kinds import MAP_KINDS, hidden_kind
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import Job
@@ -59,7 +59,7 @@ async def sweep_container(
                 busy = bool(services.held.of(Readers).snapshot(partition))
                 sparing.begin()
                 if not busy:
-                    await _drop_hidden(services, sparing, partition)
+                    await _drop_hidden(services, removal, sparing, partition)
             if busy:
                 skipped = True
             else:
@@ -113,15 +113,23 @@ async def _drop_face(
     await sparing.add(partition, (Key(False, face.key),), drop)
 
 
-async def _drop_hidden(services: Services, sparing: Sparing, partition: Partition) -> None:
-    first = b""
-    while True:
-        page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
-        for item in page:
-            await _drop_item(services, sparing, partition, item)
-        if len(page) < _PAGE_RECORDS:
-            return
-        first = page[-1].name + b"\0"
+async def _drop_hidden(
+    services: Services, removal: Removal, sparing: Sparing, partition: Partition
+) -> None:
+    has_maps = True
+    # What was spared is found again by the next sweep.
+    while has_maps and not sparing.has_spared:
+        first, page, has_maps = b"", list[Item](), False
+        while not first or len(page) == _PAGE_RECORDS:
+            page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
+            for item in page:
+                await _drop_item(services, sparing, partition, item)
+                has_maps = has_maps or item.name[:1] in MAP_KINDS
+            first = page[-1].name + b"\0" if page else b"\xff"
+        if has_maps:
+            # A sweep of the blob may have written to a map meanwhile. It does so only while there
+            # are leaves: look again when they are gone.
+            await removal.commit()
 
 
 async def _drop_item(
@@ -137,7 +145,7 @@ async def _drop_item(
         expiry = upload_expiry(blob_records.UPLOAD.decode(item.value).number)
         await sparing.add(expiry.partition, (expiry.key,))
     else:
-        drop.extend(hidden_kind(item.name).contents(item.value))
+        drop.extend(hidden_kind(item.name).contents(item.name, item.value))
     await sparing.add(partition, (Key(True, item.name),), drop)
 
 

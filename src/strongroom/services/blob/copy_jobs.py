@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from strongroom import blob_errors, errors
-from strongroom.engines.base import DataDamaged
+from strongroom.engines.base import DataDamaged, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import copies
 from strongroom.semantics.blob.copies import Copy
@@ -22,8 +22,18 @@ from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copy_reading import open_ordered
 from strongroom.services.blob.copy_sources import CopySources, OpenSource, SourceBroken
 from strongroom.services.blob.copy_transfer import Moved, transfer
+from strongroom.services.blob.pages.incremental_jobs import NotPending, run_incremental
 from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.pages import (
+    CopiedLeaves,
+    NewPages,
+    copy_leaves,
+    is_untouched,
+    renewed,
+    with_leaves,
+)
 from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job
 
@@ -48,7 +58,7 @@ async def run_copy(services: Services, job: Job) -> None:
         await _progress(services, job, order, 0)
         if left is None or not await _copied(services, job, order, left):
             await _copy(services, job, order, await open_ordered(services, order))
-    except _Void:
+    except (_Void, NotPending):
         _log.debug("copy %s is not pending any more", job.token)
     except DataDamaged as damaged:
         # A retry would not help. If the destination is damaged, this fails too, and is logged.
@@ -78,6 +88,12 @@ async def _copied(services: Services, job: Job, order: CopyOrder, left: OpenSour
 
 async def _copy(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
     try:
+        if await _is_incremental(services, job):
+            await run_incremental(services, job, source)
+            return
+        if source.page is not None:
+            await _copy_pages(services, job, order, source)
+            return
         moved = await transfer(
             services.store.contents,
             source,
@@ -95,6 +111,69 @@ async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: 
         return msgspec.structs.replace(head, copy=copies.advanced(copy, done_bytes))
 
     await _edit(services, job, order, edit)
+
+
+async def _is_incremental(services: Services, job: Job) -> bool:
+    (found,) = await services.store.read([Ref(keys.blob(job.generation, job.blob), keys.HEAD_KEY)])
+    head = blob_records.BLOB.of(found)
+    return head is not None and head.page is not None and head.page.incremental is not None
+
+
+def _keeps_body(head: BlobRecord) -> bool:
+    """Whether a copy that has failed leaves the body as it is: nothing of it is seen, or wrong."""
+    return head.page is None or head.page.incremental is not None
+
+
+async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
+    """Copy the allocated pages of a page blob in commits of bounded size. The blob is of length 0
+    until the last one."""
+    page, size_bytes = source.page, source.size_bytes or 0
+    assert page is not None
+
+    def begin(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        if is_untouched(head.body):
+            return head
+        return msgspec.structs.replace(head, body=renewed(head.body, change))
+
+    await _edit(services, job, order, begin)
+    resume: int | None = 0
+    while resume is not None:
+        contents = services.store.contents
+        leaves = await copy_leaves(page.place, page.body, resume, size_bytes, contents)
+        resume = leaves.resume
+        new = NewPages(0, leaves.parts)
+        done_bytes = size_bytes if resume is None else resume
+
+        def put(
+            head: BlobRecord,
+            copy: Copy,
+            change: BlobChange,
+            leaves: CopiedLeaves = leaves,
+            done_bytes: int = done_bytes,
+        ) -> BlobRecord:
+            body = with_leaves(head.body, leaves.parts, change)
+            advanced = copies.advanced(copy, done_bytes)
+            return msgspec.structs.replace(head, body=body, copy=advanced)
+
+        try:
+            await _edit(services, job, order, put)
+        except BaseException:
+            new.discard(contents)
+            raise
+
+    def end(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        done = msgspec.structs.replace(copy, total_bytes=size_bytes)
+        return msgspec.structs.replace(
+            head,
+            etag=change.stamp,
+            modified=change.stamp,
+            size_bytes=size_bytes,
+            properties=source.properties,
+            metadata=source.metadata if order.metadata is None else order.metadata,
+            copy=copies.succeeded(done, change.stamp),
+        )
+
+    await _edit(services, job, order, end)
 
 
 async def _succeed(
@@ -124,8 +203,10 @@ async def _succeed(
 async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         ended = copies.failed(copy, reason, change.stamp)
-        stamp = change.stamp
-        return msgspec.structs.replace(head, etag=stamp, modified=stamp, copy=ended, sealed=False)
+        body = head.body if _keeps_body(head) else renewed(head.body, change)
+        return msgspec.structs.replace(
+            head, etag=change.stamp, modified=change.stamp, copy=ended, sealed=False, body=body
+        )
 
     try:
         await _edit(services, job, order, edit)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from strongroom import blob_errors, limits
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import tiers
+from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.blob.copy_sources import (
@@ -22,6 +22,7 @@ from strongroom.services.blob.copy_sources import (
     CopySources,
     LocalSource,
     OpenSource,
+    PageSource,
     SourceBroken,
     SourceRequest,
     cannot_read,
@@ -80,8 +81,8 @@ async def open_local(
     """Pin a blob of this server, judge the conditions on it, and return it open.
 
     Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), InvalidRange, what
-        `wanted` refuses, InternalError (something of the source is missing). DataDamaged, also
-        while it is read.
+        `wanted` refuses, InternalError (something of the source is missing),
+        OperationNotAllowedOnIncrementalCopyBlob. DataDamaged, also while it is read.
     """
     partition = keys.blob(source.generation, source.blob)
     what = f"{source.account}/{source.container}/{source.blob}"
@@ -90,8 +91,12 @@ async def open_local(
         # Registered before the look at the head: what it names is not swept while it is read.
         reading = services.held.of(Readers).begin(partition, services.store.gateways)
         try:
+            await reading.settled()
             blob, beside = await _look(services, partition, source)
+            reading.stand(blob.body.position)
             looks.saw(blob.body)
+            if source.snapshot is None:
+                pages.require_usual(blob.page)
             _judge(wanted, blob)
             return await _open(services, partition, (blob, beside), wanted, reading)
         except ContentMissing as reason:
@@ -186,6 +191,7 @@ async def _open(
         blob.tags,
         kind=blob.kind,
         sealed=blob.sealed,
+        page=None if blob.page is None else PageSource(blob.page, place, blob.body),
     )
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from strongroom import blob_errors, errors, limits
 from strongroom.errors import ErrorCode, StorageError, invalid_header
+from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
-from strongroom.store.blob.bodies.body import CopyWriter
+from strongroom.store.blob.bodies.body import Body, BodyPlace, CopyWriter
 from strongroom.values import BlobKind, ByteRange, ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
@@ -38,6 +39,14 @@ class LocalSource:
     generation: int
     blob: str
     snapshot: int | None = None
+
+
+class PageSource(NamedTuple):
+    """A page blob that is copied: its state, and its body, whose pages can be listed."""
+
+    state: PageState
+    place: BodyPlace
+    body: Body
 
 
 class SourceRequest(msgspec.Struct, frozen=True):
@@ -85,7 +94,7 @@ class OpenSource:
     their number, None = not known beforehand. `copy_writer`: see OpenBody. `tier` is None when it
     has the account's, or is on another server. `tags` are there if they were wanted. `kind` is the
     type of the copy; what comes from another server becomes a block blob. `sealed`: it is a sealed
-    append blob.
+    append blob. `page` is set for a page blob of this server.
     """
 
     size_bytes: int | None
@@ -99,6 +108,7 @@ class OpenSource:
     tags: Metadata = ()
     kind: BlobKind = BlobKind.BLOCK
     sealed: bool = False
+    page: PageSource | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return aiter(self.chunks)

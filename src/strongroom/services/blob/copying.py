@@ -17,6 +17,7 @@ from strongroom.engines.base import Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import appends, copies, tiers
 from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.blob import access, intake
@@ -33,7 +34,11 @@ from strongroom.services.blob.copy_sources import (
     reported_url,
 )
 from strongroom.services.blob.copy_transfer import Moved, transfer
-from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
+from strongroom.services.blob.heads import (
+    modified_head,
+    refuse_pending_copy,
+    replace_head,
+)
 from strongroom.services.blob.intake import Digests
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -42,6 +47,7 @@ from strongroom.services.core.waiting import NotYet
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.body import NewBody
 from strongroom.store.blob.bodies.kinds import empty_body
+from strongroom.store.blob.bodies.pages import renewed
 from strongroom.store.blob.bodies.received import Received
 from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job, JobKind
@@ -111,11 +117,13 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
     """Copy Blob From URL: complete when it is answered, for sources of up to 256 MiB.
 
     Raises: as copy_blob, but for the lease; Md5Mismatch, RequestBodyTooLarge with MaxLimit,
-        BothUserTagsAndSourceTagsCopyPresentException.
+        BothUserTagsAndSourceTagsCopyPresentException, InvalidSourceBlobType for a page blob.
     """
     given = call.input
     source, _ = await _open(services, call)
     try:
+        if source.page is not None:
+            raise StorageError(blob_errors.INVALID_SOURCE_BLOB_TYPE)
         bytes_max = limits.COPY_FROM_URL_BYTES_MAX
         if (source.size_bytes or 0) > bytes_max:
             raise errors.body_too_large(bytes_max)
@@ -280,6 +288,9 @@ def _replace(
         tiers.require_tiered(source.kind)
     if require_infinite_lease and state.head is not None:
         copies.require_infinite_lease(state.head.lease, state.now)
+    page = None
+    if source.page is not None:
+        page = PageState(source.page.state.sequence_number)
     properties = source.properties
     if copies.is_pending(copy):
         # It is that of the content to come: until then, or for ever, the blob is empty.
@@ -296,6 +307,7 @@ def _replace(
         tags=source.tags if given.copies_tags else given.tags,
         kind=source.kind,
         sealed=sealed,
+        page=page,
     )
 
 
@@ -321,7 +333,9 @@ async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
         head = state.head
         assert head is not None
         copy = copies.aborted(head.copy, call.input.copy_id, change.stamp)
-        change.put_head(modified_head(head, change.stamp, copy=copy, sealed=False))
+        usual = head.page is not None and head.page.incremental is None
+        body = renewed(head.body, change) if usual else head.body
+        change.put_head(modified_head(head, change.stamp, copy=copy, body=body, sealed=False))
 
     await access.change_blob(services, call, decide)
     services.work.set()

@@ -17,6 +17,8 @@ whatever the retention is by then. A blob of uncommitted blocks only has no stat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from strongroom.semantics.core.retention import retention_end
@@ -24,6 +26,7 @@ from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Deletion
+from strongroom.store.blob.bodies.body import Body
 from strongroom.store.core import keys
 
 
@@ -70,10 +73,22 @@ def delete_snapshot(ticks: int, snapshot: BlobRecord, state: BlobState, change: 
     change.put(key, blob_records.BLOB.encode(kept))
 
 
-def without_snapshots(head: BlobRecord, count: int, state: BlobState) -> BlobRecord:
-    """The head after so many of its snapshots were deleted."""
-    shares = head.shares or (count > 0 and state.retention_days > 0)
-    return msgspec.structs.replace(head, snapshots=head.snapshots - count, shares=shares)
+def without_snapshots(
+    head: BlobRecord, deleted: Sequence[BlobRecord], state: BlobState
+) -> BlobRecord:
+    """The head after these of its snapshots were deleted."""
+    left = head.snapshots - len(deleted)
+    if deleted and state.retention_days:
+        return msgspec.structs.replace(head, snapshots=left, shares=True)
+    return msgspec.structs.replace(head, snapshots=left, body=body_without(head, deleted))
+
+
+def body_without(head: BlobRecord, dropped: Sequence[BlobRecord]) -> Body:
+    """The form of the head's body after the bodies of these snapshots were given up."""
+    body = head.body
+    for snapshot in dropped:
+        body = body.without(snapshot.body)
+    return body
 
 
 def _is_alone(head: BlobRecord) -> bool:

@@ -13,7 +13,8 @@ import msgspec
 
 from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob import copies, pages, tiers
+from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
@@ -32,6 +33,22 @@ def refuse_pending_copy(head: BlobRecord | None) -> None:
 def refuse_archived(head: BlobRecord | None) -> None:
     """409 BlobArchived for what changes the blob and does not replace all of it."""
     tiers.require_online(None if head is None else head.tier)
+
+
+def refuse_incremental(head: BlobRecord | None) -> None:
+    """409 OperationNotAllowedOnIncrementalCopyBlob for what only a usual page blob allows."""
+    if head is not None and head.page is not None:
+        pages.require_usual(head.page)
+
+
+def refuse_other_kind(head: BlobRecord | None, page: PageState | None) -> None:
+    """409 InvalidBlobType for a copy over a blob of another type.
+
+    Arguments:
+        page: what the copy is to have; None = it is a block blob.
+    """
+    if head is not None and head.committed and (head.page is None) is not (page is None):
+        raise StorageError(blob_errors.INVALID_BLOB_TYPE)
 
 
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
@@ -68,15 +85,22 @@ def replace_head(
     tags: Metadata = (),
     kind: BlobKind = BlobKind.BLOCK,
     sealed: bool = False,
+    page: PageState | None = None,
 ) -> BlobRecord:
     """Write a new head over whatever was there: releases the old body, takes the new one, ends the
     upload in progress, keeps an active lease and the snapshots.
 
+    Arguments:
+        page: what a page blob has, and only a page blob.
+
     Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite,
-        AuthorizationPermissionMismatch (tags); SnapshotsPresent for a blob of another type.
+        AuthorizationPermissionMismatch (tags); SnapshotsPresent for a blob of another type;
+        OperationNotAllowedOnIncrementalCopyBlob.
     """
     before = state.head
+    kind = kind if page is None else BlobKind.PAGE
     refuse_pending_copy(before)
+    refuse_incremental(before)
     if before is not None and before.kind is not kind and before.snapshots:
         raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
     refuse_overwrite(call, before)
@@ -106,6 +130,7 @@ def replace_head(
         tier_changed=tier_changed,
         tags=tags,
         sealed=sealed,
+        page=page,
     )
     change.put_head(head)
     return head

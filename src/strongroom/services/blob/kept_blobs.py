@@ -23,6 +23,7 @@ from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.displaced import body_without
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -136,10 +137,16 @@ async def expire_blob(services: Services, job: Job, due: int) -> None:
             if state.gone is not None and is_over(state.gone):
                 change.put(keys.HEAD_KEY, None)
                 state.gone.body.release(change, 0, alone=False)
+            dropped: list[BlobRecord] = []
             for key, ticks, snapshot in _kept(wanted, state):
                 if is_over(snapshot):
                     change.put(key, None)
                     snapshot.body.release(change, ticks, alone=False)
+                    dropped.append(snapshot)
+            if state.head is not None:
+                body = body_without(state.head, dropped)
+                if body != state.head.body:
+                    change.put_head(msgspec.structs.replace(state.head, body=body))
 
         await access.change_unattended(
             services, job.generation, job.blob, decide, purpose=Purpose.FREEING, extra=wanted

@@ -19,7 +19,7 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.displaced import delete_head, delete_snapshot, without_snapshots
-from strongroom.services.blob.heads import refuse_archived, refuse_pending_copy
+from strongroom.services.blob.heads import refuse_archived, refuse_incremental, refuse_pending_copy
 from strongroom.services.blob.kept_blobs import SNAPSHOTS_PER_COMMIT, find_snapshots
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -62,6 +62,7 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
     assert head is not None
     refuse_pending_copy(head)
     refuse_archived(head)
+    refuse_incremental(head)
     taken = msgspec.structs.replace(head, lease=None, snapshots=0)
     if given.metadata:
         taken = msgspec.structs.replace(
@@ -120,7 +121,7 @@ def _delete_one(call: Call[DeleteBlob], state: BlobState, change: BlobChange) ->
     ticks, head, named = call.target.snapshot, state.head, state.named
     assert ticks is not None and head is not None and named is not None
     delete_snapshot(ticks, named, state, change)
-    change.put_head(without_snapshots(head, 1, state))
+    change.put_head(without_snapshots(head, [named], state))
     return Deleted(not state.retention_days)
 
 
@@ -182,7 +183,7 @@ def _delete_some(
     refuse_pending_copy(head)
     for ticks, snapshot in snapshots:
         delete_snapshot(ticks, snapshot, state, change)
-    change.put_head(without_snapshots(head, len(snapshots), state))
+    change.put_head(without_snapshots(head, [snapshot for _, snapshot in snapshots], state))
 
 
 def _delete(
@@ -203,5 +204,5 @@ def _delete(
         delete_head(head, state, change)
         change.end_upload()
     elif going.snapshots:
-        change.put_head(without_snapshots(head, head.snapshots, state))
+        change.put_head(without_snapshots(head, [snapshot for _, snapshot in snapshots], state))
     return Deleted(not state.retention_days)

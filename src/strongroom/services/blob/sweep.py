@@ -23,7 +23,8 @@ from strongroom.services.core.background import Removal
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import Retired
-from strongroom.store.blob.bodies.body import Body, BodyPlace, unused
+from strongroom.store.blob.bodies.body import Body, BodyPlace, BodySweep, StillRead, unused
+from strongroom.store.blob.bodies.kinds import hidden_kind
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.core import keys
 from strongroom.store.core.records import Job
@@ -73,6 +74,10 @@ class Sparing:
         """What follows leads to nothing that was spared before."""
         self._spares = False
 
+    def wait(self) -> None:
+        """A reader of this process keeps something. Records stay as if a content were spared."""
+        self._spares = self.has_spared = True
+
     async def add(
         self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
     ) -> None:
@@ -99,24 +104,69 @@ async def sweep_blob(
     if held is not None and not held.is_over():
         return held
     place = BodyPlace(services.store, partition)
+    readers = services.held.of(Readers)
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(found)
     garbage = await _garbage(place, None if held is None else held.until)
     sparing = Sparing(removal)
+    horizon = await services.store.gateways.horizon()
     if any(body.is_in_parts for _, one in garbage.old for body in one.bodies):
-        readers = services.held.of(Readers).snapshot(partition)
-        if held is None and readers:
-            return Held(readers, garbage.until)
-        horizon = await services.store.gateways.horizon()
+        active = readers.snapshot(partition)
+        if held is None and active:
+            return Held(active, garbage.until)
         if horizon.stamp <= garbage.until:
             return Held(frozenset(), garbage.until)
         sparing = Sparing(removal, horizon.named)
     live = await _live_bodies(place) | garbage.young
     until = ended + 1 if upload is None else upload.number
     await _drop_staged(place, removal, sparing, until, live)
+    sweep = BodySweep(place, live, readers.maps, horizon.stamp, sparing)
     for key, retired in garbage.old:
-        await _drop_retired(place, sparing, key, retired, live)
+        await _drop_retired(sweep, sparing, key, retired)
+    for body in live:
+        try:
+            await body.tidy(sweep)
+        except StillRead:
+            sparing.wait()
+    if not live:
+        await _drop_maps(place, removal)
     return Held(frozenset(), garbage.until) if sparing.has_spared else None
+
+
+async def _drop_maps(place: BodyPlace, removal: Removal) -> None:
+    """Drop what is left of maps where no body is any more.
+
+    A sweep of the container may have dropped the bodies while a sweep of the blob was writing. A
+    map is only written while its body is there, so what is found before the look is dead.
+    """
+    found: list[Item] = []
+    for first, until in keys.map_ranges():
+        while page := await _page(place, True, first, until):
+            found.extend(page)
+            first = page[-1].name + b"\0"
+    if not found or await _live_bodies(place) or (await _garbage(place, None)).old:
+        return
+    for item in found:
+        contents = hidden_kind(item.name).contents(item.name, item.value)
+        await removal.add(place.partition, (Key(True, item.name),), contents)
+    await removal.commit()
+
+
+async def tidy_head(services: Services, partition: Partition) -> bool:
+    """Do at once what changes of the blob's body have left to a sweep; False when readers keep it
+    from being finished."""
+    place, maps = BodyPlace(services.store, partition), services.held.of(Readers).maps
+    horizon = await services.store.gateways.horizon()
+    garbage = await _garbage(place, None)
+    retired = {body for _, one in garbage.old for body in one.bodies}
+    live = await _live_bodies(place) | retired
+    sweep = BodySweep(place, live, maps, horizon.stamp, Sparing(Removal(services, 0.0)))
+    try:
+        for body in live - retired:
+            await body.tidy(sweep)
+    except StillRead:
+        return False
+    return True
 
 
 async def _garbage(place: BodyPlace, horizon: int | None) -> _Garbage:
@@ -178,17 +228,20 @@ async def _drop_staged(
         await removal.commit()
 
 
-async def _drop_retired(
-    place: BodyPlace, sparing: Sparing, key: Key, retired: Retired, live: frozenset[Body]
-) -> None:
+async def _drop_retired(sweep: BodySweep, sparing: Sparing, key: Key, retired: Retired) -> None:
     gone, drop = [key], list[int]()
     sparing.begin()
     for body in retired.bodies:
-        if body not in live:
-            named = await body.let_go(place, live, sparing)
-            gone += named.keys
-            drop += named.contents
-    await sparing.add(place.partition, gone, drop)
+        if body in sweep.live:
+            continue
+        try:
+            named = await body.let_go(sweep)
+        except StillRead:
+            sparing.wait()
+            continue
+        gone += named.keys
+        drop += named.contents
+    await sparing.add(sweep.place.partition, gone, drop)
 
 
 async def sweep_tags(services: Services, removal: Removal, job: Job) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from strongroom.engines.base import Record
 from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob.pages import PageState
 from strongroom.store.blob.bodies.kinds import AnyBody
 from strongroom.store.core.records import Codec
 from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
@@ -30,7 +31,8 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     `snapshots` counts the base blob's snapshots (0 in a snapshot's own record), but not those that
     are deleted and kept. `tagged` is the token of the head's tags, 0 without tags: only entries of
     the tag index that end in it count. `sealed`: nothing can be appended any more. `deletion`: this
-    one is deleted and kept. `shares`: a kept snapshot may have the same body.
+    one is deleted and kept. `shares`: a kept snapshot may have the same body. `page` is what only a
+    page blob has.
     """
 
     kind: BlobKind
@@ -52,6 +54,7 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     sealed: bool = False
     deletion: Deletion | None = None
     shares: bool = False
+    page: PageState | None = None
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True):

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from strongroom.engines.base import ContentMissing, Key
+from strongroom.engines.base import ContentMissing, Key, Partition
+from strongroom.semantics.blob import copies
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Upload
 from strongroom.store.blob.bodies.body import Body, BodyFindings
 from strongroom.store.blob.bodies.kinds import hidden_kind
-from strongroom.store.core import keys
+from strongroom.store.core import extents, keys
 from strongroom.store.core.records import CorruptRecord
 
 ReadContent = Callable[[int], bytes]
@@ -30,11 +31,14 @@ class Found(NamedTuple):
 class _Beside:
     """What a body of this blob refers to. See InspectedBody."""
 
-    def __init__(self, check: BlobCheck, which: str, ticks: int, size_bytes: int) -> None:
+    def __init__(
+        self, check: BlobCheck, which: str, ticks: int, size_bytes: int, is_retired: bool = False
+    ) -> None:
         self.which = which
         self.ticks = ticks
         self.size_bytes = size_bytes
         self._check = check
+        self._is_retired = is_retired
 
     def record(self, key: Key) -> bytes | None:
         return self._check.claim(key)
@@ -44,6 +48,9 @@ class _Beside:
 
     def content(self, content: int) -> bytes | None:
         return self._check.read_content(content)
+
+    def claim_map(self, number: int, at: int) -> None:
+        self._check.claim_map(number, None if self._is_retired else at, not self.ticks)
 
 
 class BlobCheck:
@@ -56,7 +63,7 @@ class BlobCheck:
         has_waste: whether a sweeper has something to do here.
     """
 
-    def __init__(self, read_content: ReadContent) -> None:
+    def __init__(self, read_content: ReadContent, partition: Partition) -> None:
         self.head: BlobRecord | None = None
         self.snapshots: dict[int, BlobRecord] = {}
         self.upload: Upload | None = None
@@ -64,6 +71,10 @@ class BlobCheck:
         self.given_up: set[int] = set()
         self.has_waste = False
         self._read_content = read_content
+        self._maps = extents.MapsCheck(partition)
+        # The stamps at which living bodies see each map; the one that is the head's.
+        self._states: dict[int, list[int]] = {}
+        self._head_map = -1
         self._hidden: dict[bytes, bytes] = {}
         self._claimed: set[bytes] = set()
         self._staged: dict[int, int] = {}
@@ -97,8 +108,8 @@ class BlobCheck:
         elif kind == keys.STAGED:
             self.needed.add(blob_records.STAGED.decode(found.value).content)
             self._staged[number] = self._staged.get(number, 0) + 1
-        else:
-            hidden_kind(name).contents(found.value)
+        elif not self._maps.take(name, found.value):
+            hidden_kind(name).contents(name, found.value)
             self._hidden[name] = found.value
 
     def problems(self) -> Iterator[str]:
@@ -113,8 +124,10 @@ class BlobCheck:
         for ticks, snapshot in self.snapshots.items():
             self._judge_body(snapshot, ticks)
         for body in self._retired:
-            retired = self._inspect(body, _Beside(self, "what was retired", 0, 0))
+            beside = _Beside(self, "what was retired", 0, 0, is_retired=True)
+            retired = self._inspect(body, beside)
             self.given_up.update(retired.contents)
+        self._judge_maps()
         self._judge_upload()
         for name in self._hidden.keys() - self._claimed:
             number = int.from_bytes(name[1:9], "big")
@@ -160,6 +173,27 @@ class BlobCheck:
         found = sorted(pair for pair in self._hidden.items() if first <= pair[0] < until)
         self._claimed.update(name for name, _ in found)
         return found
+
+    def claim_map(self, number: int, at: int | None, is_head: bool) -> None:
+        """A body sees a map at a stamp; None = it is retired."""
+        states = self._states.setdefault(number, [])
+        if at is not None:
+            states.append(at)
+            self._head_map = number if is_head else self._head_map
+
+    def _judge_maps(self) -> None:
+        for number in sorted(self._maps.numbers() - self._states.keys()):
+            self._problems.append(f"map {number} belongs to nothing")
+        for number, states in sorted(self._states.items()):
+            size_bytes = extents.OFFSET_MAX
+            head = self.head
+            if head is not None and number == self._head_map and not copies.is_pending(head.copy):
+                size_bytes = head.size_bytes
+            found = self._maps.judge(number, size_bytes, states)
+            self._problems += [f"map {number}: {problem}" for problem in found]
+        self.needed |= self._maps.needed
+        self.given_up |= self._maps.given_up
+        self.has_waste = self.has_waste or self._maps.has_waste
 
     def read_content(self, content: int) -> bytes | None:
         """A content's bytes; None when it is missing."""

@@ -296,6 +296,12 @@ def map_data(map_number: int, leaf: int, born: int) -> Key:
     return Key(True, MAP_DATA + number(map_number) + leaf.to_bytes(4, "big") + number(born))
 
 
+def map_ranges() -> list[tuple[bytes, bytes]]:
+    """(first, until) of each kind of record of a partition's maps."""
+    kinds = (MAP_DATA, MAP_LEAF, MAP_PAST, MAP_CLEARS)
+    return [(kind, _after(kind)) for kind in kinds]
+
+
 def map_number(key: bytes) -> int:
     """The map's number in the key of one of its records."""
     return int.from_bytes(key[1:9], "big")

@@ -12,6 +12,7 @@ Nothing outside of this package knows one kind from another; a test sees to that
 | `Stored` | one content                                               | received.py    |
 | `Listed` | the contents of the blocks that an immutable list names   | listed.py      |
 | `Appended` | a hidden record for each block: its bytes, or a content | appended.py    |
+| `Pages`  | a map of sparse content (store/core/extents)              | pages.py       |
 
 A new kind is a module with a subclass of `Body`, its name in kinds.py, and a function that makes a
 `NewBody`. Two rules let a kind change in place (blocks are appended, pages are written):

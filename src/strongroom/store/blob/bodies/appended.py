@@ -25,13 +25,13 @@ from strongroom.store.blob.bodies.body import (
     Body,
     BodyFindings,
     BodyPlace,
+    BodySweep,
     Change,
     Feed,
     InspectedBody,
     Named,
     OpenBody,
     P,
-    Removal,
     Take,
 )
 from strongroom.store.blob.bodies.listed import GROUP_BYTES, GROUPS_MAX
@@ -146,10 +146,11 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
             return False
         return self.number == earlier.number and self.size_bytes >= earlier.size_bytes
 
-    async def let_go(self, place: BodyPlace, live: Collection[Body], removal: Removal) -> Named:
+    async def let_go(self, sweep: BodySweep) -> Named:
         """See Body.let_go. Blocks behind this form's end may belong to forms that were not yet
         there when `live` was read, so they stay."""
-        shared = (body for body in live if isinstance(body, Appended))
+        place = sweep.place
+        shared = (body for body in sweep.live if isinstance(body, Appended))
         kept = max((body.size_bytes for body in shared if body.number == self.number), default=0)
         first, until = keys.appended_range(self.number, kept, self.size_bytes)
         while first < until:
@@ -158,7 +159,8 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
             )
             for item in page:
                 key = Key(True, item.name)
-                await removal.add(place.partition, (key,), appended_contents(item.value))
+                contents = appended_contents(item.name, item.value)
+                await sweep.removal.add(place.partition, (key,), contents)
             if len(page) < _LOOK_RECORDS_MAX:
                 break
             first = page[-1].name + b"\0"
@@ -173,7 +175,7 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
             block = APPENDED.decode(value)
             is_whole = is_whole and keys.appended_end(name) == end + block.size_bytes
             end = keys.appended_end(name)
-            contents.update(appended_contents(value))
+            contents.update(appended_contents(name, value))
             if block.content is None:
                 problems += inspect_bytes(block.data, block.crc64, found).problems
         if len(blocks) > self.count:
@@ -219,7 +221,7 @@ def append(body: Body, added: Received, change: Change) -> Body:
     return Appended(body.number, body.count + 1, end)
 
 
-def appended_contents(value: bytes) -> Collection[int]:
+def appended_contents(name: bytes, value: bytes) -> Collection[int]:
     """The content that a block's record names, if any. Raises CorruptRecord."""
     content = APPENDED.decode(value).content
     return () if content is None else (content,)

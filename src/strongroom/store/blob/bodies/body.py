@@ -13,6 +13,7 @@ import msgspec
 
 from strongroom.engines.base import ContentMissing, Contents, Key, Opened, Partition, Record, Store
 from strongroom.store.blob.bodies.blocks import ListedBlock, Span
+from strongroom.store.core.extents import MapReaders
 from strongroom.values import Piece
 
 P = TypeVar("P", bytes, Piece)
@@ -98,6 +99,10 @@ class InspectedBody(Protocol):
         """The bytes of a content; None when it is missing."""
         ...
 
+    def claim_map(self, number: int, at: int) -> None:
+        """The body is the map `number` (store/core/extents) as it was at the stamp `at`."""
+        ...
+
 
 class NewBody(Protocol):
     """A body that is durable and that no commit has taken yet. `crc64` is None when the digest of
@@ -143,6 +148,28 @@ class OpenBody(msgspec.Struct, Generic[P], frozen=True):
     close: Callable[[], None] | None = None
     left: Collection[Span] | None = ()
     copy_writer: CopyWriter | None = None
+
+
+class BodySweep(msgspec.Struct, frozen=True):
+    """A sweep of one blob's partition.
+
+    Attributes:
+        place: without records beside it.
+        live: the bodies of the partition that may be shared and are still named.
+        readers: the readers of this process.
+        horizon: the readers of other gateways see all commits with smaller stamps.
+        removal: collects what is removed.
+    """
+
+    place: BodyPlace
+    live: Collection[Body]
+    readers: MapReaders
+    horizon: int
+    removal: Removal
+
+
+class StillRead(Exception):
+    """A sweep must wait for readers."""
 
 
 class Named(NamedTuple):
@@ -215,6 +242,15 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
         return self
 
     @property
+    def position(self) -> int:
+        """The stamp at which a registered reader reads a body that changes in place."""
+        return 0
+
+    def without(self, snapshot: Body) -> Body:
+        """The form of the head's body after the snapshot that had this body was deleted."""
+        return self
+
+    @property
     def named(self) -> Named:
         """The records and contents that the stored form itself names, if it may be shared."""
         return Named()
@@ -226,19 +262,23 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
         except ContentMissing:
             return frozenset()
 
-    async def let_go(self, place: BodyPlace, live: Collection[Body], removal: Removal) -> Named:
+    async def let_go(self, sweep: BodySweep) -> Named:
         """Remove what only this retired body leads to.
-
-        Arguments:
-            live: the bodies of the partition that may be shared and are still named.
 
         Returns: what must go together with the record that names the body. It leads a sweep that
             begins again to what is left, so it goes last.
+
+        Raises: StillRead.
         """
+        place = sweep.place
         parts = await self.parts(place)
         if parts:
-            await removal.add(place.partition, (), await unused(place, parts, live))
+            gone = await unused(place, parts, sweep.live)
+            await sweep.removal.add(place.partition, (), gone)
         return self.named
+
+    async def tidy(self, sweep: BodySweep) -> None:
+        """Remove what changes of this living body have left behind. Raises StillRead."""
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
         """The check by doctor. Raises CorruptRecord."""

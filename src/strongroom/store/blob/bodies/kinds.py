@@ -16,10 +16,12 @@ from strongroom.store.blob.bodies.body import Body, NewBody
 from strongroom.store.blob.bodies.empty import Empty
 from strongroom.store.blob.bodies.inline import Inline
 from strongroom.store.blob.bodies.listed import Listed
+from strongroom.store.blob.bodies.pages import NewPages, Pages
 from strongroom.store.blob.bodies.received import NO_BYTES
 from strongroom.store.blob.bodies.stored import Stored
 from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
+from strongroom.store.core.extents import contents_of
 from strongroom.store.core.records import CorruptRecord
 from strongroom.values import BlobKind
 
@@ -30,31 +32,35 @@ if TYPE_CHECKING:
     # All others know a body by its interface only.
     AnyBody = Body
 else:
-    AnyBody = Empty | Within | Inline | Stored | Listed | Appended
+    AnyBody = Empty | Within | Inline | Stored | Listed | Appended | Pages
 
 
 class HiddenKind(NamedTuple):
     """Hidden records that belong to bodies: what doctor says of one that belongs to none ({}: its
-    number), and the contents that its value names (raises CorruptRecord)."""
+    number), and the contents that a record of its key and value names (raises CorruptRecord)."""
 
     stray: str
-    contents: Callable[[bytes], Collection[int]]
+    contents: Callable[[bytes, bytes], Collection[int]]
 
 
-def _listed_contents(value: bytes) -> Collection[int]:
+def _listed_contents(name: bytes, value: bytes) -> Collection[int]:
     return {block.content for block in BLOCK_LIST.decode(value)}
 
 
+MAP_KINDS: Final = frozenset((keys.MAP_CLEARS, keys.MAP_LEAF, keys.MAP_PAST, keys.MAP_DATA))
 _HIDDEN: Final = {
-    keys.INLINE: HiddenKind("inline bytes at {} belong to nothing", lambda value: ()),
+    keys.INLINE: HiddenKind("inline bytes at {} belong to nothing", lambda name, value: ()),
     keys.BLOCK_LIST: HiddenKind("block list {} belongs to nothing", _listed_contents),
     keys.APPENDED: HiddenKind("a block appended to body {} belongs to nothing", appended_contents),
+    **{kind: HiddenKind("map {} belongs to nothing", contents_of) for kind in MAP_KINDS},
 }
 """By the first byte of their keys."""
 
 
 def empty_body(kind: BlobKind) -> NewBody:
     """The body of a new blob of this type that has no bytes yet."""
+    if kind is BlobKind.PAGE:
+        return NewPages(0)
     return NewAppended() if kind is BlobKind.APPEND else NO_BYTES
 
 

@@ -7,23 +7,33 @@ live here: sweeping. Source: the contract of readers in engines/gateways.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from strongroom.engines.base import Partition
 from strongroom.engines.gateways import READING_S_MAX, Gateways, ReaderMark
 from strongroom.store.blob.bodies.blocks import Span
+from strongroom.store.core.extents import MapReaders, MapReading
 
 
 class Readers:
     """The readers of one process. A sweep of this process waits for those of one blob; other
-    gateways learn of all readers together, through their marks."""
+    gateways learn of all readers together, through their marks.
+
+    Attributes:
+        maps: where readers stand in bodies that change in place.
+    """
 
     def __init__(self) -> None:
+        self.maps = MapReaders()
         self._active: dict[Partition, set[Reading]] = {}
 
     def begin(self, partition: Partition, gateways: Gateways) -> Reading:
-        """Register before looking at the head; call `end` when done. Raises Unavailable."""
-        reading = Reading(self, partition, gateways.begin_reading())
+        """Register before looking at the head; call `end` when done. Raises Unavailable.
+
+        Of a body that changes in place, call `settled` before the look and `stand` after it.
+        """
+        mark = gateways.begin_reading()
+        reading = Reading(self, partition, mark, self.maps.begin(partition))
         self._active.setdefault(partition, set()).add(reading)
         return reading
 
@@ -45,18 +55,35 @@ class Reading:
     so that a client that stalls holds back nothing else on other gateways.
 
     Attributes:
-        left: the spans that are still to be read, the present one included.
+        left: the spans that are still to be read, the present one included; None = not known.
     """
 
-    __slots__ = ("_mark", "_readers", "_timer", "done", "left", "partition")
+    __slots__ = ("_map", "_mark", "_readers", "_timer", "done", "is_kept", "left", "partition")
 
-    def __init__(self, readers: Readers, partition: Partition, mark: ReaderMark) -> None:
+    def __init__(
+        self, readers: Readers, partition: Partition, mark: ReaderMark, in_map: MapReading
+    ) -> None:
+        self._map = in_map
         self._readers = readers
         self._mark = mark
         self._timer = asyncio.get_running_loop().call_later(READING_S_MAX, self.narrow)
         self.partition = partition
         self.left: Collection[Span] | None = None
+        self.is_kept = False
         self.done = False
+
+    def keep(self) -> Callable[[], None]:
+        """Let it go on after the block that began it. Returns what ends it."""
+        self.is_kept = True
+        return self.end
+
+    async def settled(self) -> None:
+        """Return when the changes that were being decided at the beginning are over."""
+        await self._map.settled()
+
+    def stand(self, position: int) -> None:
+        """Say which state is read: `Body.position` of the body that was found."""
+        self._map.stand(position)
 
     def narrow(self) -> None:
         """Name the contents that are left; again after another READING_S_MAX."""
@@ -70,5 +97,6 @@ class Reading:
         if not self.done:
             self.done = True
             self._timer.cancel()
+            self._map.end()
             self._mark.end()
             self._readers.finish(self)

@@ -1,0 +1,156 @@
+"""Get Page Ranges, whole or since a snapshot.
+
+Lives here: which body is listed, and how pages of a list follow one another. Must not live here:
+where pages lie (store/blob/bodies/pages.py), XML. Source: "Get Page Ranges"; reference section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import blob_errors, errors, limits
+from strongroom.engines.base import Ref
+from strongroom.errors import StorageError, invalid_header, invalid_query
+from strongroom.semantics.blob.pages import PAGE_BYTES
+from strongroom.services.blob.access import BlobView
+from strongroom.services.blob.blobs import registered
+from strongroom.services.blob.heads import refuse_incremental
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies import pages as bodies
+from strongroom.store.blob.bodies.body import BodyPlace
+from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.core import keys
+from strongroom.store.core.extents import Range, Ranges
+from strongroom.values import ByteRange
+
+# Since this version clients follow NextMarker; before it, one answer holds the whole list.
+_PAGED_SINCE: Final = "2020-10-02"
+_PREVIOUS_URL: Final = "x-ms-previous-snapshot-url"
+
+_List = Callable[[int, int], Awaitable[Ranges]]
+
+
+class GetPageRanges(msgspec.Struct, frozen=True):
+    """Input of Get Page Ranges. `marker` is the offset at which the list goes on."""
+
+    range: ByteRange | None = None
+    marker: int | None = None
+    max_results: int | None = None
+
+
+class GetPageRangesDiff(GetPageRanges, frozen=True, kw_only=True):
+    """Input of Get Page Ranges since a snapshot: its time, and the path of the URL that named
+    it."""
+
+    previous: tuple[int, str | None]
+
+
+class PageList(msgspec.Struct, frozen=True):
+    """Result of Get Page Ranges. `next_marker` None: this version of the protocol has none."""
+
+    view: BlobView
+    ranges: tuple[Range, ...]
+    next_marker: str | None
+
+
+def read_marker(name: str, value: str) -> int | None:
+    """The offset of a marker; None for an empty one. Raises InvalidQueryParameterValue."""
+    if not value:
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) <= 19) or int(value) % PAGE_BYTES:
+        raise invalid_query(name, value, "The value is not a marker that a list has returned.")
+    return int(value)
+
+
+async def get_page_ranges(services: Services, call: Call[GetPageRanges]) -> PageList:
+    """Get Page Ranges: the allocated pages of a blob or a snapshot.
+
+    Raises: StorageError InvalidRange, OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob
+        raises.
+    """
+    async with registered(services, call) as (_, view):
+        place = BodyPlace(services.store, view.partition)
+        body, end = view.blob.body, _end(call.input, view.blob)
+
+        async def listed(offset: int, count: int) -> Ranges:
+            return await bodies.list_pages(place, body, offset, end, count)
+
+        return await _page_list(call, view, listed)
+
+
+async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) -> PageList:
+    """Get Page Ranges since a snapshot: the pages that were written or cleared after it.
+
+    Raises: StorageError PreviousSnapshotNotFound, PreviousSnapshotCannotBeNewer, BlobOverwritten,
+        InvalidHeaderValue (the URL names another blob), and as get_page_ranges.
+    """
+    ticks, path = call.input.previous
+    if path is not None and not path.endswith(f"/{call.target.container}/{call.target.blob}"):
+        raise invalid_header(_PREVIOUS_URL, path, "It must be a snapshot of the same blob.")
+    if call.target.snapshot is not None and ticks > call.target.snapshot:
+        raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER)
+    async with registered(services, call) as (_, view):
+        place = BodyPlace(services.store, view.partition)
+        readers = services.held.of(Readers)
+        reading = readers.begin(view.partition, services.store.gateways)
+        try:
+            await reading.settled()
+            before = await _previous(services, view, ticks)
+            reading.stand(before.body.position)
+            body, end = view.blob.body, _end(call.input, view.blob)
+
+            async def listed(offset: int, count: int) -> Ranges:
+                return await bodies.list_changed_pages(place, before.body, body, offset, end, count)
+
+            return await _page_list(call, view, listed)
+        finally:
+            reading.end()
+
+
+async def _previous(services: Services, view: BlobView, ticks: int) -> BlobRecord:
+    (found,) = await services.store.read([Ref(view.partition, keys.snapshot(ticks))])
+    before = blob_records.BLOB.of(found)
+    if before is None:
+        raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_NOT_FOUND)
+    if before.kind is not view.blob.kind or not bodies.are_of_one_map(before.body, view.blob.body):
+        raise StorageError(blob_errors.BLOB_OVERWRITTEN)
+    return before
+
+
+def _end(given: GetPageRanges, blob: BlobRecord) -> int:
+    """Where the list ends; a range is widened to whole pages."""
+    if given.range is None or given.range.last is None:
+        return blob.size_bytes
+    return min(blob.size_bytes, -(-(given.range.last + 1) // PAGE_BYTES) * PAGE_BYTES)
+
+
+async def _page_list(call: Call[Any], view: BlobView, listed: _List) -> PageList:
+    given: GetPageRanges = call.input
+    if not view.is_snapshot:
+        refuse_incremental(view.blob)
+    start = 0
+    if given.range is not None:
+        if given.range.within(view.blob.size_bytes) is None:
+            headers = (("Content-Range", f"bytes */{view.blob.size_bytes}"),)
+            raise StorageError(errors.INVALID_RANGE, None, (), headers)
+        start = given.range.first // PAGE_BYTES * PAGE_BYTES
+    resume: int | None = max(start, given.marker or 0)
+    is_paged = call.caller.version >= _PAGED_SINCE
+    most = given.max_results or limits.PAGE_RANGES_MAX
+    found: list[Range] = []
+    while resume is not None and (len(found) < most or not is_paged):
+        page = await listed(resume, max(1, most - len(found)))
+        for one in page.ranges:
+            if found and found[-1].end == one.start and found[-1].is_clear == one.is_clear:
+                found[-1] = found[-1]._replace(end=one.end)
+            else:
+                found.append(one)
+        resume = page.resume
+    marker = None if not is_paged else "" if resume is None else str(resume)
+    return PageList(view, tuple(found), marker)

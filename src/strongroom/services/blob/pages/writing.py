@@ -1,0 +1,346 @@
+"""Put Blob of a page blob, Put Page, and what Set Blob Properties does to page blobs only.
+
+Lives here: the pure decisions, and the loop that prepares a change of pages again when it is out of
+date. Must not live here: where pages lie (store/blob/bodies/pages.py), the rules of ranges and
+sequence numbers (semantics/blob/pages.py), lists of pages (ranges.py).
+Source: "Put Blob", "Put Page", "Set Blob Properties"; reference sections 2, 5 and 7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.engines.base import Partition, Ref
+from strongroom.engines.checksum import crc64
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import pages as rules
+from strongroom.semantics.blob.pages import (
+    NO_SEQUENCE_CONDITIONS,
+    PageState,
+    SequenceAction,
+    SequenceConditions,
+)
+from strongroom.services.blob import access, intake
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import (
+    modified_head,
+    refuse_incremental,
+    refuse_pending_copy,
+    replace_head,
+)
+from strongroom.services.blob.intake import NO_DIGESTS, Bounded, Digests
+from strongroom.services.blob.sweep import tidy_head
+from strongroom.services.core.calls import BodySource, Call
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.pages import (
+    NewPages,
+    changed,
+    map_of,
+    newest_snapshot,
+    take_change,
+)
+from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.blob.bodies.received import Received
+from strongroom.store.core import extents, keys
+from strongroom.store.core.extents import Backlog, Draft, Mutation, Outdated, Pins
+from strongroom.values import BlobKind, ContentProperties, Metadata
+
+# How often a change waits for a sweep before the client is told to come back.
+_SWEEPS_MAX: Final = 20
+_SWEEP_S: Final = 0.05
+_LENGTH: Final = "Content-Length"
+
+
+class PutPageBlob(msgspec.Struct, frozen=True):
+    """Input of Put Blob (page blob)."""
+
+    size_bytes: int
+    sequence_number: int = 0
+    properties: ContentProperties = NO_PROPERTIES
+    metadata: Metadata = ()
+    tier: str | None = None
+    tags: Metadata = ()
+
+
+async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWritten:
+    """Put Blob: replaces the blob with a page blob that has no pages yet.
+
+    Raises: StorageError InvalidHeaderValue (it has a body), BlobTierInadequateForContentLength,
+        and what replace_head and guard_blob raise.
+    """
+    given = call.input
+    _require_empty(call.client.body)
+    rules.check_tier(given.tier, given.size_bytes)
+
+    def decide(state: BlobState, change: BlobChange) -> BlobWritten:
+        replace_head(
+            call,
+            state,
+            change,
+            new=NewPages(given.size_bytes),
+            properties=given.properties,
+            metadata=given.metadata,
+            tier=given.tier,
+            tags=given.tags,
+            page=PageState(given.sequence_number),
+        )
+        return BlobWritten(change.stamp, change.stamp)
+
+    return await access.change_blob(services, call, decide)
+
+
+def _require_empty(body: BodySource) -> None:
+    if body.size_bytes is None:
+        raise StorageError(errors.MISSING_CONTENT_LENGTH_HEADER)
+    if body.size_bytes:
+        raise errors.invalid_header(_LENGTH, str(body.size_bytes), "The request has no body.")
+
+
+class PutPage(msgspec.Struct, frozen=True):
+    """Input of Put Page, for an update and for a clear: the pages, and what the sequence number
+    must be. `digests` are of the body."""
+
+    pages: tuple[int, int]
+    digests: Digests = NO_DIGESTS
+    sequence: SequenceConditions = NO_SEQUENCE_CONDITIONS
+
+
+async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
+    """Put Page: the body becomes the content of these pages.
+
+    Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
+        lengths), Md5Mismatch, Crc64Mismatch, InvalidPageRange, SequenceNumberConditionNotMet,
+        PendingCopyOperation, and what guard_blob raises.
+    """
+    offset, length = call.input.pages
+    body = call.client.body
+    _check_length(body, length)
+    if length > limits.INLINE_BODY_BYTES_MAX or body.is_held_back:
+        await access.check_blob(services, call)
+    arriving = _Arriving(body, length, call.input.digests.md5 is not None)
+    partition = _partition(call)
+    head = await _page_blob(services, call, partition)
+    place = map_of(head.body, partition)
+    draft = await extents.receive(services.store, place, offset, arriving, length)
+    async with draft:
+        received = arriving.received()
+
+        def check(head: BlobRecord) -> dict[str, Any]:
+            intake.verify(call.input.digests, received)
+            return _checked(call.input, head)
+
+        written = await _change(services, call, draft, check)
+    crc = None if received.md5 is not None else received.crc64
+    return msgspec.structs.replace(written, md5=received.md5, crc64=crc)
+
+
+async def clear_pages(services: Services, call: Call[PutPage]) -> BlobWritten:
+    """Put Page (clear): these pages are no longer allocated.
+
+    Raises: StorageError InvalidHeaderValue (it has a body), otherwise as put_page.
+    """
+    _require_empty(call.client.body)
+    partition = _partition(call)
+    head = await _page_blob(services, call, partition)
+    place = map_of(head.body, partition)
+    async with extents.clear(services.store, place, *call.input.pages) as draft:
+        return await _change(services, call, draft, lambda head: _checked(call.input, head))
+
+
+def _checked(given: PutPage, head: BlobRecord) -> dict[str, Any]:
+    rules.check_sequence(given.sequence, _state(head).sequence_number)
+    rules.check_within(*given.pages, head.size_bytes)
+    return {}
+
+
+def _check_length(body: BodySource, length: int) -> None:
+    if max(length, body.size_bytes or 0) > limits.PUT_PAGE_BYTES_MAX:
+        raise errors.body_too_large(limits.PUT_PAGE_BYTES_MAX)
+    if body.size_bytes is not None and body.size_bytes != length:
+        raise _unlike_range(body.size_bytes)
+
+
+def _unlike_range(size_bytes: int) -> StorageError:
+    text = "The body has another length than the range."
+    return errors.invalid_header(_LENGTH, str(size_bytes), text)
+
+
+class _Arriving:
+    """A body on its way, with the digests of what has arrived."""
+
+    def __init__(self, body: BodySource, length: int, md5: bool) -> None:
+        self._body = body
+        self._length = length
+        self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None
+        self._crc64 = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        source: AsyncIterable[bytes] = self._body
+        if self._body.size_bytes is None:
+            source = Bounded(self._body, limits.PUT_PAGE_BYTES_MAX)
+        count = 0
+        async for chunk in source:
+            count += len(chunk)
+            if count > self._length:
+                raise _unlike_range(count)
+            if self._md5 is not None:
+                self._md5.update(chunk)
+            self._crc64 = crc64(chunk, self._crc64)
+            yield chunk
+            del chunk  # not kept while the client is waited for
+        if count < self._length:
+            raise _unlike_range(count)
+
+    def received(self) -> Received:
+        """What arrived, for its digests."""
+        md5 = None if self._md5 is None else self._md5.digest()
+        return Received(self._length, self._crc64, md5, None, None)
+
+
+class SetPageProperties(msgspec.Struct, frozen=True):
+    """Input of Set Blob Properties for page blobs. `properties` None: they stay as they are.
+    `sequence` is the action and x-ms-blob-sequence-number."""
+
+    properties: ContentProperties | None = None
+    size_bytes: int | None = None
+    sequence: tuple[SequenceAction, int | None] | None = None
+
+
+async def set_page_properties(services: Services, call: Call[SetPageProperties]) -> BlobWritten:
+    """Set Blob Properties: a new length, a new sequence number, and properties as for any blob.
+
+    Raises: StorageError SequenceNumberIncrementTooLarge, BlobTierInadequateForContentLength,
+        PendingCopyOperation, and what guard_blob raises.
+    """
+    given = call.input
+    partition = _partition(call)
+    while True:
+        head = await _page_blob(services, call, partition)
+        before = head.size_bytes
+        after = before if given.size_bytes is None else given.size_bytes
+        place = map_of(head.body, partition)
+
+        def check(head: BlobRecord, before: int = before) -> dict[str, Any]:
+            if given.size_bytes is not None and head.size_bytes != before:
+                raise _Resized
+            return _with_properties(given, head)
+
+        try:
+            async with extents.resize(services.store, place, before, after) as draft:
+                return await _change(services, call, draft, check)
+        except _Resized:
+            continue
+
+
+class _Resized(Exception):
+    """The blob has another length by now."""
+
+
+def _with_properties(given: SetPageProperties, head: BlobRecord) -> dict[str, Any]:
+    changes: dict[str, Any] = {"copy": None}
+    if given.properties is not None:
+        changes["properties"] = given.properties
+    if given.size_bytes is not None:
+        rules.check_tier(head.tier, given.size_bytes)
+        changes["size_bytes"] = given.size_bytes
+    if given.sequence is not None:
+        state = _state(head)
+        number = rules.next_number(*given.sequence, state.sequence_number)
+        changes["page"] = msgspec.structs.replace(state, sequence_number=number)
+    return changes
+
+
+async def _change(
+    services: Services,
+    call: Call[Any],
+    draft: Draft,
+    check: Callable[[BlobRecord], dict[str, Any]],
+) -> BlobWritten:
+    """Commit a change of pages together with the head.
+
+    Arguments:
+        check: pure: raises what the head forbids, and returns what else of it changes.
+    """
+    partition = _partition(call)
+    maps = services.held.of(Readers).maps
+    sweeps = 0
+    while True:
+        head = await _page_blob(services, call, partition)
+        draft.move(map_of(head.body, partition))
+        mutation = await draft.prepare(newest_snapshot(head.body))
+
+        def decide(
+            state: BlobState, change: BlobChange, mutation: Mutation = mutation
+        ) -> BlobWritten:
+            reader = maps.pins(partition, 0).reader
+            if not services.store.gateways.is_alone:
+                reader = change.stamp
+            return _decide(mutation, check, reader, state, change)
+
+        try:
+            with maps.mutating(partition):
+                wanted = [ref.key for ref in mutation.reads]
+                return await access.change_blob(services, call, decide, wanted)
+        except Outdated:
+            continue
+        except Backlog:
+            sweeps += 1
+            if sweeps > _SWEEPS_MAX:
+                raise StorageError(errors.SERVER_BUSY) from None
+            if not await tidy_head(services, partition):
+                await asyncio.sleep(_SWEEP_S)
+
+
+def _decide(
+    mutation: Mutation,
+    check: Callable[[BlobRecord], dict[str, Any]],
+    reader: int,
+    state: BlobState,
+    change: BlobChange,
+) -> BlobWritten:
+    head = state.head
+    assert head is not None
+    refuse_pending_copy(head)
+    refuse_incremental(head)
+    changes = check(head)
+    pins = Pins(head.snapshots or int(head.shares), reader)
+    body, written = changed(head.body, mutation, state.extra, change.stamp, pins)
+    take_change(change, written)
+    if written.has_garbage:
+        change.sweep()
+    after = modified_head(head, change.stamp, body=body, **changes)
+    change.put_head(after)
+    number = _state(after).sequence_number
+    return BlobWritten(change.stamp, change.stamp, sequence_number=number)
+
+
+def _partition(call: Call[Any]) -> Partition:
+    return keys.blob(generation_of(call), call.target.blob)
+
+
+async def _page_blob(services: Services, call: Call[Any], partition: Partition) -> BlobRecord:
+    """The head, which a change is prepared from. Raises: as guard_blob for one that is not a page
+    blob."""
+    while True:
+        (found,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
+        head = blob_records.BLOB.of(found)
+        if head is not None and head.kind is BlobKind.PAGE:
+            return head
+        # It refuses, unless a page blob has come meanwhile.
+        await access.check_blob(services, call)
+        await asyncio.sleep(0)
+
+
+def _state(head: BlobRecord) -> PageState:
+    return head.page or PageState()

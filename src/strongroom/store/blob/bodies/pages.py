@@ -1,0 +1,352 @@
+"""The body of a page blob: a map of sparse content, which changes in place.
+
+Lives here: how a body names its map and a state of it; how both are read, shared, swept, checked
+and made. Must not live here: the map itself (store/core/extents), Azure's rules.
+
+All states of one page blob are one map: the head's, and those of its snapshots. Each change of the
+pages writes the head, whose body then says the stamp of that change. A snapshot keeps the body that
+the head had; so the stamp in it is that of the last change before the snapshot. Nothing else needs
+to be copied or counted.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
+
+import msgspec
+
+from strongroom.engines.base import Commit, Contents, Partition, Record, Step
+from strongroom.store.blob.bodies.body import (
+    Body,
+    BodyFindings,
+    BodyPlace,
+    BodySweep,
+    Change,
+    Feed,
+    InspectedBody,
+    Named,
+    OpenBody,
+    P,
+    StillRead,
+    Take,
+)
+from strongroom.store.core import extents
+from strongroom.store.core.extents import (
+    MapChange,
+    MapPlace,
+    Mutation,
+    Part,
+    Pins,
+    RangeQuery,
+    Ranges,
+)
+from strongroom.store.core.records import CorruptRecord
+from strongroom.values import Purpose
+
+_PAGE_BYTES: Final = 512
+# How much one commit of a copy moves: so many leaves, from so many ranges.
+_LEAVES_AT_ONCE: Final = 128
+_RANGES_AT_ONCE: Final = 1024
+_PAGES_OF_LEAF: Final = extents.LEAF_BYTES // _PAGE_BYTES
+# A map's records are told apart by their keys alone: the commit says in which partition they are.
+_NOWHERE: Final = Partition(b"", b"")
+
+
+class Pages(Body, frozen=True, array_like=True, tag=5):
+    """The map `number` as it was at the stamp `at`.
+
+    `pinned` is the newest snapshot's `at`; `lost` says that this snapshot was deleted. Both are of
+    the head.
+    """
+
+    number: int
+    at: int
+    pinned: int = 0
+    lost: bool = False
+
+    is_shared: ClassVar[bool] = True
+    is_in_parts: ClassVar[bool] = True
+
+    @property
+    def position(self) -> int:
+        """See Body.position."""
+        return self.at
+
+    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+        """See Body.open. Holes are read as zeros."""
+        where = MapPlace(place.partition, self.number)
+        pieces: Any = extents.read(place.store, where, self.at, offset, length)
+        writer = functools.partial(_copied, place, self)
+        return OpenBody(pieces, None, None, writer)
+
+    def snapshot(self, change: Change, beside: Sequence[Record | None]) -> Body:
+        """See Body.snapshot."""
+        return Pages(self.number, self.at, self.at)
+
+    def without(self, snapshot: Body) -> Body:
+        """See Body.without."""
+        if isinstance(snapshot, Pages) and snapshot._state() == (self.number, self.pinned):
+            return msgspec.structs.replace(self, lost=True)
+        return self
+
+    async def let_go(self, sweep: BodySweep) -> Named:
+        """See Body.let_go. If no younger body of the map lives, its present pages are given up."""
+        newest = max(_stamps(self.number, sweep), default=0)
+        if self.at > newest:
+            await _end(sweep, MapPlace(sweep.place.partition, self.number), newest)
+        await self.tidy(sweep)
+        return Named()
+
+    async def tidy(self, sweep: BodySweep) -> None:
+        """See Body.tidy."""
+        where = MapPlace(sweep.place.partition, self.number)
+        living = list(_stamps(self.number, sweep))
+        if self.at < max(living, default=0):
+            return  # the youngest body of a map does it for all
+        work = extents.Sweep(sweep.place.store, sweep.readers, where, living, sweep.horizon)
+        if not await work.run():
+            raise StillRead
+
+    def _state(self) -> tuple[int, int]:
+        return self.number, self.at
+
+    def inspect(self, found: InspectedBody) -> BodyFindings:
+        """See Body.inspect. The maps are checked together (store/blob/integrity.py)."""
+        found.claim_map(self.number, self.at)
+        return BodyFindings(found.size_bytes)
+
+
+def _stamps(number: int, sweep: BodySweep) -> Iterator[int]:
+    """The states of a map that living bodies name."""
+    for body in sweep.live:
+        if isinstance(body, Pages) and body.number == number:
+            yield body.at
+
+
+async def _end(sweep: BodySweep, where: MapPlace, newest: int) -> None:
+    """Let the present state of a map be empty. No head names it any more, or ever will.
+
+    Arguments:
+        newest: the newest state that a living snapshot names, 0 = there is none.
+    """
+    store = sweep.place.store
+    if await extents.is_ended(store, where):
+        return
+    mutation = await extents.end(store, where).prepare(newest)
+
+    def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        pins = sweep.readers.pins(where.partition, newest)
+        if not store.gateways.is_alone:
+            pins = Pins(newest, stamp)
+        change = mutation.decide(found, stamp, pins)
+        return Commit(None, (Step(where.partition, change.writes, change.adopt, change.drop),))
+
+    await store.update(where.partition, list(mutation.reads), decide, Purpose.FREEING)
+
+
+class NewPages(msgspec.Struct, frozen=True):
+    """Pages that no commit has taken yet: of none, they are an empty map.
+
+    `parts` are the allocated ranges of leaves, with bytes that are durable or few.
+    """
+
+    size_bytes: int
+    parts: tuple[Part, ...] = ()
+
+    crc64: ClassVar[None] = None
+
+    def take(self, change: Change) -> Pages:
+        """See NewBody.take."""
+        _put_leaves(change.stamp, self.parts, change)
+        return Pages(change.stamp, change.stamp)
+
+    def discard(self, contents: Contents) -> None:
+        """See NewBody.discard."""
+        for part in self.parts:
+            if part.content:
+                contents.discard(part.content)
+
+
+def _put_leaves(number: int, parts: Sequence[Part], change: Change) -> None:
+    spans = tuple(part.span for part in parts)
+    by_leaf = {part.span.leaf: part for part in parts}
+    mutation = Mutation(MapPlace(_NOWHERE, number), spans, by_leaf)
+    written = mutation.decide([None] * (1 + len(spans)), change.stamp, Pins())
+    take_change(change, written)
+
+
+def take_change(change: Change, written: MapChange) -> None:
+    """Let a commit write what a decision on a map says."""
+    for write in written.writes:
+        change.put(write.key, write.value)
+    for content in written.adopt:
+        change.adopt(content)
+    for content in written.drop:
+        change.drop(content)
+
+
+async def _copied(place: BodyPlace, body: Pages, contents: Contents, feed: Feed) -> NewPages:
+    """Store the bytes of a short body again, without its holes: see CopyWriter."""
+    size_bytes = feed.size_bytes or 0
+    made: list[Part] = []
+    try:
+        for first in range(0, size_bytes, extents.LEAF_BYTES):
+            end = min(size_bytes, first + extents.LEAF_BYTES)
+            data = b"".join([piece async for piece in feed.next_bytes(end - first)])
+            found = await _list(place, body, first, end, _PAGES_OF_LEAF)
+            if found.ranges:
+                runs = [(one.start - first, one.end - first) for one in found.ranges]
+                made.append(await extents.store_leaf(contents, first, data, runs))
+    except BaseException:
+        NewPages(0, tuple(made)).discard(contents)
+        raise
+    return NewPages(size_bytes, tuple(made))
+
+
+async def _list(place: BodyPlace, body: Pages, offset: int, end: int, count: int) -> Ranges:
+    where = MapPlace(place.partition, body.number)
+    asked = RangeQuery(offset, end, count, _PAGE_BYTES)
+    return await extents.list_ranges(place.store, where, body.at, asked)
+
+
+def renewed(body: Body, change: Change) -> Body:
+    """Give up what a copy that did not end has written. Returns an empty body."""
+    body.release(change, 0, alone=False)
+    return NewPages(0).take(change)
+
+
+def is_untouched(body: Body) -> bool:
+    """Whether nothing was ever written to the map."""
+    pages = _pages(body)
+    return pages.at == pages.number
+
+
+class CopiedLeaves(NamedTuple):
+    """Parts of a body that are stored again, and the offset at which the copy goes on; None = it
+    is complete."""
+
+    parts: tuple[Part, ...]
+    resume: int | None
+
+
+async def copy_leaves(
+    place: BodyPlace, body: Body, offset: int, size_bytes: int, contents: Contents
+) -> CopiedLeaves:
+    """Store some of a body's pages again, from an offset on. A reader must be registered.
+
+    Raises: what reading raises; Full, Unavailable. Nothing is left behind then.
+    """
+    pages = _pages(body)
+    found = await _list(place, pages, offset, size_bytes, _RANGES_AT_ONCE)
+    leaves: dict[int, list[tuple[int, int]]] = {}
+    for start, end, _ in found.ranges:
+        at = start
+        while at < end and len(leaves) <= _LEAVES_AT_ONCE:
+            first = at - at % extents.LEAF_BYTES
+            stop = min(end, first + extents.LEAF_BYTES)
+            leaves.setdefault(first, []).append((at - first, stop - first))
+            at = stop
+    resume = found.resume
+    if leaves and (resume is not None or len(leaves) > _LEAVES_AT_ONCE):
+        # The last leaf may go on in the next list.
+        resume = max(leaves)
+        del leaves[resume]
+    made: list[Part] = []
+    try:
+        for first, runs in leaves.items():
+            length = runs[-1][1]
+            pieces = read_pages(place, pages, first, length)
+            data = b"".join([piece async for piece in pieces])
+            made.append(await extents.store_leaf(contents, first, data, runs))
+    except BaseException:
+        NewPages(0, tuple(made)).discard(contents)
+        raise
+    return CopiedLeaves(tuple(made), resume)
+
+
+def with_leaves(body: Body, parts: Sequence[Part], change: Change) -> Body:
+    """Let a commit put copied leaves where the map has none. Returns the body with them."""
+    pages = _pages(body)
+    _put_leaves(pages.number, parts, change)
+    return msgspec.structs.replace(pages, at=change.stamp)
+
+
+async def list_to_copy(
+    place: BodyPlace, before: Body | None, body: Body, offset: int, end: int
+) -> Ranges:
+    """What a copy must write or clear: the changes since another state, or all that is allocated.
+    Readers must be registered."""
+    if before is None:
+        return await _list(place, _pages(body), offset, end, _RANGES_AT_ONCE)
+    return await list_changed_pages(place, before, body, offset, end, _RANGES_AT_ONCE)
+
+
+def map_of(body: Body, partition: Partition) -> MapPlace:
+    """The map of a page blob's body. Raises CorruptRecord for a body of another kind."""
+    return MapPlace(partition, _pages(body).number)
+
+
+def newest_snapshot(body: Body) -> int:
+    """The state of the blob's newest snapshot, or of one that was deleted; 0 = there was none."""
+    return _pages(body).pinned
+
+
+def changed(
+    body: Body, mutation: Mutation, found: Sequence[Record | None], stamp: int, pins: Pins
+) -> tuple[Body, MapChange]:
+    """Decide on a mutation of a head's pages.
+
+    Arguments:
+        found: what `mutation.reads` names.
+        pins: `reader`: who reads now. `snapshot`: 0 if the blob has no snapshots.
+
+    Returns: the head's new body, and what the commit writes.
+    Raises: Outdated when the mutation was prepared for another map, or as Mutation.decide.
+    """
+    pages = _pages(body)
+    if pages.number != mutation.place.number:
+        raise extents.Outdated
+    if pins.snapshot and pages.lost:
+        # The newest snapshot is not known any more: the sweep decides what is still seen.
+        pins = Pins(0, max(pins.reader, pages.pinned))
+    elif pins.snapshot:
+        pins = Pins(pages.pinned, pins.reader)
+    change = mutation.decide(found, stamp, pins)
+    return msgspec.structs.replace(pages, at=stamp), change
+
+
+async def list_pages(
+    place: BodyPlace, body: Body, offset: int, end: int, max_ranges: int
+) -> Ranges:
+    """The allocated pages of [offset, end). A reader must be registered. Raises CorruptRecord."""
+    return await _list(place, _pages(body), offset, end, max_ranges)
+
+
+async def list_changed_pages(
+    place: BodyPlace, before: Body, body: Body, offset: int, end: int, max_ranges: int
+) -> Ranges:
+    """What of [offset, end) was written or cleared between two states of one map. Readers must be
+    registered at both. Raises CorruptRecord."""
+    where, at = MapPlace(place.partition, _pages(body).number), _pages(body).at
+    asked = RangeQuery(offset, end, max_ranges, _PAGE_BYTES)
+    return await extents.list_changes(place.store, where, _pages(before).at, at, asked)
+
+
+def are_of_one_map(body: Body, other: Body) -> bool:
+    """Whether both are states of the same content."""
+    return _pages(body).number == _pages(other).number
+
+
+def read_pages(place: BodyPlace, body: Body, offset: int, length: int) -> AsyncIterator[bytes]:
+    """The bytes of a range, as of extents.read."""
+    pages = _pages(body)
+    where = MapPlace(place.partition, pages.number)
+    return extents.read(place.store, where, pages.at, offset, length)
+
+
+def _pages(body: Body) -> Pages:
+    if not isinstance(body, Pages):
+        raise CorruptRecord("the body of a page blob is not made of pages")
+    return body
