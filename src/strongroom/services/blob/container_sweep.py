@@ -117,8 +117,7 @@ async def _drop_hidden(
     services: Services, removal: Removal, sparing: Sparing, partition: Partition
 ) -> None:
     has_maps = True
-    # What was spared is found again by the next sweep.
-    while has_maps and not sparing.has_spared:
+    while has_maps:
         first, page, has_maps = b"", list[Item](), False
         while not first or len(page) == _PAGE_RECORDS:
             page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
@@ -130,6 +129,8 @@ async def _drop_hidden(
             # A sweep of the blob may have written to a map meanwhile. It does so only while there
             # are leaves: look again when they are gone.
             await removal.commit()
+        # What was spared stays, and the next sweep finds it.
+        has_maps = has_maps and not sparing.has_spared
 
 
 async def _drop_item(
