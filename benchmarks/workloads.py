@@ -6,6 +6,7 @@ last, because that slows a server whose cost of a request grows with them.
 
 import base64
 import os
+import random
 import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from benchmarks.engine import CAPTURED, CONNECTION, CYCLE, SCATTERED, Load, Repo
 
 CONTAINER: Final = "/bench"
 KIB: Final = b"x" * 1024
+_FOUR_KIB: Final = 4 * KIB
+_PAGE_BLOB_BYTES: Final = 64 << 20
 BLOCK_BYTES: Final = 4 << 20
 BLOCKS: Final = 16
 _READ_BLOBS: Final = 1000
@@ -189,6 +192,53 @@ def _download(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
     return (endpoint.step("get", "GET", f"{CONTAINER}/big", 200),)
 
 
+def _offsets(turn: int) -> list[int]:
+    """Where a cycle writes or reads 4 KiB of a page blob: in no order, the same for all servers."""
+    pages = _PAGE_BLOB_BYTES // len(_FOUR_KIB)
+    return [number * len(_FOUR_KIB) for number in random.Random(turn).sample(range(pages), 16)]
+
+
+def _page_blob(endpoint: Endpoint, path: str) -> Step:
+    headers = {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": str(_PAGE_BLOB_BYTES)}
+    return endpoint.step("create", "PUT", path, 201, headers=headers)
+
+
+def _page_writes(endpoint: Endpoint, path: str, turn: int) -> tuple[Step, ...]:
+    steps = []
+    for offset in _offsets(turn):
+        headers = {
+            "x-ms-page-write": "update",
+            "x-ms-range": f"bytes={offset}-{offset + len(_FOUR_KIB) - 1}",
+        }
+        written = endpoint.step(
+            "write", "PUT", f"{path}?comp=page", 201, headers=headers, body=_FOUR_KIB
+        )
+        steps.append(written)
+    return tuple(steps)
+
+
+def _write_pages(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    path = f"{CONTAINER}/g{turn}-{CONNECTION}"
+    return (_page_blob(endpoint, path), *_page_writes(endpoint, path, turn))
+
+
+def _read_pages(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
+    path = f"{CONTAINER}/h{turn}-{CONNECTION}"
+    reads = [
+        endpoint.step(
+            "read", "GET", path, 206,
+            headers={"x-ms-range": f"bytes={offset}-{offset + len(_FOUR_KIB) - 1}"},
+        )
+        for offset in _offsets(turn)
+    ]  # fmt: skip
+    return (_page_blob(endpoint, path), *_page_writes(endpoint, path, turn), *reads)
+
+
+def _named(name: str) -> Callable[[Report], float]:
+    """The count of all steps of one name."""
+    return lambda report: sum(step.count for step in report.steps if step.name == name)
+
+
 def _requests(report: Report) -> float:
     return sum(step.count for step in report.steps)
 
@@ -206,6 +256,12 @@ WORKLOADS: Final = (
     Workload(
         "batch delete of 256", "blobs/s", make_container, _delete_batch,
         lambda report: BATCHED * report.step("batch").count, supply=_supply_batches,
+    ),
+    Workload(
+        "page 4 KiB write", "req/s", make_container, _write_pages, _named("write"), prologue=1
+    ),
+    Workload(
+        "page 4 KiB read", "req/s", make_container, _read_pages, _named("read"), prologue=17
     ),
     Workload("PUT 1 KiB", "req/s", make_container, _put, _requests),
     Workload(

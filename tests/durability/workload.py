@@ -25,6 +25,9 @@ BLOBS = 6
 INDEX = "index"
 # After so many blocks, an append blob is created again.
 LOG_BLOCKS = 30
+PAGE_BLOBS = 2
+PAGE = 512
+PAGES = 400
 SIZES = (0, 10, 1024, 9_000, 70_000, 400_000)
 
 
@@ -44,9 +47,11 @@ ABSENT = Expected()
 
 @dataclass(slots=True)
 class Blob:
-    """One blob: its acknowledged state, and the state of the write under way, if any."""
+    """One blob: its acknowledged state, and the state of the write under way, if any. `pages` is
+    the acknowledged content of a page blob, None for a block blob."""
 
     name: str
+    pages: bytes | None = None
     known: Expected = ABSENT
     pending: Expected | None = None
 
@@ -72,6 +77,7 @@ class Worker:
     def __post_init__(self) -> None:
         self.log = Blob(f"w{self.number}/log")
         self.blobs = [Blob(f"w{self.number}/blob {i}") for i in range(BLOBS)]
+        self.blobs += [Blob(f"w{self.number}/pages {i}", b"") for i in range(PAGE_BLOBS)]
 
     def run(self, client: Client, stop: threading.Event) -> None:
         """Write until `stop` is set or the connection breaks."""
@@ -92,6 +98,8 @@ class Worker:
     def _one(self, client: Client, blob: Blob, rng: random.Random) -> None:
         absent = blob.known.digest is None
         choices: list[Callable[[Client, Blob, random.Random], None]] = [self._put, self._blocks]
+        if blob.pages is not None:
+            choices = [self._create_pages if absent else self._write_pages]
         if not absent:
             choices += [self._metadata, self._lease, self._copy, self._delete, self._tags]
         rng.choice(choices)(client, blob, rng)
@@ -159,6 +167,45 @@ class Worker:
         assert answer["x-ms-blob-append-offset"] == str(offset), f"{self.log.name}: offset"
         assert answer["x-ms-blob-committed-block-count"] == str(count), f"{self.log.name}: count"
 
+    def _create_pages(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        tag = uuid.UUID(int=rng.getrandbits(128)).hex
+        content = bytes(PAGE * PAGES)
+        headers = {
+            "x-ms-blob-type": "PageBlob",
+            "x-ms-blob-content-length": str(len(content)),
+            "x-ms-meta-tag": tag,
+            **_lease_header(blob),
+        }
+        after = replace(blob.known, digest=_digest(content), tag=tag, index="")
+        self._change(blob, after, 201, lambda: client.put(self._target(blob), headers))
+        blob.pages = content
+
+    def _write_pages(self, client: Client, blob: Blob, rng: random.Random) -> None:
+        """Write or clear a range of pages, sometimes after a snapshot; or delete the snapshots."""
+        assert blob.pages is not None
+        if rng.random() < 0.2:
+            answer = client.put(self._target(blob, "?comp=snapshot"), _lease_header(blob))
+            assert answer.status == 201, f"Snapshot Blob: {answer.status} {answer.code}"
+        if rng.random() < 0.1:
+            only = {"x-ms-delete-snapshots": "only", **_lease_header(blob)}
+            answer = client.delete(self._target(blob), only)
+            assert answer.status == 202, f"Delete Blob: {answer.status} {answer.code}"
+        first = rng.randrange(PAGES)
+        count = min(PAGES - first, rng.choice((1, 8, 150, 400)))
+        clears = rng.random() < 0.3
+        data = bytes(count * PAGE) if clears else rng.randbytes(count * PAGE)
+        start, end = first * PAGE, (first + count) * PAGE
+        content = blob.pages[:start] + data + blob.pages[end:]
+        headers = {
+            "x-ms-page-write": "clear" if clears else "update",
+            "x-ms-range": f"bytes={start}-{end - 1}",
+            **_lease_header(blob),
+        }
+        after = replace(blob.known, digest=_digest(content))
+        target, body = self._target(blob, "?comp=page"), b"" if clears else data
+        self._change(blob, after, 201, lambda: client.put(target, headers, body))
+        blob.pages = content
+
     def _metadata(self, client: Client, blob: Blob, rng: random.Random) -> None:
         tag = uuid.UUID(int=rng.getrandbits(128)).hex
         headers = {"x-ms-meta-tag": tag, **_lease_header(blob)}
@@ -189,14 +236,16 @@ class Worker:
         self._change(blob, after, 201, lambda: client.put(target, headers))
 
     def _copy(self, client: Client, blob: Blob, rng: random.Random) -> None:
-        other = rng.choice(self.blobs)
+        same = [one for one in self.blobs if (one.pages is None) is (blob.pages is None)]
+        other = rng.choice(same)
         source = f"{client.url}{self._target(blob)}"
         headers = {"x-ms-copy-source": source, **_lease_header(other)}
         after = replace(other.known, digest=blob.known.digest, tag=blob.known.tag, index="")
         self._change(other, after, 202, lambda: client.put(self._target(other), headers))
+        other.pages = blob.pages
 
     def _delete(self, client: Client, blob: Blob, rng: random.Random) -> None:
-        headers = _lease_header(blob)
+        headers = {"x-ms-delete-snapshots": "include", **_lease_header(blob)}
         self._change(blob, ABSENT, 202, lambda: client.delete(self._target(blob), headers))
 
     def verify(self, client: Client) -> list[str]:
@@ -209,6 +258,8 @@ class Worker:
             if found not in allowed:
                 lost.append(f"{blob.name}: found {found}, allowed {allowed}")
             blob.known, blob.pending = found, None
+            if blob.pages is not None and found.digest is not None:
+                blob.pages = client.get(self._target(blob)).body
         return lost
 
     def _searched(self, client: Client, blob: Blob, found: Expected) -> list[str]:
