@@ -101,6 +101,26 @@ def test_deleted_and_replaced_blobs_come_back_with_their_snapshots(replacing: bo
     run(test)
 
 
+def test_what_only_a_deleted_snapshot_saw_comes_back_with_the_next_write() -> None:
+    """B-PAG-21."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await pages.create(on, "b", TIB)
+        first = await _written(on, 1)
+        second = await _written(on, 2)
+        await do.delete(on, "b", ticks=second)
+        await swept(on, sweeper)
+        await pages.write(on, "b", 0, b"3" * 200 * KIB)
+        assert pages.problems(on) == []
+        await swept(on, sweeper)
+        assert pages.problems(on) == []
+        assert len(do.left(on)[1]) == 2 * 3
+        assert (await do.read_range(on, "b", first))[:1] == b"\1"
+
+    run(test)
+
+
 async def _written(on: Services, turn: int) -> int:
     await pages.write(on, "b", 0, bytes([turn]) * 200 * KIB)
     await pages.write(on, "b", PAGE * turn + MIB, b"s" * PAGE)

@@ -64,6 +64,7 @@ async def everything(on: Services) -> None:
     queue_calls.pass_time(on, UNCOMMITTED_LIFETIME_S + 1)
     await queue_calls.sweep(on)
     await page_calls.create(on, "p", 512)
+    await page_calls.write(on, "p", 0, b"x" * 512)
     ticks = await blob_calls.snapshot(on, "p")
     await page_calls.copy_incrementally(on, "p", ticks, "q")
     await queue_calls.sweep(on)
