@@ -308,3 +308,29 @@ def test_no_token_is_logged(trusting: Trusting, caplog: pytest.LogCaptureFixture
     assert caplog.records
     for token in sent:
         assert not any(part in caplog.text for part in token.split(".") if part)
+
+
+def test_tags_need_a_role_that_may_use_them(trusting: Trusting, box: str) -> None:
+    """B-ROL-01, B-TAG-16: tags beside contents are judged as tags by themselves are."""
+    listing = f"/{box}?restype=container&comp=list&include=tags"
+    tagged = {**PUT_BLOB, "x-ms-tags": "a=b"}
+    owner = trusting.user(OWNER)
+    expect(trusting.send("PUT", f"/{box}/tagged", owner, tagged, b"x"), 201)
+    expect(trusting.send("GET", listing, owner), 200)
+    writer = trusting.user("Storage Blob Data Contributor")
+    expect(trusting.send("PUT", f"/{box}/plain", writer, PUT_BLOB, b"x"), 201)
+    assert trusting.send("PUT", f"/{box}/other", writer, tagged, b"x").status == 403
+    for user in (writer, trusting.user(READERS["blob"])):
+        assert trusting.send("GET", listing, user).status == 403
+
+
+def test_a_token_of_its_own_for_the_source(trusting: Trusting, box: str) -> None:
+    """B-URL-15: it reads what the caller may not read."""
+    reader = tokens.token(oid=trusting.user(READERS["blob"], resource=box))
+    source = {**PUT_BLOB, "x-ms-copy-source": f"{trusting.url()}/{box}/b"}
+    caller = trusting.user("Storage Blob Data Contributor", resource="elsewhere-box")
+    expect(trusting.send("PUT", "/elsewhere-box?restype=container", trusting.user(OWNER)), 201)
+    refused = trusting.send("PUT", "/elsewhere-box/copy", caller, source)
+    expect(refused, 403, "CannotVerifyCopySource")
+    given = {**source, "x-ms-copy-source-authorization": f"Bearer {reader}"}
+    expect(trusting.send("PUT", "/elsewhere-box/copy", caller, given), 201)

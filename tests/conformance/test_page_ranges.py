@@ -127,5 +127,6 @@ def test_snapshots_that_cannot_be_compared(client: Client, container: str) -> No
         f"{client.url}{target}",
         f"{client.url}{target}?snapshot=x",
         f"{client.url}/{container}/other?snapshot={first}",
+        f"{client.url}/elsewhere{target}?snapshot={first}",
     ):
         expect_names(client.get(where, {name: value}), 400, "InvalidHeaderValue", name)

@@ -207,7 +207,7 @@ def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
     actions = roles.held(given, target, needs.anywhere)
     _judge_roles(needs, target, actions, who)
     letters = roles.letters_of(actions, target.service)
-    return Grant(letters, may_overwrite="w" in letters)
+    return Grant(letters, may_overwrite="w" in letters, may_tag="t" in letters)
 
 
 def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str) -> None:
@@ -225,7 +225,9 @@ def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters
     _judge_roles(needs, target, actions, f"the delegator '{claim.sas.skoid}'")
     own = roles.letters_of(actions, target.service)
     both = "".join(letter for letter in granted.letters if letter in own)
-    return msgspec.structs.replace(granted, letters=both, may_overwrite="w" in both)
+    return msgspec.structs.replace(
+        granted, letters=both, may_overwrite="w" in both, may_tag="t" in both
+    )
 
 
 @lru_cache(maxsize=256)

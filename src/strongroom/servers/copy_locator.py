@@ -81,7 +81,7 @@ class CopyLocator:
         if listener is None:
             return None
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        fields = [("Host", parts.netloc)]
+        fields = [("Host", parts.netloc), ("x-ms-version", call.caller.version)]
         if wanted.authorization is not None:
             fields.append(("Authorization", wanted.authorization))
         headers = Headers(tuple(fields))

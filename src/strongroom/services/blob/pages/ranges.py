@@ -91,7 +91,7 @@ async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) 
         InvalidHeaderValue (the URL names another blob), and as get_page_ranges.
     """
     ticks, path = call.input.previous
-    if path is not None and not path.endswith(f"/{call.target.container}/{call.target.blob}"):
+    if path is not None and not _names_target(call, path):
         raise invalid_header(_PREVIOUS_URL, path, "It must be a snapshot of the same blob.")
     if call.target.snapshot is not None and ticks > call.target.snapshot:
         raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER)
@@ -113,9 +113,17 @@ async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) 
             reading.end()
 
 
+def _names_target(call: Call[Any], path: str) -> bool:
+    """Whether the path of a URL is the target's: by host, by path, or on the port of all
+    services."""
+    blob = f"/{call.target.container}/{call.target.blob}"
+    by_path = f"/{call.target.account}{blob}"
+    return path in (blob, by_path, f"/{call.target.service.value}{by_path}")
+
+
 async def _previous(services: Services, view: BlobView, ticks: int) -> BlobRecord:
     (found,) = await services.store.read([Ref(view.partition, keys.snapshot(ticks))])
-    before = blob_records.BLOB.of(found)
+    before = blob_records.visible(found)
     if before is None:
         raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_NOT_FOUND)
     if before.kind is not view.blob.kind or not bodies.are_of_one_map(before.body, view.blob.body):
