@@ -90,6 +90,18 @@ def test_pages_of_deleted_and_replaced_states_come_back(account: Client) -> None
     assert expect(account.get(target), 200).body == b"6" * PAGE + bytes(3 * PAGE)
 
 
+def test_a_deleted_snapshot_is_no_previous_one(account: Client) -> None:
+    """B-SFT-05, B-PAG-16."""
+    begin(account)
+    target = "/box/p"
+    create(account, target, 4 * PAGE)
+    taken = expect(account.put(f"{target}?comp=snapshot"), 201)["x-ms-snapshot"]
+    changed = f"{target}?comp=pagelist&prevsnapshot={taken}"
+    expect(account.get(changed), 200)
+    delete(account, f"{target}?snapshot={taken}")
+    expect(account.get(changed), 409, "PreviousSnapshotNotFound")
+
+
 def test_a_deleted_blob_comes_back(server: Running, account: Client) -> None:
     """B-SFT-01, B-SFT-05, B-SFT-06."""
     begin(account)
