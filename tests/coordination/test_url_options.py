@@ -8,7 +8,13 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.hints import multicast
-from strongroom.coordination.url_options import ANY, UrlOptions, check_options, query_of
+from strongroom.coordination.url_options import (
+    ANY,
+    UrlOptions,
+    check_options,
+    query_of,
+    split_hosts,
+)
 
 STORES = {
     "memory://x": ("lese=server", "lease"),
@@ -181,3 +187,17 @@ def test_bytes_that_are_no_text_are_in_no_url(url: str) -> None:
 def test_a_folder_is_named_from_the_root_on(url: str) -> None:
     """Participants with other working directories would not meet."""
     assert "write file:///path/to/folder" in refusal(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("etcd://one,two:1,[::1]:2", ("one,two:1,[::1]:2", "")),
+        ("etcd://a:b%40@[::1],two/jobs/x?tls=1", ("a:b%40@[::1],two", "/jobs/x")),
+        ("postgres:///db?host=/tmp", ("", "/db")),
+        ("etcd://one#part", ("one", "")),
+    ],
+)
+def test_several_hosts_are_one_part_of_a_url(url: str, found: tuple[str, str]) -> None:
+    """IPv6 addresses too, wherever they stand."""
+    assert split_hosts(url) == found

@@ -120,7 +120,7 @@ def check_host(host: str) -> None:
 
 
 def _pairs(url: str) -> list[tuple[str, str]]:
-    return parse_qsl(urlsplit(url).query.replace("+", "%2B"), keep_blank_values=True)
+    return parse_qsl(url.partition("#")[0].partition("?")[2].replace("+", "%2B"), keep_blank_values=True)
 
 
 def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
@@ -145,3 +145,14 @@ def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
             f" quoted because it may be part of a secret); {known}; {encode}"
         )
     return f"{where} knows no option {name!r}; {known}; {encode}"
+
+
+def split_hosts(url: str) -> tuple[str, str]:
+    """Return what lies between `//` and the next slash, and the path behind it.
+
+    Not by urlsplit: some versions of it refuse an IPv6 address that is not the first of
+    several hosts.
+    """
+    rest = url.partition("://")[2].partition("#")[0].partition("?")[0]
+    netloc, slash, path = rest.partition("/")
+    return netloc, slash + path

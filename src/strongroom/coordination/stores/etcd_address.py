@@ -11,10 +11,16 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
+from strongroom.coordination.url_options import (
+    ANY,
+    SWITCH,
+    UrlOptions,
+    check_options,
+    split_hosts,
+)
 
 PORT: Final = 2379
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
@@ -54,8 +60,8 @@ def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
     Raises:
         Unsupported: it cannot be understood, or a file cannot be used.
     """
-    parts = urlsplit(url)
-    secrets, _, hosts = parts.netloc.rpartition("@")
+    netloc, path = split_hosts(url)
+    secrets, _, hosts = netloc.rpartition("@")
     check_options(url, query, _OPTIONS)
     files = [name for name in _FILES if name in query]
     if files and query.get("tls") == "0":
@@ -64,7 +70,7 @@ def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
     scheme = "http" if tls is None else "https"
     members = [_member(scheme, number, host) for number, host in enumerate(hosts.split(","), 1)]
     user, _, password = secrets.partition(":")
-    prefix = unquote(parts.path).strip("/") or "strongroom"
+    prefix = unquote(path).strip("/") or "strongroom"
     return EtcdAddress(tuple(members), prefix, unquote(user), unquote(password), tls)
 
 

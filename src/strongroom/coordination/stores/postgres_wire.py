@@ -10,7 +10,7 @@ from __future__ import annotations
 import select
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import pq
@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from strongroom.coordination.clock import Clock
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
-from strongroom.coordination.url_options import UrlOptions, check_options
+from strongroom.coordination.url_options import UrlOptions, check_options, split_hosts
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "application_name": "strongroom",
@@ -86,14 +86,14 @@ def conninfo_of(
     """
     known = UrlOptions(own or {}, _SECRETS, frozenset(), _parameters(), "libpq's parameters")
     check_options(url, query, known)
-    parts = urlsplit(url)
-    if not parts.path.strip("/"):
+    hosts, path = split_hosts(url)
+    if not path.strip("/"):
         raise Unsupported("the URL names no database: postgres://user@host:5432/database")
     options = {name: value for name, value in query.items() if not own or name not in own}
     # Put together by hand: `urlunsplit` drops the "//" before an empty host, and libpq needs it. A
     # space is %20, since libpq takes a plus sign for itself.
     encoded = urlencode(options, quote_via=quote)
-    plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{encoded}" if encoded else "")
+    plain = f"postgresql://{hosts}{path}" + (f"?{encoded}" if encoded else "")
     try:
         given = conninfo_to_dict(plain)
         if all(port.isdigit() or not port for port in str(given.get("port", "")).split(",")):
