@@ -13,7 +13,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from strongroom.coordination.errors import Unsupported
 
@@ -81,8 +81,8 @@ def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> No
             The message quotes no value of a secret option, and no text that may be part of one.
     """
     pairs = _pairs(url)
-    where = f"{urlsplit(url).scheme}://"
-    if urlsplit(url).fragment:
+    where = f"{_scheme(url)}://"
+    if url.partition("#")[2]:
         raise Unsupported(f"a # ends the {where} URL: write %23 for it in names and values")
     for at, name in enumerate(query):
         if name not in options.values and name not in options.passed_on:
@@ -120,7 +120,15 @@ def check_host(host: str) -> None:
 
 
 def _pairs(url: str) -> list[tuple[str, str]]:
-    return parse_qsl(url.partition("#")[0].partition("?")[2].replace("+", "%2B"), keep_blank_values=True)
+    return parse_qsl(_query(url).replace("+", "%2B"), keep_blank_values=True)
+
+
+def _query(url: str) -> str:
+    return url.partition("#")[0].partition("?")[2]
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0].lower()
 
 
 def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
@@ -130,9 +138,9 @@ def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
     option's name may then be part of a secret, so it is quoted only if it resembles an option.
     """
     name = names[at]
-    leaks = "@" in urlsplit(url).query or options.secrets.intersection(names[:at])
+    leaks = "@" in _query(url) or options.secrets.intersection(names[:at])
     nearest = options.nearest(name, _ALMOST if leaks else _ALIKE)
-    where = f"{urlsplit(url).scheme}://"
+    where = f"{_scheme(url)}://"
     if nearest:
         return (
             f"{where} knows no option {name!r}; did you mean {nearest!r}? It has: {options.words}"
