@@ -1,14 +1,18 @@
-"""Runs one coroutine to its end, like asyncio.run, but starts no thread at shutdown.
+"""What the process does about its event loop: runs it to its end, and has signals reach it.
 
-Lives here: that one function. Must not live here: the coroutine. asyncio.run starts a new thread to
-shut down its pool. When memory is short, that thread may die before it signals that it runs, and
-then the process waits for it for ever. Source: the Python documentation, "Runners".
+Lives here: both, where asyncio's own way fails under pressure. Must not live here: what runs, or
+what a signal means. asyncio.run starts a new thread to shut down its pool. When memory is short,
+that thread may die before it signals that it runs. The process then waits for it for ever.
+asyncio learns which signal came from a socket. Threads that report results write there too, and
+when some 280 reports wait, the signal is lost. Source: the Python documentation, "Runners" and
+"signal: set_wakeup_fd".
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import signal
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -35,3 +39,24 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         task.cancel()
     if tasks:
         loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+
+def on_signals(
+    loop: asyncio.AbstractEventLoop, signals: Iterable[signal.Signals], act: Callable[[], None]
+) -> None:
+    """Call `act` on the loop when one of the signals comes, however busy the loop is.
+
+    Arguments:
+        act: is called once or twice for one signal, so twice must do no harm. It may call
+            `loop.remove_signal_handler`.
+    """
+
+    def pass_on(number: int, frame: object) -> None:
+        loop.call_soon_threadsafe(act)
+
+    for number in signals:
+        # asyncio's handler wakes the loop where a signal comes just before the loop sleeps.
+        loop.add_signal_handler(number, act)
+        signal.signal(number, pass_on)
+    # A full socket wakes the loop as well, so it is no reason for a traceback.
+    signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)

@@ -248,6 +248,7 @@ def run(settings: Settings) -> None:
 async def _until_signal(settings: Settings) -> EngineError | None:
     from strongroom.app import serve as serve_app
     from strongroom.cli.banner import banner
+    from strongroom.cli.event_loop import on_signals
     from strongroom.clock import SystemClock
 
     loop = asyncio.get_running_loop()
@@ -259,8 +260,7 @@ async def _until_signal(settings: Settings) -> EngineError | None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ask)
+    on_signals(loop, (signal.SIGTERM, signal.SIGINT), ask)
 
     def started(app: App) -> None:
         typer.echo(banner(app))

@@ -19,6 +19,13 @@ SHARE_BYTES_MIN: Final = 16 * KIB
 _LOW_DIVISOR: Final = 4
 
 
+def limit_reads(transport: asyncio.BaseTransport, size_bytes: int) -> None:
+    """From now on, have one read of a connection take at most `size_bytes`."""
+    # Plain asyncio transports have it; a TLS transport reads through a buffer of its own.
+    if hasattr(transport, "max_size"):
+        transport.max_size = size_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """The bytes that one body may buffer: reading pauses above `high_bytes` and resumes below
@@ -50,9 +57,7 @@ class BodyBuffers:
         self._bodies += 1
         share_bytes = min(self._share_bytes_max, self._total_bytes // self._bodies)
         share_bytes = max(SHARE_BYTES_MIN, share_bytes)
-        # Plain asyncio transports have it; a TLS transport reads through a buffer of its own.
-        if hasattr(transport, "max_size"):
-            transport.max_size = share_bytes
+        limit_reads(transport, share_bytes)
         return Share(share_bytes, share_bytes // _LOW_DIVISOR)
 
     def end(self) -> None:

@@ -23,6 +23,7 @@ from strongroom.servers.early_start import Begun
 from strongroom.servers.http_ahead import Ahead
 from strongroom.servers.http_answer import Responder
 from strongroom.servers.http_body import EmptyBody, IncomingBody, WholeBody
+from strongroom.servers.http_buffers import limit_reads
 from strongroom.servers.http_head import Head, HeadParser
 from strongroom.servers.http_owner import ConnectionOwner
 from strongroom.servers.http_send import CONTINUE, Sender
@@ -81,6 +82,8 @@ class Connection(asyncio.Protocol):
         self._peer = address[0] if isinstance(address, tuple) else ""
         self._tls = transport.get_extra_info("ssl_object") is not None
         transport.set_write_buffer_limits(high=self._settings.write_buffer_high_bytes)
+        # The first read may bring a body's beginning, before the body has its share of memory.
+        limit_reads(transport, self._settings.first_read_bytes_max)
         owner = self._owner
         self._sender = Sender(transport, self._loop, owner.outbox, tls=self._tls)
         tell = owner.render_error, owner.observe

@@ -28,11 +28,13 @@ class HttpSettings:
     """Everything that can be set on an HTTP server; the defaults suit the internet and loopback
     alike.
 
-    A connection may send `pipeline_bytes_max` ahead of its turn, soft by one read (256 KiB). A body
-    whose handler is slow holds `body_buffer_bytes_max`, soft by as much; where many arrive, each
-    holds its share of `body_buffers_bytes` (http_buffers.py). Of bodies that are read whole and do
-    not fit there, at most `documents_bytes_max` are in memory: beyond that the one that has been
-    arriving for longest is refused (503).
+    A connection may send `pipeline_bytes_max` ahead of its turn, soft by one read (256 KiB). The
+    first read of a connection takes at most `first_read_bytes_max`: it may bring a body's
+    beginning, which no share of memory bounds yet. A body whose handler is slow holds
+    `body_buffer_bytes_max`, soft by as much; where many arrive, each holds its share of
+    `body_buffers_bytes` (http_buffers.py). Of bodies that are read whole and do not fit there, at
+    most `documents_bytes_max` are in memory: beyond that the one that has been arriving for longest
+    is refused (503).
     While a body is read or an answer is written, `stall_bytes_min` must move in every stall
     timeout. Of answers that are held whole and are larger than `answer_large_bytes`, at most
     `answers_bytes_max` are held for clients that have yet to read them: beyond that the one that
@@ -47,8 +49,9 @@ class HttpSettings:
     connections_max: int = 8192
     backlog: int = 1024
     pipeline_bytes_max: int = 64 * KIB
+    first_read_bytes_max: int = 64 * KIB
     body_buffer_bytes_max: int = 256 * KIB
-    body_buffers_bytes: int = 8 * MIB
+    body_buffers_bytes: int = 4 * MIB
     write_buffer_high_bytes: int = 512 * KIB
     documents_bytes_max: int = 256 * MIB
     answer_large_bytes: int = 512 * KIB

@@ -18,7 +18,7 @@ ALIGNMENT_BYTES: Final = max(4096, mmap.PAGESIZE)
 BUFFER_BYTES: Final = 256 * 1024
 SMALL_BUFFER_BYTES: Final = 4 * ALIGNMENT_BYTES
 # The most large buffers that all bodies in flight use together.
-LENT_MAX: Final = 128
+LENT_MAX: Final = 64
 # How many spare large buffers are kept: at most, while no body is in flight, and more per body.
 _KEPT_MAX: Final = 64
 _KEPT_IDLE: Final = 12
