@@ -20,7 +20,7 @@ from typing import Any, Final
 from benchmarks.endpoint import HOST
 from benchmarks.servers import ServerFailed, free_ports
 from strongroom.coordination.clock import SystemClock
-from strongroom.coordination.stores.http_pool import HttpPool, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
 
 ETCD: Final = "etcd"
 MISSING: Final = "etcd is not installed; to compare with it: apt-get install -y etcd-server"

@@ -35,25 +35,25 @@ from strongroom.engines.embedded import EmbeddedStore, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryStore
 from strongroom.servers import free_memory, one_port, open_files, service_listeners
-from strongroom.servers.accounts_file import ServedAccounts
-from strongroom.servers.copy_addresses import SourceHosts
-from strongroom.servers.copy_client import CopyClient
+from strongroom.servers.copies.addresses import SourceHosts
+from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
-from strongroom.servers.http import HttpSettings
-from strongroom.servers.identities import ServedIdentities
+from strongroom.servers.http.server import HttpSettings
+from strongroom.servers.identities.accounts_file import ServedAccounts
+from strongroom.servers.identities.identities import ServedIdentities
+from strongroom.servers.identities.roles_file import ServedRoles
+from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.servers.listener import Listener, Opening
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
-from strongroom.servers.roles_file import ServedRoles
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
-from strongroom.servers.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
-from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.blob.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

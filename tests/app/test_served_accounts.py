@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.auth.accounts import Account, AccountsError, development_account
-from strongroom.servers.accounts_file import (
+from strongroom.servers.identities.accounts_file import (
     FILE_BYTES_MAX,
     ServedAccounts,
     change_accounts,

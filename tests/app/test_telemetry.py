@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.servers.http_settings import Exchange
+from strongroom.servers.http.settings import Exchange
 from strongroom.servers.telemetry import (
     REQUEST_LOG,
     JsonLines,

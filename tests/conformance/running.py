@@ -20,7 +20,7 @@ from strongroom.auth.accounts import (
     development_account,
 )
 from strongroom.config import AccountSources, Settings
-from strongroom.servers.accounts_file import change_accounts
+from strongroom.servers.identities.accounts_file import change_accounts
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from tests.conformance.client import Client, Credential

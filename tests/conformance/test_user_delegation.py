@@ -21,7 +21,7 @@ from azure.storage.queue import QueueClient, QueueServiceClient, generate_queue_
 
 from strongroom.auth.accounts import Account
 from strongroom.auth.roles import Assignment
-from strongroom.servers.accounts_file import change_accounts
+from strongroom.servers.identities.accounts_file import change_accounts
 from tests.auth import tokens
 from tests.conformance.answer import Answer, expect
 from tests.conformance.client import PUT_BLOB, Client

@@ -22,8 +22,8 @@ from azure.core.credentials import AccessToken
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME, development_account
 from strongroom.auth.roles import Assignment, Assignments
 from strongroom.config import AccountSources, OAuth, RolesSource, SelfMade, Settings
-from strongroom.servers.accounts_file import change_accounts
-from strongroom.servers.roles_file import change_roles
+from strongroom.servers.identities.accounts_file import change_accounts
+from strongroom.servers.identities.roles_file import change_roles
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from tests.auth import tokens

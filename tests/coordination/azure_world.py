@@ -23,11 +23,11 @@ from strongroom.coordination.drivers_sync import run_steps
 from strongroom.coordination.effects import Cas, Get, Sleep, Steps
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.lock_core import Acquisition, Wanted
-from strongroom.coordination.stores.azure_account import AzureAccount, AzurePlace
-from strongroom.coordination.stores.azure_etag import AzureStore
-from strongroom.coordination.stores.azure_lease import AzureLeaseStore
-from strongroom.coordination.stores.http_pool import Answer, NoAnswer
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
+from strongroom.coordination.stores.azure.account import AzureAccount, AzurePlace
+from strongroom.coordination.stores.azure.etag import AzureStore
+from strongroom.coordination.stores.azure.lease import AzureLeaseStore
+from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
 
 KEY: Final = "lock/simulated"
 TTL_S: Final = 15.0

@@ -16,9 +16,9 @@ from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Act, Applied, Entry, Steps, Unknown, cas, get
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import HELD, Hold
-from strongroom.coordination.recipes.lock_core import Acquisition
-from strongroom.coordination.recipes.lock_keeper import LockKeeper
-from strongroom.coordination.recipes.lock_state import Look, is_ahead
+from strongroom.coordination.recipes.locks.lock_core import Acquisition
+from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
+from strongroom.coordination.recipes.locks.lock_state import Look, is_ahead
 from strongroom.coordination.records import LockRecord, Waiter, encode_lock
 from strongroom.coordination.simulation.lock_scenario import VARIANTS, Report, Variant, run_locks
 

@@ -19,7 +19,7 @@ from strongroom.coordination.recipes.members_core import (
     Roll,
     encode_member,
 )
-from strongroom.coordination.recipes.slot_records import place_of
+from strongroom.coordination.recipes.slots.slot_records import place_of
 from strongroom.coordination.simulation.members_scenario import FAULTS, run_members
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Faults

@@ -25,7 +25,7 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.recipes import gate_core, register_core
 from strongroom.coordination.recipes.gate_core import GateView, look_steps, view_of
-from strongroom.coordination.recipes.id_ranges import IdsUnavailable, Reserving
+from strongroom.coordination.recipes.ids.id_ranges import IdsUnavailable, Reserving
 from strongroom.coordination.recipes.register_core import Swap, Swapping
 from strongroom.coordination.records import encode_document
 from strongroom.coordination.simulation import gate_scenario, ids_scenario

@@ -13,10 +13,10 @@ from strongroom.coordination.context import Context
 from strongroom.coordination.effects import Applied, Steps, cas, get
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes import slots_core
-from strongroom.coordination.recipes.rwlock import READ, WANTS_WRITE, ReadRule, WriteRule
-from strongroom.coordination.recipes.semaphore import SemaphoreRule
-from strongroom.coordination.recipes.slot_records import (
+from strongroom.coordination.recipes.locks.rwlock import READ, WANTS_WRITE, ReadRule, WriteRule
+from strongroom.coordination.recipes.slots import slots_core
+from strongroom.coordination.recipes.slots.semaphore import SemaphoreRule
+from strongroom.coordination.recipes.slots.slot_records import (
     Slot,
     SlotRecord,
     decode_slots,
@@ -24,8 +24,8 @@ from strongroom.coordination.recipes.slot_records import (
     place_of,
     slot_left_s,
 )
-from strongroom.coordination.recipes.slots_core import SlotAcquisition
-from strongroom.coordination.recipes.slots_keeper import SlotKeeper
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition
+from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.slots_scenario import VARIANTS, run_slots
 from tests.coordination.lock_mutants import ExactWait, FromRequest, FromResponse

@@ -19,7 +19,7 @@ from strongroom import coordination as coord
 from strongroom.coordination import Client
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.effects import UNCHANGED, Act, Applied, LeaseTerms, Unknown
-from strongroom.coordination.stores.http_pool import HttpPool
+from strongroom.coordination.stores.connections.http_pool import HttpPool
 from strongroom.testing import InProcessServer
 from strongroom.testing.faults import Fault, FaultRule
 from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_key

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pytest
 
 from strongroom.coordination.effects import CasOutcome, LeaseTerms
-from strongroom.coordination.stores import azure_lease
-from strongroom.coordination.stores.azure_etag import HELD_STATES
-from strongroom.coordination.stores.azure_lease import AzureLeaseStore
+from strongroom.coordination.stores.azure import lease as azure_lease
+from strongroom.coordination.stores.azure.etag import HELD_STATES
+from strongroom.coordination.stores.azure.lease import AzureLeaseStore
 from tests.coordination.azure_world import run_schedule
 
 SEEDS = 3

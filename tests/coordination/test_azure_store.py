@@ -25,15 +25,15 @@ from strongroom.coordination.effects import (
     LeaseTerms,
     Unknown,
 )
-from strongroom.coordination.stores.azure import open_url
-from strongroom.coordination.stores.azure_account import (
+from strongroom.coordination.stores.azure.account import (
     DEVELOPMENT_KEY,
     AzureAccount,
     AzurePlace,
     place_of,
 )
-from strongroom.coordination.stores.azure_etag import AzureStore
-from strongroom.coordination.stores.azure_lease import AzureLeaseStore, _Write
+from strongroom.coordination.stores.azure.etag import AzureStore
+from strongroom.coordination.stores.azure.lease import AzureLeaseStore, _Write
+from strongroom.coordination.stores.azure.store import open_url
 from strongroom.testing import InProcessServer
 from strongroom.testing.faults import Fault, FaultRule
 from strongroom.testing.ports import free_port

@@ -13,14 +13,14 @@ import pytest
 from strongroom.coordination import Client, CoordTimeout, StoreUnavailable, Unsupported
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Unknown
 from strongroom.coordination.errors import CorruptRecord
-from strongroom.coordination.recipes.barrier_core import (
+from strongroom.coordination.recipes.slots.barrier_core import (
     BarrierBroken,
     BarrierRecord,
     PartiesDiffer,
     decode_barrier,
     encode_barrier,
 )
-from strongroom.coordination.recipes.slot_records import Slot
+from strongroom.coordination.recipes.slots.slot_records import Slot
 from strongroom.coordination.stores.memory import MemoryStore
 
 KEY = "barrier/phase"

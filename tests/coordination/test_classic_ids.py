@@ -28,7 +28,7 @@ from strongroom.coordination.effects import (
     Applied,
     Conflict,
 )
-from strongroom.coordination.recipes.id_ranges import ID_MAX, IdsExhausted, IdsUnavailable
+from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, IdsExhausted, IdsUnavailable
 from strongroom.testing import InProcessServer
 from tests.coordination.classic_world import Scripted, url_of
 

@@ -14,9 +14,9 @@ import pytest
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.effects import Act, CasOutcome, Conflict, LeaseTerms, Unknown
-from strongroom.coordination.stores import etcd_stream
-from strongroom.coordination.stores.etcd_stream import LineStream
-from strongroom.coordination.stores.http_connection import BadAnswer
+from strongroom.coordination.stores.connections.http_connection import BadAnswer
+from strongroom.coordination.stores.etcd import stream as etcd_stream
+from strongroom.coordination.stores.etcd.stream import LineStream
 from strongroom.testing.ports import HOST, free_port
 
 TIMEOUT_S = 5.0

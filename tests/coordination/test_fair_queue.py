@@ -9,7 +9,8 @@ from unittest.mock import patch
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Cas, Effect, Get, Sleep, Steps, Watch
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.lock_core import Acquisition, Refusal, Wanted
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.waiting import Refusal
 from strongroom.coordination.simulation.world import CALM, Node, World
 
 KEY = "lock/queue"

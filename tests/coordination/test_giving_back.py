@@ -15,10 +15,11 @@ from strongroom.coordination.drivers_sync import run_steps
 from strongroom.coordination.effects import Cas, Delete, Effect, Get, Sleep, Steps, Unknown
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes import rwlock, semaphore
-from strongroom.coordination.recipes.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.locks import rwlock
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
 from strongroom.coordination.recipes.members_core import group_prefix, join_steps
-from strongroom.coordination.recipes.slots_core import SlotAcquisition, SlotWanted
+from strongroom.coordination.recipes.slots import semaphore
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotWanted
 from strongroom.coordination.recipes.waiting import GivingBack
 from strongroom.coordination.stores.memory import MemoryStore
 from strongroom.coordination.stores.registers import Registers

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from strongroom.coordination import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.clock import SystemClock
-from strongroom.coordination.stores.http_pool import HttpPool, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
 from strongroom.testing.ports import HOST, free_port
 
 Script = Callable[[socket.socket, int], None]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from strongroom.coordination.clock import ManualClock
-from strongroom.coordination.stores.idle_pool import IdlePool
+from strongroom.coordination.stores.connections.idle_pool import IdlePool
 
 
 class Answer(Exception):

@@ -21,8 +21,8 @@ from strongroom.coordination.effects import (
     Unknown,
 )
 from strongroom.coordination.errors import CorruptRecord, StoreUnavailable
-from strongroom.coordination.recipes.id_ranges import ID_MAX, IdsExhausted, IdsUnavailable
-from strongroom.coordination.recipes.ids import AioIds, Ids, IdsOptions
+from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, IdsExhausted, IdsUnavailable
+from strongroom.coordination.recipes.ids.ids import AioIds, Ids, IdsOptions
 from strongroom.coordination.stores.memory import MemoryStore
 
 KEY = "ids/orders"

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import coordination
 from strongroom.coordination import Client, LockLost, connect
-from strongroom.coordination.recipes.inspect_slots import break_slots_steps
+from strongroom.coordination.recipes.slots.inspect_slots import break_slots_steps
 
 
 @pytest.fixture

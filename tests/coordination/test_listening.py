@@ -14,8 +14,8 @@ import pytest
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.effects import UNCHANGED, Entry
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.stores import listening
-from strongroom.coordination.stores.listening import Switchboard, Ticket, watch_key
+from strongroom.coordination.stores.connections import listening
+from strongroom.coordination.stores.connections.listening import Switchboard, Ticket, watch_key
 
 _clock = SystemClock()
 

@@ -9,8 +9,14 @@ import time
 import pytest
 
 from strongroom.coordination import AlreadyHeld, Client, CoordTimeout
-from strongroom.coordination.recipes.rwlock import READ, WANTS_WRITE, WRITE, ReadRule, WriteRule
-from strongroom.coordination.recipes.slot_records import Slot, SlotRecord, decode_slots
+from strongroom.coordination.recipes.locks.rwlock import (
+    READ,
+    WANTS_WRITE,
+    WRITE,
+    ReadRule,
+    WriteRule,
+)
+from strongroom.coordination.recipes.slots.slot_records import Slot, SlotRecord, decode_slots
 from strongroom.coordination.stores.memory import MemoryStore
 from tests.coordination.test_lock import FlakyStore
 

@@ -20,13 +20,13 @@ from strongroom.coordination import (
     open_store,
 )
 from strongroom.coordination.effects import Applied, Conflict, Unknown
-from strongroom.coordination.stores.s3 import S3Store
-from strongroom.coordination.stores.s3_http import (
+from strongroom.coordination.stores.s3.http import (
     S3Bucket,
     S3Credentials,
     authorization,
     canonical_query,
 )
+from strongroom.coordination.stores.s3.store import S3Store
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, fresh_key
 from tests.coordination.s3_server import KEYS, OneWriteAtATime, moto, serving

@@ -17,8 +17,8 @@ from strongroom.coordination import (
 )
 from strongroom.coordination.effects import Applied, Entry
 from strongroom.coordination.errors import CorruptRecord
-from strongroom.coordination.recipes.semaphore import PermitsDiffer
-from strongroom.coordination.recipes.slot_records import decode_slots
+from strongroom.coordination.recipes.slots.semaphore import PermitsDiffer
+from strongroom.coordination.recipes.slots.slot_records import decode_slots
 from strongroom.coordination.stores.memory import MemoryStore
 from tests.coordination.test_lock import FlakyStore
 

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import pytest
 
-from strongroom.coordination.recipes import barrier_core
-from strongroom.coordination.recipes.barrier_core import BarrierRecord
+from strongroom.coordination.recipes.slots import barrier_core
+from strongroom.coordination.recipes.slots.barrier_core import BarrierRecord
 from strongroom.coordination.simulation.barrier_scenario import run_barrier
 from strongroom.coordination.simulation.slots_scenario import VARIANTS, Variant, run_slots
 from tests.coordination.slot_mutants import MUTANTS, first_kill

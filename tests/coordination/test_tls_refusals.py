@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.stores.tls_refusals import refusal_of
+from strongroom.coordination.stores.connections.tls_refusals import refusal_of
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination import servers
 from tests.coordination.conformance import TIMEOUT_S

@@ -16,9 +16,9 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.effects import UNCHANGED, Act, Conflict, Entry, LeaseTerms
-from strongroom.coordination.stores.etcd import EtcdStore
-from strongroom.coordination.stores.etcd_http import EtcdHttp
-from strongroom.coordination.stores.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.etcd.http import EtcdHttp
+from strongroom.coordination.stores.etcd.store import EtcdStore
 from tests.coordination.conformance import (
     CASES,
     TIMEOUT_S,
@@ -138,7 +138,7 @@ def test_few_leases_serve_many_short_holds(
     store: coord.Store, cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is young, bound to nothing, and long enough is used again."""
-    monkeypatch.setattr("strongroom.coordination.stores.etcd_leases._YOUNG_S", 60.0)
+    monkeypatch.setattr("strongroom.coordination.stores.etcd.leases._YOUNG_S", 60.0)
     before, seen = leases(cluster), set[str]()
     for number in range(20):
         key, mine = fresh_key(), f"me-{number}"
@@ -343,7 +343,7 @@ def test_election_ids_gate_and_register(cluster: EtcdCluster) -> None:
 
 
 def test_many_pages_of_keys(store: coord.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strongroom.coordination.stores.etcd._PAGE", 3)
+    monkeypatch.setattr("strongroom.coordination.stores.etcd.store._PAGE", 3)
     prefix = fresh_key()
     keys = [f"{prefix}-{number:02}" for number in range(10)]
     for key in keys:
@@ -409,7 +409,7 @@ def test_idle_waiters_cost_next_to_nothing(cluster: EtcdCluster) -> None:
 def test_a_forked_child_has_connections_and_leases_of_its_own(
     cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strongroom.coordination.stores.etcd_leases._YOUNG_S", 60.0)
+    monkeypatch.setattr("strongroom.coordination.stores.etcd.leases._YOUNG_S", 60.0)
     names = fresh_key(), fresh_key()
     keys = [f"lock/{name.replace('/', '%2F')}" for name in names]
     with coord.connect(cluster.url) as client:

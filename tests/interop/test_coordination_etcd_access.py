@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from strongroom import coordination as coord
 from strongroom.coordination.effects import UNCHANGED, Applied, Conflict, Entry
-from strongroom.coordination.stores.etcd_address import address_of
+from strongroom.coordination.stores.etcd.address import address_of
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, fresh_key
 from tests.coordination.servers import EtcdCluster, RealServer, etcd_cluster, program

@@ -13,7 +13,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClock
-from strongroom.coordination.stores.postgres import PostgresStore
+from strongroom.coordination.stores.postgres.store import PostgresStore
 from strongroom.testing.ports import free_port
 from tests.coordination import servers
 from tests.coordination.clock_trials import CLOCK_TRIALS

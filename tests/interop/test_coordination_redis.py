@@ -11,8 +11,8 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClock
-from strongroom.coordination.stores.redis_place import open_session, place_of
-from strongroom.coordination.stores.redis_wire import RedisConnection, Reply
+from strongroom.coordination.stores.redis.place import open_session, place_of
+from strongroom.coordination.stores.redis.wire import RedisConnection, Reply
 from strongroom.testing.ports import free_port
 from tests.coordination import servers
 from tests.coordination.clock_trials import CLOCK_TRIALS

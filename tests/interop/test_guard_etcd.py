@@ -13,8 +13,8 @@ from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.guards import FencedOut, Guards, Token
 from strongroom.coordination.guards.etcd import EtcdGuard
-from strongroom.coordination.stores.etcd_http import EtcdHttp, Failed
-from strongroom.coordination.stores.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed
 from tests.coordination.servers import EtcdCluster, etcd_cluster
 
 _clock = SystemClock()

@@ -10,7 +10,7 @@ import pytest
 from strongroom.coordination.client import Client
 from strongroom.coordination.hints import Hints, multicast
 from strongroom.coordination.hints.etcd import EtcdBus
-from strongroom.coordination.stores.etcd_address import address_of
+from strongroom.coordination.stores.etcd.address import address_of
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination import hint_trials
 from tests.coordination.servers import EtcdCluster, etcd_cluster

@@ -11,7 +11,7 @@ import pytest
 from strongroom.coordination import Unsupported
 from strongroom.coordination.hints import Hints, multicast
 from strongroom.coordination.hints.postgres import PostgresBus
-from strongroom.coordination.stores.postgres_wire import conninfo_of
+from strongroom.coordination.stores.postgres.wire import conninfo_of
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination import hint_trials, servers
 

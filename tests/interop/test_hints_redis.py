@@ -11,7 +11,7 @@ from strongroom.coordination import Unsupported
 from strongroom.coordination.clock import SystemClock
 from strongroom.coordination.hints import Hints, multicast
 from strongroom.coordination.hints.redis import RedisBus
-from strongroom.coordination.stores.redis_place import open_session, place_of
+from strongroom.coordination.stores.redis.place import open_session, place_of
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination import hint_trials, servers
 

@@ -12,7 +12,7 @@ from strongroom.operations.core.spec import Operation
 from strongroom.operations.core.unsaid import values
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
-from strongroom.servers.http_body import EmptyBody
+from strongroom.servers.http.body import EmptyBody
 from strongroom.wire.core import query
 from strongroom.wire.core.http import Headers, Request
 

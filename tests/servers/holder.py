@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from strongroom.servers.early_start import Begun
+from strongroom.servers.http.early_start import Begun
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.servers.copy_addresses import SourceHosts, may_ask
+from strongroom.servers.copies.addresses import SourceHosts, may_ask
 
 PUBLIC = "93.184.216.34"
 

@@ -17,11 +17,11 @@ from strongroom.clock import SystemClock
 from strongroom.config import ConfigError, Settings
 from strongroom.errors import StorageError
 from strongroom.semantics.core.conditions import ANY, Conditions
-from strongroom.servers.copy_addresses import SourceHosts
-from strongroom.servers.copy_client import CopyClient, resolve_by_system
+from strongroom.servers.copies.addresses import SourceHosts
+from strongroom.servers.copies.client import CopyClient, resolve_by_system
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
-from strongroom.services.blob.copy_sources import WHOLE, OpenSource, SourceBroken, SourceRequest
+from strongroom.services.blob.copies.sources import WHOLE, OpenSource, SourceBroken, SourceRequest
 from strongroom.testing.ports import free_port
 from strongroom.wire.core import headers as wire
 

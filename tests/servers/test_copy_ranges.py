@@ -13,11 +13,11 @@ import pytest
 from strongroom import blob_errors
 from strongroom.clock import SystemClock
 from strongroom.errors import StorageError
-from strongroom.servers.copy_addresses import SourceHosts
-from strongroom.servers.copy_client import CopyClient
+from strongroom.servers.copies.addresses import SourceHosts
+from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
-from strongroom.services.blob.copy_sources import SourceRequest
+from strongroom.services.blob.copies.sources import SourceRequest
 from strongroom.values import ByteRange
 from tests.servers.test_copy_client import HOST, SHORT, asked, exchange
 

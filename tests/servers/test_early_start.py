@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from strongroom.servers.http_protocol import Connection
+from strongroom.servers.http.protocol import Connection
 from strongroom.wire.core.http import Request, Response
 from tests.servers.holder import Holder, Work
 from tests.servers.loopback import Client, echo, get, no_more_than, put, run, serving

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strongroom.errors import INCOMPLETE_BODY, StorageError
-from strongroom.servers.http_body import ChunkDecoder, EmptyBody, IncomingBody
-from strongroom.servers.http_buffers import Share
+from strongroom.servers.http.body import ChunkDecoder, EmptyBody, IncomingBody
+from strongroom.servers.http.buffers import Share
 from tests.servers.loopback import run
 
 chunk_lists = st.lists(st.binary(min_size=1, max_size=40), max_size=6)

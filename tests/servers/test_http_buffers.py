@@ -10,8 +10,8 @@ import pytest
 
 from strongroom.errors import INCOMPLETE_BODY, StorageError
 from strongroom.servers.free_memory import MemoryReturn
-from strongroom.servers.http_body import IncomingBody
-from strongroom.servers.http_buffers import SHARE_BYTES_MIN, BodyBuffers, Share
+from strongroom.servers.http.body import IncomingBody
+from strongroom.servers.http.buffers import SHARE_BYTES_MIN, BodyBuffers, Share
 from strongroom.store.blob.bodies import received
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import get, run, serving

@@ -8,7 +8,7 @@ import pytest
 
 from strongroom.blob_errors import BLOB_NOT_FOUND
 from strongroom.errors import StorageError
-from strongroom.servers.http import HttpSettings
+from strongroom.servers.http.server import HttpSettings
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, echo, get, put, run, serving
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.servers.http import HttpSettings
+from strongroom.servers.http.server import HttpSettings
 from tests.servers.loopback import Client, Served, echo, get, put, run, serving
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.servers.http_head import Head, HeadParser
-from strongroom.servers.http_settings import HttpSettings
+from strongroom.servers.http.head import Head, HeadParser
+from strongroom.servers.http.settings import HttpSettings
 
 SMALL = HttpSettings(head_bytes_max=600, headers_max=8, target_bytes_max=100)
 VALID = (

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from strongroom.servers.http import HttpSettings
+from strongroom.servers.http.server import HttpSettings
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, echo, get, put, run, serving

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from strongroom.errors import StorageError
-from strongroom.servers.http import HttpSettings
+from strongroom.servers.http.server import HttpSettings
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, QUICK, echo, get, no_more_than, put, run, serving
 

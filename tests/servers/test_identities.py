@@ -12,8 +12,8 @@ from strongroom.auth.claims import Anonymous, BearerClaim
 from strongroom.auth.key_set import KeySet, parse_key_set
 from strongroom.auth.roles import Assignment
 from strongroom.errors import SERVER_BUSY, StorageError
-from strongroom.servers.identities import ServedIdentities
-from strongroom.servers.roles_file import ServedRoles, change_roles
+from strongroom.servers.identities.identities import ServedIdentities
+from strongroom.servers.identities.roles_file import ServedRoles, change_roles
 from tests.auth import tokens
 
 USER, ACCOUNT = "someone", "devaccount1"

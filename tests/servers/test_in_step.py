@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from strongroom.servers import outbox, stages
-from strongroom.servers.http_protocol import Connection
-from strongroom.servers.outbox import Outbox
-from strongroom.servers.stages import IN_STEP_MAX, go_in_step, stretch_ends
+from strongroom.servers.http import outbox, stages
+from strongroom.servers.http.outbox import Outbox
+from strongroom.servers.http.protocol import Connection
+from strongroom.servers.http.stages import IN_STEP_MAX, go_in_step, stretch_ends
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import Client, Served, get, no_more_than, run, serving
 

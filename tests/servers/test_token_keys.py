@@ -13,11 +13,18 @@ import pytest
 from strongroom.auth.bearer import parse_token
 from strongroom.auth.key_set import DOCUMENT_BYTES_MAX, KeySetError
 from strongroom.errors import INVALID_TOKEN, SERVER_BUSY, StorageError
-from strongroom.servers.copy_addresses import SourceHosts
-from strongroom.servers.copy_client import CopyClient
-from strongroom.servers.identities import ServedIdentities
-from strongroom.servers.roles_file import ServedRoles
-from strongroom.servers.token_keys import BELIEVED_S, FRESH_S, PAUSE_S, KeyFile, KeyUrl, fetch
+from strongroom.servers.copies.addresses import SourceHosts
+from strongroom.servers.copies.client import CopyClient
+from strongroom.servers.identities.identities import ServedIdentities
+from strongroom.servers.identities.roles_file import ServedRoles
+from strongroom.servers.identities.token_keys import (
+    BELIEVED_S,
+    FRESH_S,
+    PAUSE_S,
+    KeyFile,
+    KeyUrl,
+    fetch,
+)
 from strongroom.testing.ports import HOST, free_port
 from strongroom.wire.core.http import Headers, Request
 from tests.auth import tokens

@@ -15,8 +15,9 @@ from strongroom.operations.blob import blob, block, copy
 from strongroom.operations.core.spec import Operation
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import attributes, blobs, blocks, copying, leasing, snapshots
-from strongroom.services.blob.copy_sources import CopySources, LocalSource, OpenSource
+from strongroom.services.blob import attributes, blobs, blocks, leasing, snapshots
+from strongroom.services.blob.copies import copying
+from strongroom.services.blob.copies.sources import CopySources, LocalSource, OpenSource
 from strongroom.services.blob.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services

@@ -12,8 +12,8 @@ from strongroom.engines.base import Commit, Ref, Step, Write
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.semantics.core.conditions import NONE, Conditions
-from strongroom.services.blob import containers
-from strongroom.services.blob.containers import ContainerWritten, CreateContainer
+from strongroom.services.blob.containers import containers
+from strongroom.services.blob.containers.containers import ContainerWritten, CreateContainer
 from strongroom.services.core.calls import (
     BodySource,
     Call,

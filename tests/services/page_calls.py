@@ -11,8 +11,8 @@ from strongroom.auth.request import Service
 from strongroom.engines.memory import MemoryStore
 from strongroom.operations.blob import page
 from strongroom.semantics.blob.pages import SequenceAction
-from strongroom.services.blob.copy_sources import CopySources, LocalSource
-from strongroom.services.blob.pages.incremental import CopyIncrementally
+from strongroom.services.blob.copies.incremental import CopyIncrementally
+from strongroom.services.blob.copies.sources import CopySources, LocalSource
 from strongroom.services.blob.pages.ranges import GetPageRanges, GetPageRangesDiff
 from strongroom.services.blob.pages.writing import PutPage, PutPageBlob, SetPageProperties
 from strongroom.services.core.runner import Services

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strongroom.operations.blob import container
-from strongroom.services.blob import containers
+from strongroom.services.blob.containers import containers
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from tests.services.container_calls import create, placed, services

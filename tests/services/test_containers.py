@@ -14,8 +14,9 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import containers, leasing
-from strongroom.services.blob.containers import (
+from strongroom.services.blob import leasing
+from strongroom.services.blob.containers import containers
+from strongroom.services.blob.containers.containers import (
     ContainerView,
     CreateContainer,
     SetContainerAcl,

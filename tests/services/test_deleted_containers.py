@@ -11,9 +11,9 @@ from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.semantics.core.retention import remaining_days, retention_end
-from strongroom.services.blob import containers, list_containers
-from strongroom.services.blob.containers import RestoreContainer, generation_version
-from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.blob.containers import containers, list_containers
+from strongroom.services.blob.containers.containers import RestoreContainer, generation_version
+from strongroom.services.blob.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import TICKS_PER_S

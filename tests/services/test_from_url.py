@@ -15,7 +15,7 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, from_url
 from strongroom.services.blob import intake
-from strongroom.services.blob.copy_sources import (
+from strongroom.services.blob.copies.sources import (
     CopySources,
     LocalSource,
     OpenSource,

@@ -17,7 +17,8 @@ from strongroom.semantics.blob import copies
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import containers, leasing
+from strongroom.services.blob import leasing
+from strongroom.services.blob.containers import containers
 from strongroom.services.blob.leasing import (
     AcquireLease,
     BreakLease,

@@ -17,7 +17,7 @@ from strongroom.engines.embedded import open_store
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.semantics.core.listing import START, Prefix
-from strongroom.services.blob import containers
+from strongroom.services.blob.containers import containers
 from strongroom.services.blob.list_blobs import (
     METADATA,
     SNAPSHOTS,

@@ -6,8 +6,13 @@ import asyncio
 from typing import Any
 
 from strongroom.semantics.core.listing import START
-from strongroom.services.blob import containers, leasing
-from strongroom.services.blob.list_containers import ContainerPage, ListContainers, list_containers
+from strongroom.services.blob import leasing
+from strongroom.services.blob.containers import containers
+from strongroom.services.blob.containers.list_containers import (
+    ContainerPage,
+    ListContainers,
+    list_containers,
+)
 from strongroom.services.core.runner import Services
 from tests.services import container_calls as given
 

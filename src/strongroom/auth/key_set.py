@@ -1,9 +1,10 @@
 """The public keys of a token issuer, and the check of a token's signature with one of them.
 
 Lives here: a JSON Web Key Set read, and signatures verified; the JWT library is loaded with the
-first set. Must not live here: where a set comes from (servers/token_keys.py), what a token claims
-(bearer.py). Source: RFC 7515 (JWS), RFC 7517 (JWK), RFC 7518 (algorithms), RFC 8725 (best current
-practices: algorithms are allowed by name and by key type, never chosen by the token alone).
+first set. Must not live here: where a set comes from (servers/identities/token_keys.py), what a
+token claims (bearer.py). Source: RFC 7515 (JWS), RFC 7517 (JWK), RFC 7518 (algorithms), RFC 8725
+(best current practices: algorithms are allowed by name and by key type, never chosen by the token
+alone).
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Roles: what each of Azure's built-in roles may do, and to whom they are assigned.
 
 Lives here: the table of roles, assignments as values and in their text form. Must not live here:
-files and reloading (servers/roles_file.py), which action an operation needs (its declaration).
-Source: "Azure built-in roles for Storage" and "Authorize with Microsoft Entra ID", table
-"Permissions for calling data operations". Actions are named as there, without the common beginning
-`Microsoft.Storage/storageAccounts/...Services/`; blobs, messages and entities stand alone.
+files and reloading (servers/identities/roles_file.py), which action an operation needs (its
+declaration). Source: "Azure built-in roles for Storage" and "Authorize with Microsoft Entra ID",
+table "Permissions for calling data operations". Actions are named as there, without the common
+beginning `Microsoft.Storage/storageAccounts/...Services/`; blobs, messages and entities stand
+alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`strongroom account`: the accounts of an accounts file and their keys.
 
 Lives here: flags, and what is shown. Must not live here: the file's format (auth/accounts.py) and
-its replacement (servers/accounts_file.py). A key is never an argument, since `ps` shows those, and
-is never printed but by the command that made it, or when `--show` asks for it.
+its replacement (servers/identities/accounts_file.py). A key is never an argument, since `ps` shows
+those, and is never printed but by the command that made it, or when `--show` asks for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
     from strongroom.auth.accounts import Account
-    from strongroom.servers.accounts_file import Edit
+    from strongroom.servers.identities.accounts_file import Edit
 
 _HELP = """
 Accounts and their keys.
@@ -154,7 +154,7 @@ def list_accounts(
 ) -> None:
     """List the accounts of the file."""
     from strongroom.auth.accounts import AccountsError
-    from strongroom.servers.accounts_file import read_accounts
+    from strongroom.servers.identities.accounts_file import read_accounts
 
     path = _path(data, accounts_file)
     try:
@@ -231,7 +231,7 @@ def _edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
 
 def _change(data: Path, accounts_file: Path | None, edit: Edit) -> Path:
     from strongroom.auth.accounts import AccountsError
-    from strongroom.servers.accounts_file import change_accounts
+    from strongroom.servers.identities.accounts_file import change_accounts
 
     path = _path(data, accounts_file)
     try:

@@ -132,7 +132,7 @@ def break_(
 
 
 def _view(client: Client, kind: Kind, name: str) -> View | None:
-    from strongroom.coordination.recipes import inspect_slots
+    from strongroom.coordination.recipes.slots import inspect_slots
 
     if kind in (Kind.LOCK, Kind.ELECTION):
         return client.show(name, kind)
@@ -142,7 +142,7 @@ def _view(client: Client, kind: Kind, name: str) -> View | None:
 
 
 def _break(client: Client, kind: Kind, name: str) -> View | None:
-    from strongroom.coordination.recipes.inspect_slots import break_slots_steps
+    from strongroom.coordination.recipes.slots.inspect_slots import break_slots_steps
 
     if kind in (Kind.LOCK, Kind.ELECTION):
         return client.break_lock(name, kind)

@@ -1,7 +1,7 @@
 """`strongroom role`: which users of bearer tokens may do what, in a roles file.
 
 Lives here: flags, and what is shown. Must not live here: the file's format and what roles permit
-(auth/roles.py), the file's replacement (servers/roles_file.py).
+(auth/roles.py), the file's replacement (servers/identities/roles_file.py).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def list_roles(
 ) -> None:
     """List the assignments of the file."""
     from strongroom.auth.roles import RolesError
-    from strongroom.servers.roles_file import read_roles
+    from strongroom.servers.identities.roles_file import read_roles
 
     path = _path(data, roles_file)
     found: Assignments = ()
@@ -172,7 +172,7 @@ def _change(
     data: Path, roles_file: Path | None, edit: Callable[[Assignments], Assignments]
 ) -> Path:
     from strongroom.auth.roles import RolesError
-    from strongroom.servers.roles_file import change_roles
+    from strongroom.servers.identities.roles_file import change_roles
 
     path = _path(data, roles_file)
     try:

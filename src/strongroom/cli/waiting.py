@@ -119,7 +119,7 @@ def slots_seen(client: Client, name: str, kind: str) -> Look:
     """Return what tells who holds a semaphore or a read-write lock."""
 
     def look() -> str | None:
-        from strongroom.coordination.recipes.inspect_slots import show_slots_steps
+        from strongroom.coordination.recipes.slots.inspect_slots import show_slots_steps
 
         view = client.driver.run(show_slots_steps(client.context, kind, name))
         if view is None or not (view.holders or view.waiting):

@@ -27,32 +27,32 @@ from strongroom.coordination.errors import (
 from strongroom.coordination.guards.fencing import Fenced, FencedOut, Token
 from strongroom.coordination.handles import HeldBase
 from strongroom.coordination.hints import Hints, Multicast, multicast
-from strongroom.coordination.recipes.barrier import AioBarrier, Barrier
-from strongroom.coordination.recipes.barrier_core import BarrierBroken, PartiesDiffer
-from strongroom.coordination.recipes.classic_ids import (
-    OptimisticData,
-    OptimisticSyncStore,
-    StoredText,
-    UniqueIdGenerator,
-)
 from strongroom.coordination.recipes.classic_release import ListeningRelease, PollingRelease
 from strongroom.coordination.recipes.election import AioElection, Election
 from strongroom.coordination.recipes.election_core import LeaderView
 from strongroom.coordination.recipes.gate import AioGate, Gate
 from strongroom.coordination.recipes.gate_core import GateView
 from strongroom.coordination.recipes.holding import AioHeld, Held
-from strongroom.coordination.recipes.id_ranges import IdsExhausted, IdsUnavailable
-from strongroom.coordination.recipes.ids import AioIds, Ids
-from strongroom.coordination.recipes.inspect_slots import BarrierView, SlotsView, SlotView
-from strongroom.coordination.recipes.lock import AioLock, Lock
-from strongroom.coordination.recipes.lock_state import LockView
-from strongroom.coordination.recipes.locks import AioLocks, HeldMany, Locks
+from strongroom.coordination.recipes.ids.classic_ids import (
+    OptimisticData,
+    OptimisticSyncStore,
+    StoredText,
+    UniqueIdGenerator,
+)
+from strongroom.coordination.recipes.ids.id_ranges import IdsExhausted, IdsUnavailable
+from strongroom.coordination.recipes.ids.ids import AioIds, Ids
+from strongroom.coordination.recipes.locks.lock import AioLock, Lock
+from strongroom.coordination.recipes.locks.lock_state import LockView
+from strongroom.coordination.recipes.locks.locks import AioLocks, HeldMany, Locks
+from strongroom.coordination.recipes.locks.rwlock import AioRwLock, RwLock
 from strongroom.coordination.recipes.members import AioMembers, AioMembership, Members, Membership
 from strongroom.coordination.recipes.members_core import Change, Member
 from strongroom.coordination.recipes.register import ABSENT, AioRegister, Register, SimpleLock
 from strongroom.coordination.recipes.register_core import Swap, Versioned
-from strongroom.coordination.recipes.rwlock import AioRwLock, RwLock
-from strongroom.coordination.recipes.semaphore import AioSemaphore, PermitsDiffer, Semaphore
+from strongroom.coordination.recipes.slots.barrier import AioBarrier, Barrier
+from strongroom.coordination.recipes.slots.barrier_core import BarrierBroken, PartiesDiffer
+from strongroom.coordination.recipes.slots.inspect_slots import BarrierView, SlotsView, SlotView
+from strongroom.coordination.recipes.slots.semaphore import AioSemaphore, PermitsDiffer, Semaphore
 from strongroom.coordination.store import Promises, Store
 
 __all__ = [

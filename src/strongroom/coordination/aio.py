@@ -10,19 +10,19 @@ from typing import Any
 from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.hints import Hints
-from strongroom.coordination.recipes.barrier import AioBarrier
 from strongroom.coordination.recipes.election import AioElection
 from strongroom.coordination.recipes.gate import AioGate
 from strongroom.coordination.recipes.holding import Cancel, LockOptions, OnLost
-from strongroom.coordination.recipes.ids import AioIds, IdsOptions
-from strongroom.coordination.recipes.inspect_locks import break_steps, list_steps, show_steps
-from strongroom.coordination.recipes.lock import AioLock
-from strongroom.coordination.recipes.lock_state import LockView
-from strongroom.coordination.recipes.locks import AioLocks
+from strongroom.coordination.recipes.ids.ids import AioIds, IdsOptions
+from strongroom.coordination.recipes.locks.inspect_locks import break_steps, list_steps, show_steps
+from strongroom.coordination.recipes.locks.lock import AioLock
+from strongroom.coordination.recipes.locks.lock_state import LockView
+from strongroom.coordination.recipes.locks.locks import AioLocks
+from strongroom.coordination.recipes.locks.rwlock import AioRwLock
 from strongroom.coordination.recipes.members import AioMembers
 from strongroom.coordination.recipes.register import AioRegister
-from strongroom.coordination.recipes.rwlock import AioRwLock
-from strongroom.coordination.recipes.semaphore import AioSemaphore
+from strongroom.coordination.recipes.slots.barrier import AioBarrier
+from strongroom.coordination.recipes.slots.semaphore import AioSemaphore
 from strongroom.coordination.store import AsyncStore, Promises
 
 

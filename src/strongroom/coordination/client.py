@@ -19,19 +19,19 @@ from strongroom.coordination.context import Context
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.handles import log
 from strongroom.coordination.hints import Hints
-from strongroom.coordination.recipes.barrier import Barrier
 from strongroom.coordination.recipes.election import Election
 from strongroom.coordination.recipes.gate import Gate
 from strongroom.coordination.recipes.holding import LockOptions, OnLost
-from strongroom.coordination.recipes.ids import Ids, IdsOptions
-from strongroom.coordination.recipes.inspect_locks import break_steps, list_steps, show_steps
-from strongroom.coordination.recipes.lock import Lock
-from strongroom.coordination.recipes.lock_state import LockView
-from strongroom.coordination.recipes.locks import Locks
+from strongroom.coordination.recipes.ids.ids import Ids, IdsOptions
+from strongroom.coordination.recipes.locks.inspect_locks import break_steps, list_steps, show_steps
+from strongroom.coordination.recipes.locks.lock import Lock
+from strongroom.coordination.recipes.locks.lock_state import LockView
+from strongroom.coordination.recipes.locks.locks import Locks
+from strongroom.coordination.recipes.locks.rwlock import RwLock
 from strongroom.coordination.recipes.members import Members
 from strongroom.coordination.recipes.register import Register
-from strongroom.coordination.recipes.rwlock import RwLock
-from strongroom.coordination.recipes.semaphore import Semaphore
+from strongroom.coordination.recipes.slots.barrier import Barrier
+from strongroom.coordination.recipes.slots.semaphore import Semaphore
 from strongroom.coordination.store import Promises, Store
 
 P = ParamSpec("P")

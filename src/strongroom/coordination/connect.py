@@ -24,13 +24,13 @@ _PACKAGE: Final = "strongroom.coordination.stores"
 SCHEMES: Final[dict[str, str]] = {
     "memory": f"{_PACKAGE}.memory:open_url",
     "file": f"{_PACKAGE}.file:open_url",
-    "azure": f"{_PACKAGE}.azure:open_url",
-    "etcd": f"{_PACKAGE}.etcd:open_url",
-    "postgres": f"{_PACKAGE}.postgres:open_url",
-    "postgresql": f"{_PACKAGE}.postgres:open_url",
-    "redis": f"{_PACKAGE}.redis:open_url",
-    "rediss": f"{_PACKAGE}.redis:open_url",
-    "s3": f"{_PACKAGE}.s3:open_url",
+    "azure": f"{_PACKAGE}.azure.store:open_url",
+    "etcd": f"{_PACKAGE}.etcd.store:open_url",
+    "postgres": f"{_PACKAGE}.postgres.store:open_url",
+    "postgresql": f"{_PACKAGE}.postgres.store:open_url",
+    "redis": f"{_PACKAGE}.redis.store:open_url",
+    "rediss": f"{_PACKAGE}.redis.store:open_url",
+    "s3": f"{_PACKAGE}.s3.store:open_url",
 }
 """Scheme -> "module:function"; a program may add its own."""
 

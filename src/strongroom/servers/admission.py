@@ -29,7 +29,7 @@ from strongroom.operations.core import codec, fields, unserved
 from strongroom.operations.core.codec import Admitted
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.spec import Operation, Resource
-from strongroom.servers.identities import PresentIdentities, ServedIdentities
+from strongroom.servers.identities.identities import PresentIdentities, ServedIdentities
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Judge, Place
 from strongroom.services.core.runner import Services

@@ -24,7 +24,7 @@ from strongroom.semantics.core import names
 from strongroom.servers import admission, one_port
 from strongroom.servers.admission import Asked, Context
 from strongroom.servers.one_port import OnePort
-from strongroom.services.blob.copy_sources import (
+from strongroom.services.blob.copies.sources import (
     WHOLE,
     LocalSource,
     SourceRequest,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 from typing import Final
 
-from strongroom.servers.http_settings import HttpSettings
+from strongroom.servers.http.settings import HttpSettings
 
 # Of segments, records, their readers, the sources of copies, connections that are refused.
 _OWN_FILES: Final = 256

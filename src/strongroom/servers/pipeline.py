@@ -31,8 +31,8 @@ from strongroom.servers.admission import (
     read,
 )
 from strongroom.servers.batches import Whole
-from strongroom.servers.http_answer import broken_refusal
-from strongroom.servers.stages import stretch_ends
+from strongroom.servers.http.answer import broken_refusal
+from strongroom.servers.http.stages import stretch_ends
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call
 from strongroom.services.core.outcomes import BROKEN

@@ -24,8 +24,8 @@ from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import one_port, pipeline
 from strongroom.servers.admission import Context
 from strongroom.servers.faults import FaultInjector
-from strongroom.servers.http import Exchange, HttpServer, HttpSettings
-from strongroom.servers.identities import ServedIdentities
+from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
+from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.listener import Opening
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort

@@ -1,9 +1,9 @@
 """The sweeper: does the jobs that commits leave behind, at its own pace, beside the requests.
 
 Lives here: which job is done when, and what happens when one cannot be done. Must not live here:
-the work itself (the wings' `sweep.py`, container_sweep.py, copy_jobs.py). A job is deleted when its
-work is done, never before, and all work may be done again after a crash. A job that cannot be read
-is kept, and the log says so: a newer version may know it.
+the work itself (the wings' `sweep.py`, containers/container_sweep.py, copies/jobs.py). A job is
+deleted when its work is done, never before, and all work may be done again after a crash. A job
+that cannot be read is kept, and the log says so: a newer version may know it.
 
 Each gateway has a sweeper. Three rules let them share the jobs:
  1. A sweeper begins only jobs that its gateway owns, and takes a hold on what a job has to itself.
@@ -27,9 +27,9 @@ from strongroom.engines.base import EngineError, Face, Position, Unavailable
 from strongroom.engines.gateways import Hold
 from strongroom.services.blob.access import BlobState, change_unattended
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
-from strongroom.services.blob.container_sweep import expire_container, sweep_container
-from strongroom.services.blob.copy_jobs import run_copy
-from strongroom.services.blob.copy_sources import CopySources
+from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
+from strongroom.services.blob.copies.jobs import run_copy
+from strongroom.services.blob.copies.sources import CopySources
 from strongroom.services.blob.kept_blobs import expire_blob
 from strongroom.services.blob.sweep import Held, sweep_blob, sweep_tags
 from strongroom.services.core.background import Removal

@@ -25,11 +25,11 @@ from strongroom.coordination.environment import variable
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.names import escape
-from strongroom.coordination.stores.azure_account import CONNECTION_STRING, place_of
-from strongroom.coordination.stores.azure_etag import condition
-from strongroom.coordination.stores.azure_http import AzureHttp, code_of
-from strongroom.coordination.stores.azure_lease import lease_id
-from strongroom.coordination.stores.http_pool import Answer, NoAnswer
+from strongroom.coordination.stores.azure.account import CONNECTION_STRING, place_of
+from strongroom.coordination.stores.azure.etag import condition
+from strongroom.coordination.stores.azure.http import AzureHttp, code_of
+from strongroom.coordination.stores.azure.lease import lease_id
+from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
 
 _META: Final = "x-ms-meta-"
 _FENCE: Final = f"{_META}fence"

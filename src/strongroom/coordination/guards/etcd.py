@@ -24,8 +24,9 @@ from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.names import escape
-from strongroom.coordination.stores.etcd_address import address_of
-from strongroom.coordination.stores.etcd_http import (
+from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.etcd.address import address_of
+from strongroom.coordination.stores.etcd.http import (
     EtcdHttp,
     Failed,
     Json,
@@ -33,7 +34,6 @@ from strongroom.coordination.stores.etcd_http import (
     decoded,
     encoded,
 )
-from strongroom.coordination.stores.http_pool import NoAnswer
 
 _TRIES: Final = 20
 _DIGITS: Final = 20

@@ -20,8 +20,8 @@ from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.names import escape
-from strongroom.coordination.stores.redis_place import meaning, place_of, pool_of, run_script
-from strongroom.coordination.stores.redis_wire import RedisError, Reply
+from strongroom.coordination.stores.redis.place import meaning, place_of, pool_of, run_script
+from strongroom.coordination.stores.redis.wire import RedisError, Reply
 
 # An error takes nothing back: what may fail comes before the fence is raised, or changes nothing.
 _FENCE: Final = """

@@ -19,10 +19,10 @@ from strongroom.coordination.hints.bus import (
     BusUnavailable,
     Line,
 )
-from strongroom.coordination.stores.etcd_address import EtcdAddress, address_of
-from strongroom.coordination.stores.etcd_http import EtcdHttp, Failed, Missing, encoded
-from strongroom.coordination.stores.etcd_watch import EtcdWatches
-from strongroom.coordination.stores.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
+from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing, encoded
+from strongroom.coordination.stores.etcd.watch import EtcdWatches
 
 # A member that is cut off from the others, or a line that is cut without a word, tells nothing:
 # so often the watch is begun anew.

@@ -15,8 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
 from strongroom.coordination.hints.store_line import as_a_bus, hear
-from strongroom.coordination.stores.postgres import PostgresEar, channel_of
-from strongroom.coordination.stores.postgres_wire import (
+from strongroom.coordination.stores.postgres.store import PostgresEar, channel_of
+from strongroom.coordination.stores.postgres.wire import (
     PostgresSession,
     SqlError,
     conninfo_of,

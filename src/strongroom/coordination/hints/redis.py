@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from strongroom.coordination.clock import Clock, SystemClock
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
 from strongroom.coordination.hints.store_line import as_a_bus, hear
-from strongroom.coordination.stores.redis import RedisEar
-from strongroom.coordination.stores.redis_place import RedisPlace, meaning, open_session, place_of
-from strongroom.coordination.stores.redis_wire import RedisError
+from strongroom.coordination.stores.redis.place import RedisPlace, meaning, open_session, place_of
+from strongroom.coordination.stores.redis.store import RedisEar
+from strongroom.coordination.stores.redis.wire import RedisError
 
 
 class RedisBus:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.hints.bus import BusRefused, BusUnavailable, Line
-from strongroom.coordination.stores.listening import Ear
+from strongroom.coordination.stores.connections.listening import Ear
 
 
 def hear(ear: Ear, topic: str, line: Line) -> None:

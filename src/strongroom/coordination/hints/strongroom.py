@@ -102,7 +102,7 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
     Raises:
         Unsupported: it cannot be understood, or is a service that can only be polled.
     """
-    from strongroom.coordination.stores.azure import open_url as open_store
+    from strongroom.coordination.stores.azure.store import open_url as open_store
 
     store = open_store(url, {**query, "mode": "etag"})
     parts = urlsplit(url)

@@ -1,7 +1,7 @@
 """Elections: one leads at a time, with a fence per term; everybody can watch who.
 
 Lives here: `Election` and `AioElection`, and the handles of a leader. An election is a lock whose
-record carries what the leader proclaims. Must not live here: the rules (lock_core.py,
+record carries what the leader proclaims. Must not live here: the rules (locks/lock_core.py,
 election_core.py).
 """
 
@@ -18,8 +18,8 @@ from strongroom.coordination.handles import HeldBase
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.election_core import LeaderView, LeaderWatch
 from strongroom.coordination.recipes.holding import AioHeld, Cancel, Held, LockOptions
-from strongroom.coordination.recipes.lock import AioLock, Lock
-from strongroom.coordination.recipes.lock_keeper import LockKeeper
+from strongroom.coordination.recipes.locks.lock import AioLock, Lock
+from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
 
 KIND = "election"
 

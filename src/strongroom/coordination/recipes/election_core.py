@@ -2,7 +2,7 @@
 
 Lives here: `LeaderView`, and `LeaderWatch`, which answers once per change. A leader that does not
 renew is reported gone after the same wait that would let another one take over. Must not live
-here: campaigning, which is taking a lock (lock_core.py).
+here: campaigning, which is taking a lock (locks/lock_core.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from strongroom.coordination.arguments import waiting_time
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import UNCHANGED, Sleep, Steps, get
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.recipes.lock_state import Look, busy_s, is_told, seen
+from strongroom.coordination.recipes.locks.lock_state import Look, busy_s, is_told, seen
 from strongroom.coordination.recipes.waiting import Pace, await_change
 
 _LOOK_TIMEOUT_S = 1.5

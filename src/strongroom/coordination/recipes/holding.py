@@ -24,7 +24,7 @@ from strongroom.coordination.drivers_sync import CLOSED, SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import CoordTimeout, LockLost, StoreRefused, Unsupported
 from strongroom.coordination.handles import LOST, HeldBase, Hold, apart, log
-from strongroom.coordination.recipes.lock_core import Refusal
+from strongroom.coordination.recipes.waiting import Refusal
 
 OnLost = Literal["event", "abort"] | Callable[[str], Any]
 Cancel = Literal["deadline", "event", "never"]

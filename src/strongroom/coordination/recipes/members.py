@@ -35,7 +35,7 @@ from strongroom.coordination.recipes.members_core import (
     group_prefix,
     join_steps,
 )
-from strongroom.coordination.recipes.slot_records import check_slot_ttl
+from strongroom.coordination.recipes.slots.slot_records import check_slot_ttl
 
 _EVERY_S = 1.0
 

@@ -39,7 +39,7 @@ from strongroom.coordination.errors import (
 )
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
-from strongroom.coordination.recipes.slot_records import TTL_MAX_S, place_of
+from strongroom.coordination.recipes.slots.slot_records import TTL_MAX_S, place_of
 from strongroom.coordination.recipes.waiting import GivingBack, Pace, await_change
 from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
 

@@ -6,7 +6,7 @@ not live here: what is waited for. Nobody here ever waits by writing.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from strongroom.coordination.context import Context
 from strongroom.coordination.effects import (
@@ -32,6 +32,13 @@ _TIMEOUT_MIN_S: Final = 0.01  # of a request at the very end of that time
 _RACES_MAX: Final = 64
 _RACES_SPREAD: Final = 4
 _NOTHING: Final = ""  # no version of any store's
+
+
+class Refusal(NamedTuple):
+    """What was waited for did not come in time: who held it, in words, and how long it took."""
+
+    holder: str
+    waited_s: float
 
 
 class Pace:

@@ -13,7 +13,7 @@ from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordTimeout
 from strongroom.coordination.names import key_of
-from strongroom.coordination.recipes.barrier_core import (
+from strongroom.coordination.recipes.slots.barrier_core import (
     KIND,
     Arrival,
     BarrierBroken,

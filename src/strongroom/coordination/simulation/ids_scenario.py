@@ -11,7 +11,7 @@ from typing import Final
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.recipes.id_ranges import Reserving, reserve_steps
+from strongroom.coordination.recipes.ids.id_ranges import Reserving, reserve_steps
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 

@@ -14,7 +14,7 @@ from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
 from strongroom.coordination.simulation.oracle import Oracle
 from strongroom.coordination.simulation.world import CALM, Cancelled, Faults, Node, World
 

@@ -14,9 +14,10 @@ from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import AlreadyHeld, CoordinationError
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
-from strongroom.coordination.recipes import rwlock, semaphore
-from strongroom.coordination.recipes.slot_records import decode_slots
-from strongroom.coordination.recipes.slots_core import SlotAcquisition, SlotWanted
+from strongroom.coordination.recipes.locks import rwlock
+from strongroom.coordination.recipes.slots import semaphore
+from strongroom.coordination.recipes.slots.slot_records import decode_slots
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotWanted
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 

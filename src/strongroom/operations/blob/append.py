@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import append_fields, blob_fields
-from strongroom.operations.blob import returned as give
+from strongroom.operations.blob.fields import append_fields, blob_fields
+from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.semantics.core.lease import LeaseUse

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import blob_fields, documents
-from strongroom.operations.blob import returned as give
+from strongroom.operations.blob import documents
+from strongroom.operations.blob.fields import blob_fields
+from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.semantics.blob.snapshots import snapshot_time

@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, limits
-from strongroom.operations.blob import container_fields as fields
-from strongroom.operations.blob import container_returned as container
 from strongroom.operations.blob import listings
-from strongroom.operations.blob import returned as give
+from strongroom.operations.blob.fields import container_fields as fields
+from strongroom.operations.blob.fields import container_returned as container
+from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, metadata
 from strongroom.operations.core.fields import METADATA
 from strongroom.operations.core.listing_fields import DELIMITER, MAX_RESULTS, PREFIX
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import containers, list_blobs
+from strongroom.services.blob import list_blobs
+from strongroom.services.blob.containers import containers
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import blob_fields, copy_fields
-from strongroom.operations.blob import returned as give
+from strongroom.operations.blob.fields import blob_fields, copy_fields
+from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import copying
+from strongroom.services.blob.copies import copying
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import Purpose
 

@@ -9,15 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import (
-    append,
-    append_fields,
-    blob,
-    blob_fields,
-    block,
-    block_fields,
-    copy_fields,
-)
+from strongroom.operations.blob import append, blob, block
+from strongroom.operations.blob.fields import append_fields, blob_fields, block_fields, copy_fields
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.services.blob.from_url import append_blobs, block_blobs

@@ -14,9 +14,9 @@ from typing import Any, Final
 from strongroom import blob_errors, errors
 from strongroom.auth.authorize import Permission
 from strongroom.errors import ErrorCode
-from strongroom.operations.blob import container_fields as fields
-from strongroom.operations.blob import returned as give
-from strongroom.operations.blob.container_returned import LEASED_ETAG, LEASED_LAST_MODIFIED
+from strongroom.operations.blob.fields import container_fields as fields
+from strongroom.operations.blob.fields import returned as give
+from strongroom.operations.blob.fields.container_returned import LEASED_ETAG, LEASED_LAST_MODIFIED
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Field, Operation, Resource, Returned, When
 from strongroom.semantics.core.lease import LeaseUse

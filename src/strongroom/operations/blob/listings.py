@@ -17,10 +17,15 @@ from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.listing import Prefix
 from strongroom.semantics.core.retention import remaining_days
-from strongroom.services.blob import list_blobs, list_containers
-from strongroom.services.blob.containers import ContainerView, generation_version
+from strongroom.services.blob import list_blobs
+from strongroom.services.blob.containers import list_containers
+from strongroom.services.blob.containers.containers import ContainerView, generation_version
+from strongroom.services.blob.containers.list_containers import (
+    ContainerPage,
+    ContainerRow,
+    ListContainers,
+)
 from strongroom.services.blob.list_blobs import BlobPage, BlobRow, ListBlobs
-from strongroom.services.blob.list_containers import ContainerPage, ContainerRow, ListContainers
 from strongroom.services.core.calls import Call
 from strongroom.values import Lease, iso7, rfc1123
 from strongroom.wire.blob import list_blobs as blobs_xml

@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import blob_fields, copy_fields, documents, page_fields
-from strongroom.operations.blob import returned as give
+from strongroom.operations.blob import documents
+from strongroom.operations.blob.fields import blob_fields, copy_fields, page_fields
+from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.semantics.blob.snapshots import snapshot_time
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob.pages import incremental, ranges, writing
+from strongroom.services.blob.copies import incremental
+from strongroom.services.blob.pages import ranges, writing
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import BlobKind, Purpose
 

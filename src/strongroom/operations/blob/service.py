@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.operations.blob import container_fields as fields
-from strongroom.operations.blob import container_returned as give
 from strongroom.operations.blob import listings
+from strongroom.operations.blob.fields import container_fields as fields
+from strongroom.operations.blob.fields import container_returned as give
 from strongroom.operations.core import permissions, properties
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.delegation import get_user_delegation_key
 from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
 from strongroom.operations.core.spec import Operation, Resource
-from strongroom.services.blob import list_containers
+from strongroom.services.blob.containers import list_containers
 from strongroom.services.core import account
 from strongroom.services.core.calls import Rule
 from strongroom.wire.core.service_properties_xml import read_service_properties

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, limits
-from strongroom.operations.blob import blob_fields, documents, tag_fields
+from strongroom.operations.blob import documents
+from strongroom.operations.blob.fields import blob_fields, tag_fields
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.listing_fields import MAX_RESULTS

@@ -1,8 +1,8 @@
 """The fields of operations on queues and messages: how each is read.
 
 Must not live here: what the values mean (services/, semantics/), fields that containers have too
-(container_fields.py). Source: URI parameters of "List Queues", "Put Message", "Get Messages",
-"Update Message".
+(fields/container_fields.py). Source: URI parameters of "List Queues", "Put Message", "Get
+Messages", "Update Message".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Dropping what a living blob gave up: retired bodies, and blocks that no list took.
 
 Lives here: which contents nothing names any more, and when their last reader has gone. Must not
-live here: whole containers (container_sweep.py), when jobs run (sweeper.py).
+live here: whole containers (containers/container_sweep.py), when jobs run (sweeper.py).
 
 Why nothing is dropped that is needed: what was given up never comes back, because a list commits
 only blocks of the upload in progress or of the body that it replaces, and both are guarded. So

@@ -15,7 +15,7 @@ from strongroom import errors
 from strongroom.services.blob import blobs, blocks
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, PutBlob
 from strongroom.services.blob.blocks import BlockStaged, PutBlock
-from strongroom.services.blob.copy_sources import HEADER, reported_url
+from strongroom.services.blob.copies.sources import HEADER, reported_url
 from strongroom.services.blob.from_url.source import SourceUpload, UrlSource, uploaded_from
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services

@@ -9,7 +9,7 @@ opens the source with `uploaded_from` and hands the call that this gives to the 
 
 Lives here: that body, and the order in which destination and source are looked at. Must not live
 here: any one operation, who may read a source (the locator that the program is composed with),
-opening sources (copy_reading.py). Source: "Put Block From URL", "Put Blob From URL".
+opening sources (copies/reading.py). Source: "Put Block From URL", "Put Blob From URL".
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import msgspec
 from strongroom import blob_errors
 from strongroom.errors import StorageError
 from strongroom.services.blob import access
-from strongroom.services.blob.copy_reading import open_named
-from strongroom.services.blob.copy_sources import (
+from strongroom.services.blob.copies.reading import open_named
+from strongroom.services.blob.copies.sources import (
     OpenSource,
     SourceBroken,
     SourceRequest,

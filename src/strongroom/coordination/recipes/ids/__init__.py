@@ -1,0 +1,1 @@
+"""Unique ids: ranges that are reserved, and the classic generator."""

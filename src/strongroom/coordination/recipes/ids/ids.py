@@ -1,0 +1,210 @@
+"""Unique ids: handed out from memory, reserved a range at a time.
+
+Lives here: the generators for threads and for asyncio. Must not live here: how a range is reserved
+(ids/id_ranges.py). A process that ends loses at most the rest of its range, and what it reserved
+ahead; a forked child starts with a range of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.effects import Steps
+from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.names import key_of
+from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, Reserving, reserve_steps
+
+BATCH_MAX: Final = 2**40
+_EMPTY: Final = range(0)
+# What is reserved ahead is reserved when this part of a range is left.
+_AHEAD: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class IdsOptions:
+    """How ids are reserved.
+
+    Attributes:
+        batch: how many at a time.
+        max_retries: how many tries follow the first one.
+        prefetch: reserve the next range before the last one is used up.
+        first: the first id of all.
+    """
+
+    batch: int = 1000
+    max_retries: int = 25
+    prefetch: bool = False
+    first: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.batch <= BATCH_MAX:
+            raise ValueError(f"a range has 1 to {BATCH_MAX} ids, not {self.batch}")
+        if self.max_retries < 0:
+            raise ValueError("max_retries cannot be negative")
+        if not 0 <= self.first <= ID_MAX:
+            raise ValueError(f"the first id lies between 0 and {ID_MAX}")
+
+
+class _Source:
+    """What is left in memory; used under a lock of the face."""
+
+    def __init__(self, context: Context, name: str, options: IdsOptions) -> None:
+        self._context, self.options = context, options
+        self._name, self._key = name, key_of("ids", name)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._identity = self._context.identity
+        options = self.options
+        self._reserving = Reserving(self._key, self._name, options.first, options.max_retries)
+        self._left, self._ahead = _EMPTY, _EMPTY
+
+    def take(self, count: int) -> list[int]:
+        """As many of `count` ids as are in memory."""
+        if self._context.identity is not self._identity:
+            # A fork: what the parent had reserved is the parent's.
+            self._reset()
+        if not self._left:
+            self._left, self._ahead = self._ahead, _EMPTY
+        taken, self._left = self._left[:count], self._left[count:]
+        return list(taken)
+
+    def reserve(self, missing: int) -> Steps[range]:
+        """Reserve a range, or as many as are missing; memory changes with `put` alone."""
+        count = max(self.options.batch, missing)
+        return (yield from reserve_steps(self._context, self._reserving, count))
+
+    def put(self, found: range) -> None:
+        """Hand out these from now on, or when what is there is used up."""
+        if self._left:
+            self._ahead = found
+        else:
+            self._left = found
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in memory."""
+        return not self._left and not self._ahead
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether it is time to reserve ahead."""
+        few = len(self._left) * _AHEAD <= self.options.batch
+        return self.options.prefetch and few and not self._ahead
+
+
+class Ids:
+    """Unique ids for threads: an iterator, `next_id()`, `take(count)`.
+
+    Arguments:
+        driver: of the client.
+        name: those who use the same name never get the same id.
+        options: see IdsOptions.
+    """
+
+    def __init__(self, driver: SyncDriver, name: str, options: IdsOptions) -> None:
+        self.name = name
+        self._driver = driver
+        self._source = _Source(driver.context, name, options)
+        self.after_fork()
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: the threads that held these, or fetched, are the parent's."""
+        self._lock = threading.Lock()
+        self._reserving = threading.Lock()
+        self._fetching = False
+
+    def next_id(self) -> int:
+        """Return an id that nobody has been given before.
+
+        Raises: as `take`.
+        """
+        return self.take(1)[0]
+
+    def take(self, count: int) -> list[int]:
+        """Return so many ids, rising; not always without gaps between them.
+
+        Raises:
+            IdsUnavailable: no range could be reserved; nothing was handed out twice, try again.
+            IdsExhausted, CorruptRecord, StoreRefused: it will not get better by itself.
+        """
+        if count < 1:
+            raise ValueError("take at least one id")
+        found: list[int] = []
+        while True:
+            with self._lock:
+                found += self._source.take(count - len(found))
+                ahead = self._source.wants_more and not self._fetching
+                self._fetching = self._fetching or ahead
+            if ahead:
+                self._driver.spawn(self._fetch(), f"coordination-ids-{self.name}")
+            if len(found) == count:
+                return found
+            self._refill(count - len(found))
+
+    def _refill(self, missing: int) -> None:
+        # One thread asks the store; the others find what it has brought.
+        with self._reserving:
+            with self._lock:
+                if not self._source.is_empty:
+                    return
+            found = self._driver.run(self._source.reserve(missing))
+            with self._lock:
+                self._source.put(found)
+
+    def _fetch(self) -> Steps[None]:
+        try:
+            with self._reserving:
+                found = yield from self._source.reserve(0)
+                with self._lock:
+                    self._source.put(found)
+        finally:
+            self._fetching = False
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        return self.next_id()
+
+
+class AioIds:
+    """Unique ids for tasks: `async for`, `await next_id()`, `await take(count)`; see Ids.
+
+    Arguments:
+        driver: of the client.
+        name, options: as of Ids.
+    """
+
+    def __init__(self, driver: AsyncDriver, name: str, options: IdsOptions) -> None:
+        self.name = name
+        self._driver = driver
+        self._source = _Source(driver.context, name, options)
+        self._lock = asyncio.Lock()
+
+    async def next_id(self) -> int:
+        """See Ids.next_id."""
+        return (await self.take(1))[0]
+
+    async def take(self, count: int) -> list[int]:
+        """See Ids.take."""
+        if count < 1:
+            raise ValueError("take at least one id")
+        async with self._lock:
+            found = self._source.take(count)
+            while len(found) < count:
+                self._source.put(await self._driver.run(self._source.reserve(count - len(found))))
+                found += self._source.take(count - len(found))
+            return found
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        while True:
+            yield await self.next_id()

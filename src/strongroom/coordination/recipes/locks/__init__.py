@@ -1,0 +1,1 @@
+"""Locks: exclusive, shared, and what is shown of them."""

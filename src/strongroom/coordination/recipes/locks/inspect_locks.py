@@ -1,0 +1,87 @@
+"""Looking at locks and elections from outside, and breaking one: for people and consoles.
+
+Lives here: `show`, `list` and `break` as steps. Must not live here: anything that waits or holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    Act,
+    Applied,
+    Conflict,
+    LeaseTerms,
+    Steps,
+    cas,
+    get,
+    list_keys,
+)
+from strongroom.coordination.errors import BadName, StoreUnavailable
+from strongroom.coordination.names import key_of, name_of
+from strongroom.coordination.recipes.locks.lock_state import LockView, seen, view_of
+from strongroom.coordination.recipes.waiting import Races
+from strongroom.coordination.records import decode_lock, encode_lock
+
+_TIMEOUT_S: Final = 5.0
+_TRIES: Final = 8
+
+
+def show_steps(context: Context, kind: str, name: str) -> Steps[LockView | None]:
+    """Return how a lock looks, by one read; None if there never was one.
+
+    Raises:
+        StoreUnavailable, StoreRefused, CorruptRecord: as they say.
+    """
+    key = key_of(kind, name)
+    sent_s = context.clock.monotonic_s()
+    entry = yield from get(key, _TIMEOUT_S)
+    return view_of(context, name, key, seen(context, key, entry, sent_s))
+
+
+def list_steps(context: Context, kind: str) -> Steps[list[str]]:
+    """Return the names of all locks of a kind that there ever were, sorted as keys are.
+
+    What somebody else has put there, under a key that no name has, is none.
+    """
+    keys = yield from list_keys(f"{kind}/", _TIMEOUT_S)
+    names = []
+    for key in keys:
+        with contextlib.suppress(BadName):
+            names.append(name_of(key))
+    return names
+
+
+def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None]:
+    """End somebody's hold now; return what was broken, None if nobody held it.
+
+    The fence is counted up, so that whatever the holder still writes is refused once the next one
+    has written. The holder learns of it at its next renewal, or at once if it watches.
+
+    Raises:
+        StoreUnavailable: the store did not answer, or it is not known whether it was done.
+    """
+    key = key_of(kind, name)
+    races = Races(context, _TRIES)
+    while races.go_on():
+        sent_s = context.clock.monotonic_s()
+        entry = yield from get(key, _TIMEOUT_S)
+        view = view_of(context, name, key, seen(context, key, entry, sent_s))
+        if entry is None or view is None or not view.held:
+            return None
+        record = decode_lock(key, entry.value)
+        end = f"broken by {context.label} at {context.clock.wall_text()}"
+        broken = replace(record.freed(record.seq + 1), fence=record.fence + 1, end=end)
+        lease = None
+        if context.promises.server_lease:
+            lease = LeaseTerms(Act.BREAK, record.ttl_s, context.nonce())
+        outcome = yield from cas(key, entry.version, encode_lock(broken), _TIMEOUT_S, lease)
+        if isinstance(outcome, Applied):
+            return view
+        if not isinstance(outcome, Conflict):
+            raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
+        yield races.lost(outcome, entry.version)
+    raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")

@@ -1,0 +1,83 @@
+"""Locks: at most one holder per name, with a fencing token, for threads and for asyncio.
+
+Lives here: `Lock` and `AioLock`. Must not live here: the rules (locks/lock_core.py,
+locks/lock_keeper.py), what other recipes share with them (holding.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.effects import Steps
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.names import key_of
+from strongroom.coordination.recipes.holding import AioHoldable, Cancel, Holdable, LockOptions
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.waiting import Refusal
+
+
+def wanted_lock(context: Context, kind: str, name: str, options: LockOptions) -> Wanted:
+    """Return what these options ask for.
+
+    Raises:
+        Unsupported: the store cannot keep such a TTL.
+        BadName: see names.py.
+    """
+    context.check_ttl(options.ttl_s)
+    if options.fair:
+        context.check_fair()
+    return Wanted(
+        key=key_of(kind, name),
+        name=name,
+        ttl_s=options.ttl_s,
+        wait_s=options.wait_s,
+        fair=options.fair,
+        lock_delay_s=options.lock_delay_s,
+        value=options.value,
+        early_s=options.early_s,
+    )
+
+
+class Lock(Holdable):
+    """A lock by name, for threads. Not reentrant: see `AlreadyHeld`.
+
+    Arguments:
+        driver: of the client.
+        name: any text.
+        options: see `LockOptions`.
+        kind: the kind of key; locks of two kinds do not meet.
+    """
+
+    def __init__(
+        self, driver: SyncDriver, name: str, options: LockOptions, kind: str = "lock"
+    ) -> None:
+        super().__init__(driver, name, options)
+        self._wanted = wanted_lock(driver.context, kind, name, options)
+
+    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
+        return _acquisition(self._driver.context, self._wanted, once)
+
+
+class AioLock(AioHoldable):
+    """A lock by name, for asyncio; see `Lock` and `AioHeld`."""
+
+    def __init__(
+        self,
+        driver: AsyncDriver,
+        name: str,
+        options: LockOptions,
+        cancel: Cancel = "deadline",
+        kind: str = "lock",
+    ) -> None:
+        super().__init__(driver, name, options, cancel)
+        self._wanted = wanted_lock(driver.context, kind, name, options)
+
+    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
+        return _acquisition(self._driver.context, self._wanted, once)
+
+
+def _acquisition(context: Context, wanted: Wanted, once: bool) -> Steps[Hold | Refusal]:
+    return Acquisition(context, replace(wanted, wait_s=0.0) if once else wanted).steps()

@@ -1,0 +1,435 @@
+"""How a lock is taken, kept, watched and given back: the core that locks and elections share.
+
+Lives here: steps over one `LockRecord` under one key, for any store. Free is a record that nobody
+owns, or whose owner is over: by the store's clock where it keeps one, else because this observer
+has seen the same owner and sequence number for `rules.observer_wait_s`. Whoever takes it writes
+fence + 1 with the same compare-and-swap. A fair lock keeps a queue in the record: enqueuing and
+taking are writes, waiting is none; the head that does not come is passed over after a while. Must
+not live here: threads, handles for users (lock.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Act,
+    Applied,
+    Entry,
+    LeaseTerms,
+    Sleep,
+    Steps,
+    Unknown,
+    cas,
+    get,
+)
+from strongroom.coordination.errors import CoordinationError, StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
+from strongroom.coordination.recipes.locks.lock_state import Look, busy_s, is_ahead, is_told, seen
+from strongroom.coordination.recipes.waiting import Pace, Races, Refusal, await_change
+from strongroom.coordination.records import LockRecord, Waiter, decode_lock, encode_lock
+
+_WITHDRAW_TRIES: Final = 5
+_LOST_RACES_MAX: Final = 3
+_RACES_SPREAD: Final = 4
+_COURTESY: Final = 6
+_TURN_ROUND_TRIPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody wants to hold.
+
+    Attributes:
+        key, name: where, and what it is called.
+        ttl_s: how long a holder lives without renewal.
+        wait_s: how long to wait for it; 0 tries once, None waits for ever.
+        fair: stand in the queue.
+        lock_delay_s: after a hold that EXPIRED (not after a release), wait so much longer: a
+            mitigation for resources that cannot check the fence.
+        value: JSON that the record carries (elections).
+        early_s: the belief ends so long before the deadline.
+    """
+
+    key: str
+    name: str
+    ttl_s: float
+    wait_s: float | None
+    fair: bool = False
+    lock_delay_s: float = 0.0
+    value: Any = None
+    early_s: float = 0.0
+
+
+class _Wait(NamedTuple):
+    """Nothing can be done for so many seconds, or until `ahead` others have had their turn."""
+
+    seconds: float
+    ahead: int = 0
+
+
+class _Write(NamedTuple):
+    """A record to write; `takes` it, or only changes the queue."""
+
+    record: LockRecord
+    takes: bool
+
+
+class _Adopt(NamedTuple):
+    """The record is ours already: an answer was lost."""
+
+    record: LockRecord
+
+
+class Acquisition:
+    """One attempt to get one hold.
+
+    Arguments:
+        context: the client's.
+        wanted: what.
+    """
+
+    def __init__(self, context: Context, wanted: Wanted) -> None:
+        self._context, self._wanted = context, wanted
+        self.nonce = context.nonce()
+        self._seq = 0
+        self._sent: dict[int, float] = {}
+        self._unsure = False  # a TAKE of unknown fate may still land ...
+        self._unsure_at: str | None = None  # ... on this version
+        self._queued = False
+        self._holder = ""
+        self._pace = Pace(context)
+        self._timeout_s = context.rules.attempt_timeout_s(wanted.ttl_s)
+        self._races = 0
+
+    def steps(self) -> Steps[Hold | Refusal]:
+        """Take it, or say who has it.
+
+        Raises:
+            AlreadyHeld: this client has it or waits for it.
+            StoreUnavailable: nothing can be said, and no time is left.
+            StoreRefused, CorruptRecord: as they say.
+        """
+        context, key = self._context, self._wanted.key
+        context.claim(key, self.nonce)
+        hold: Hold | None = None
+        try:
+            start_s = context.clock.monotonic_s()
+            hold = yield from self._pursue(start_s)
+            if hold is None:
+                yield from self._withdraw()
+                return Refusal(self._holder, context.clock.monotonic_s() - start_s)
+            return hold
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from self._withdraw()
+            raise
+        finally:
+            if hold is None:
+                context.unclaim(key, self.nonce)
+
+    def _pursue(self, start_s: float) -> Steps[Hold | None]:
+        look = self._recalled()
+        if look is not None and self._wanted.fair:
+            # Whoever comes back for what it has just given up lets others get into the queue: they
+            # need a read and a write, and it would need a write only.
+            yield Sleep(self._context.clock.random() * _COURTESY * self._context.round_trip_s)
+            look = None
+        while True:
+            if look is None:
+                look = yield from self._look(start_s)
+            step = self._judge(look)
+            if isinstance(step, _Wait):
+                left_s = self._left_s(start_s)
+                if left_s <= 0:
+                    return None
+                look = yield from self._await(
+                    look, step._replace(seconds=min(step.seconds, left_s))
+                )
+                continue
+            if isinstance(step, _Adopt):
+                found: Hold | Look | None = self._adopted(look, step.record)
+            else:
+                found = yield from self._write(look, step)
+            if isinstance(found, Hold):
+                return found
+            if self._wanted.wait_s is not None and self._left_s(start_s) <= 0:
+                self._races += 1
+                if self._races > _LOST_RACES_MAX:
+                    return None
+            look = found
+
+    def _left_s(self, start_s: float) -> float:
+        if self._wanted.wait_s is None:
+            return float("inf")
+        return start_s + self._wanted.wait_s - self._context.clock.monotonic_s()
+
+    # Looking
+
+    def _recalled(self) -> Look | None:
+        recalled = self._context.recall(self._wanted.key)
+        return recalled and Look(*recalled, self._context.clock.monotonic_s())
+
+    def _look(self, start_s: float) -> Steps[Look]:
+        clock = self._context.clock
+        while True:
+            sent_s = clock.monotonic_s()
+            try:
+                entry = yield from get(self._wanted.key, self._timeout_s)
+            except StoreUnavailable as error:
+                left_s = self._left_s(start_s)
+                if left_s <= 0:
+                    raise
+                yield Sleep(min(left_s, self._pace.trouble_s(error)))
+                continue
+            return seen(self._context, self._wanted.key, entry, sent_s)
+
+    def _await(self, look: Look, wait: _Wait) -> Steps[Look | None]:
+        key, version = self._wanted.key, look.entry.version if look.entry else None
+        aside_s = min(wait.seconds, self._aside_s(wait.ahead))
+        if aside_s > 0:
+            yield Sleep(aside_s)
+        sent_s = self._context.clock.monotonic_s()
+        outcome = yield from await_change(
+            self._context, key, version, wait.seconds - aside_s, self._pace, self._timeout_s
+        )
+        if outcome is UNCHANGED:
+            # The sighting goes on; what the store's own clock says must be asked again.
+            return None if is_told(self._context, look) else look
+        if outcome is None or outcome.version != version:
+            self._pace.reset()
+        return seen(self._context, key, outcome, sent_s)
+
+    def _aside_s(self, ahead: int) -> float:
+        """Return how long not to look at all, because it cannot be our turn yet.
+
+        The record changes with every turn of those ahead, and each change would wake everybody who
+        watches it. A turn takes two round trips at the least, and four where others enter the queue
+        meanwhile; three are waited out for each, and whatever changed is seen in one read. To look
+        late is always safe.
+        The pauses must not follow from how long turns HAVE taken: then slow turns make long pauses,
+        and long pauses slow turns.
+        """
+        if self._context.promises.watch == "poll":
+            return 0.0  # polls have a pace of their own
+        return min(self._timeout_s, ahead * _TURN_ROUND_TRIPS * self._context.round_trip_s)
+
+    # Judging
+
+    def _judge(self, look: Look) -> _Wait | _Write | _Adopt:
+        entry, record = look.entry, look.record
+        if entry is None or record is None:
+            return _Write(self._mine(0, ()), True)
+        if record.owner == self.nonce:
+            if self._deadline_s(record) > self._context.clock.boot_s():
+                return _Adopt(record)
+            return _Write(self._mine(record.fence, record.queue), True)
+        busy_s = self._busy_s(look, entry, record)
+        if busy_s > 0 and not self._repeats(entry):
+            self._holder = record.who if record.owner else ""
+        if not self._wanted.fair or self._is_shut(entry):
+            if busy_s > 0 and not self._repeats(entry):
+                return _Wait(busy_s)
+            return _Write(self._mine(record.fence, record.queue), True)
+        return self._judge_queue(entry, record, busy_s)
+
+    def _repeats(self, entry: Entry) -> bool:
+        # A TAKE of ours may hang half done on the store's lease: the same nonce may repeat it.
+        server_lease = self._context.promises.server_lease
+        return server_lease and self._unsure and entry.version == self._unsure_at
+
+    def _is_shut(self, entry: Entry) -> bool:
+        """Say whether only the holder can write, so that no other client can join the queue.
+
+        That is so for a hold in Azure's lease mode that a client in ETag mode sees: the service
+        refuses every write that does not name the lease.
+        """
+        told = entry.expires_in_s is not None and entry.expires_in_s > 0
+        return told and not self._context.promises.server_lease
+
+    def _busy_s(self, look: Look, entry: Entry, record: LockRecord) -> float:
+        return busy_s(self._context, self._wanted.key, look, self._wanted.lock_delay_s)
+
+    def _judge_queue(self, entry: Entry, record: LockRecord, busy_s: float) -> _Wait | _Write:
+        place = record.position(self.nonce)
+        self._queued = place is not None
+        queue = record.queue
+        ahead = len(queue) if place is None else place
+        if busy_s > 0 and not self._repeats(entry):
+            if place is not None or self._wanted.wait_s == 0:
+                return _Wait(busy_s, ahead)
+            return self._enqueue(record)
+        late_s = self._late_s(record, ahead)
+        if late_s <= 0:
+            return _Write(self._mine(record.fence, queue[ahead + (place is not None) :]), True)
+        if place is None and self._wanted.wait_s != 0:
+            return self._enqueue(record)
+        return _Wait(late_s, ahead)
+
+    def _late_s(self, record: LockRecord, ahead: int) -> float:
+        """Return how long those ahead may still take to come for what is free."""
+        if ahead == 0:
+            return 0.0
+        place = f"{self._wanted.key}#free"
+        mark = (record.fence, record.queue[0].nonce)
+        now_s = self._context.clock.monotonic_s()
+        since_s = self._context.sightings.since_s(place, mark, now_s)
+        window_s = 3 * self._timeout_s + 2 * self._context.promises.poll_max_s
+        return since_s + ahead * window_s - now_s
+
+    def _enqueue(self, record: LockRecord) -> _Write:
+        waiter = Waiter(self.nonce, self._context.label)
+        return _Write(replace(record, queue=(*record.queue, waiter)), False)
+
+    def _mine(self, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
+        self._seq += 1
+        context = self._context
+        return LockRecord(
+            owner=self.nonce,
+            fence=fence + 1,
+            ttl_s=self._wanted.ttl_s,
+            seq=self._seq,
+            who=context.label,
+            since=context.clock.wall_text(),
+            queue=tuple(waiter for waiter in queue if waiter.nonce != self.nonce),
+            value=self._wanted.value,
+        )
+
+    # Writing
+
+    def _write(self, look: Look, step: _Write) -> Steps[Hold | Look | None]:
+        context, record = self._context, step.record
+        expected = look.entry.version if look.entry else None
+        lease = None
+        if step.takes and context.promises.server_lease:
+            lease = LeaseTerms(self._act(look), record.ttl_s, self.nonce)
+        sent_s = context.clock.boot_s()
+        if step.takes:
+            self._sent[record.seq] = sent_s
+        value = encode_lock(record)
+        try:
+            outcome = yield from cas(self._wanted.key, expected, value, self._timeout_s, lease)
+        except StoreUnavailable:
+            yield Sleep(self._pace.trouble_s())
+            return None
+        except BaseException as error:
+            if not isinstance(error, CoordinationError):
+                # Interrupted: nobody hears the answer, and what was sent may be written.
+                self._note_unsure(step, expected)
+            raise
+        if isinstance(outcome, Applied):
+            self._pace.reset()
+            context.round_trip_s = context.clock.boot_s() - sent_s
+            self._queued = not step.takes
+            if step.takes:
+                return self._hold(record, outcome.version)
+            return self._wrote(Entry(value, outcome.version), record)
+        if isinstance(outcome, Unknown):
+            self._note_unsure(step, expected)
+            yield Sleep(self._pace.trouble_s())
+            return None
+        # Lost to somebody who made progress. A pause of a few round trips spreads those who race;
+        # it must not grow much, or the one who loses often waits longer than the others.
+        self._races += 1
+        round_trip_s = context.clock.boot_s() - sent_s
+        yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
+        return None
+
+    def _act(self, look: Look) -> Act:
+        """Return TAKE, or TAKE_OVER after the store's clock was set back (see `busy_s`)."""
+        entry, record = look.entry, look.record
+        if entry is None or record is None or not is_ahead(entry, record):
+            return Act.TAKE
+        return Act.TAKE_OVER if self._busy_s(look, entry, record) <= 0 else Act.TAKE
+
+    def _note_unsure(self, step: _Write, expected: str | None) -> None:
+        self._queued = True
+        if step.takes:
+            self._unsure, self._unsure_at = True, expected
+
+    def _wrote(self, entry: Entry, record: LockRecord) -> Look | None:
+        """Return what a read would show now; None where only the store's clock can tell."""
+        if self._context.promises.server_lease:
+            return None
+        # What was read before the write was still there when it took effect: as good as a read
+        # whose answer came now.
+        now_s = self._context.clock.monotonic_s()
+        return Look(entry, record, self._context.rules.observer_start_s(now_s, now_s))
+
+    def _adopted(self, look: Look, record: LockRecord) -> Hold | None:
+        assert look.entry is not None
+        return self._hold(record, look.entry.version)
+
+    def _deadline_s(self, record: LockRecord) -> float:
+        clock, rules = self._context.clock, self._context.rules
+        sent_s = self._sent.get(record.seq, float("-inf"))
+        server_clock = self._context.promises.server_lease
+        return rules.holder_deadline_s(sent_s, clock.boot_s(), record.ttl_s, server_clock)
+
+    def _hold(self, record: LockRecord, version: str) -> Hold | None:
+        context, wanted, nonce = self._context, self._wanted, self.nonce
+        deadline_s = self._deadline_s(record)
+        if deadline_s - wanted.early_s <= context.clock.boot_s():
+            self._unsure = True  # too slow to be of use: the next look takes it anew
+            return None
+        keeper = LockKeeper(context, wanted.key, nonce, record, version)
+        hold = Hold(
+            context.clock,
+            wanted.key,
+            wanted.name,
+            nonce,
+            record.fence,
+            wanted.ttl_s,
+            deadline_s,
+            keeper,
+            wanted.early_s,
+        )
+        hold.on_end = keeper.unclaim_when_lost
+        return hold
+
+    # Leaving without it
+
+    def _withdraw(self) -> Steps[None]:
+        """Leave the queue, and give back what an answer that never came may have given."""
+        if not (self._unsure or self._queued):
+            return
+        races = Races(self._context, _WITHDRAW_TRIES)
+        while races.go_on():
+            try:
+                entry = yield from get(self._wanted.key, self._timeout_s)
+                version = None if entry is None else entry.version
+                undone = self._undone(entry)
+                if undone is None:
+                    return
+                record, lease = undone
+                value = encode_lock(record)
+                outcome = yield from cas(self._wanted.key, version, value, self._timeout_s, lease)
+            except CoordinationError:
+                return
+            if isinstance(outcome, Applied):
+                return
+            yield races.lost(outcome, version)
+
+    def _undone(self, entry: Entry | None) -> tuple[LockRecord, LeaseTerms | None] | None:
+        """Return what to write so that nothing of ours is there, or can come; None: nothing."""
+        # Another version: the TAKE that may still be on its way cannot land any more.
+        lurking = self._unsure and (None if entry is None else entry.version) == self._unsure_at
+        if entry is None:
+            nobodys = LockRecord(owner=None, fence=0, ttl_s=self._wanted.ttl_s, seq=0)
+            return (nobodys, None) if lurking else None
+        record = decode_lock(self._wanted.key, entry.value)
+        queue = tuple(waiter for waiter in record.queue if waiter.nonce != self.nonce)
+        if record.owner == self.nonce:
+            leased = self._context.promises.server_lease
+            lease = LeaseTerms(Act.GIVE, record.ttl_s, self.nonce) if leased else None
+            return replace(record, queue=queue).freed(record.seq + 1), lease
+        if record.owner is None and lurking:
+            return replace(record, queue=queue, seq=record.seq + 1), None
+        if len(queue) != len(record.queue):
+            return replace(record, queue=queue), None
+        return None

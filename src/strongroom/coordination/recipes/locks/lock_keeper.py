@@ -1,0 +1,217 @@
+"""How a lock that is held is kept, watched and given back.
+
+Lives here: the `Keeper` of locks and elections, one per hold. A write that conflicts, or whose
+answer is lost, is never taken for a loss: the record is read, and only another owner in it is one.
+Must not live here: taking (locks/lock_core.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from enum import Enum
+from typing import Any, Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Act,
+    Applied,
+    Entry,
+    LeaseTerms,
+    Steps,
+    cas,
+    get,
+)
+from strongroom.coordination.errors import CoordinationError, StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes.waiting import GivingBack, Pace, await_change
+from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
+
+_SET_TRIES: Final = 4
+_ALERT_S: Final = 20.0
+
+
+class Given(Enum):
+    """What came of one try to give back."""
+
+    DONE = "done"
+    NOT_OURS = "not ours"
+    RACED = "raced"
+    UNSURE = "unsure"
+
+
+class LockKeeper:
+    """Keeps one hold.
+
+    Arguments:
+        context: the client's.
+        key: where the record lies.
+        nonce: of the hold.
+        record, version: what was written last.
+    """
+
+    def __init__(
+        self, context: Context, key: str, nonce: str, record: LockRecord, version: str
+    ) -> None:
+        self._context, self._key, self._nonce = context, key, nonce
+        self.record, self.version = record, version
+        self._numbers = itertools.count(record.seq + 1)
+        self._sent: dict[int, float] = {}
+        self._timeout_s = context.rules.attempt_timeout_s(record.ttl_s)
+        self.released = False
+
+    def unclaim_when_lost(self) -> None:
+        """Called when the hold is over; after a release `give` does it once the write is done."""
+        if not self.released:
+            self._context.unclaim(self._key, self._nonce)
+
+    def keep(self, hold: Hold) -> Steps[bool]:
+        """Write the record again with the next sequence number; see `handles.Keeper.keep`."""
+        record = replace(self.record, seq=self._next_seq())
+        return (yield from self._store(hold, record))
+
+    def set_value(self, hold: Hold, value: Any) -> Steps[bool]:
+        """Write another value into the record that is held; return whether that is certain."""
+        for _ in range(_SET_TRIES):
+            record = replace(self.record, seq=self._next_seq(), value=value)
+            if (yield from self._store(hold, record)) and self.record.value == value:
+                return True
+            if not hold.active:
+                return False
+        return False
+
+    def _next_seq(self) -> int:
+        return next(self._numbers)
+
+    def _store(self, hold: Hold, record: LockRecord) -> Steps[bool]:
+        clock = self._context.clock
+        sent_s = clock.boot_s()
+        self._sent[record.seq] = sent_s
+        try:
+            outcome = yield from cas(
+                self._key, self.version, encode_lock(record), self._timeout_s, self._terms(Act.KEEP)
+            )
+            if isinstance(outcome, Applied):
+                self.record, self.version = record, outcome.version
+                self._prolong(hold, record)
+                return True
+            entry = yield from get(self._key, self._timeout_s)
+        except StoreUnavailable as error:
+            hold.trouble = str(error) or "the store did not answer"
+            return False
+        return self._judge(hold, entry)
+
+    def _prolong(self, hold: Hold, record: LockRecord) -> None:
+        sent_s = self._sent.get(record.seq)
+        if sent_s is None:
+            return  # the write that is there is an old one: nothing new is known
+        self._sent = {seq: at for seq, at in self._sent.items() if seq > record.seq}
+        received_s, server_clock = self._context.clock.boot_s(), self._context.promises.server_lease
+        rules = self._context.rules
+        hold.extend(rules.holder_deadline_s(sent_s, received_s, record.ttl_s, server_clock))
+
+    def _judge(self, hold: Hold, entry: Entry | None) -> bool:
+        """Learn from what is there after a write that did not clearly succeed."""
+        if entry is None:
+            hold.lose("its record was deleted")
+            return False
+        record = decode_lock(self._key, entry.value)
+        if record.owner != self._nonce:
+            hold.lose(_taken(record, hold.fence))
+            return False
+        if entry.expires_in_s is not None and entry.expires_in_s <= 0:
+            hold.lose("it expired by the store's clock")
+            return False
+        if entry.version == self.version:
+            return False  # not applied, or not yet; the next try will tell
+        landed = record.seq in self._sent
+        self.record, self.version = record, entry.version
+        self._prolong(hold, record)
+        return landed and hold.active
+
+    def _terms(self, act: Act) -> LeaseTerms | None:
+        if not self._context.promises.server_lease:
+            return None
+        return LeaseTerms(act, self.record.ttl_s, self._nonce)
+
+    def give(self, hold: Hold) -> Steps[bool]:
+        """Write the tombstone; see `handles.Keeper.give`. Gives up quietly: it will expire."""
+        giving = GivingBack(self._context, self.record.ttl_s)
+        try:
+            while giving.go_on():
+                try:
+                    given = yield from self._give_once(giving)
+                except StoreUnavailable:
+                    given = Given.UNSURE
+                if given is not Given.RACED and given is not Given.UNSURE:
+                    return given is Given.DONE
+                if given is Given.UNSURE:
+                    yield giving.pause(troubled=True)
+            return False
+        except CoordinationError:
+            return False
+        finally:
+            self._context.unclaim(self._key, self._nonce)
+
+    def _give_once(self, giving: GivingBack) -> Steps[Given]:
+        tombstone = self.record.freed(self._next_seq())
+        value = encode_lock(tombstone)
+        outcome = yield from cas(
+            self._key, self.version, value, giving.timeout_s, self._terms(Act.GIVE)
+        )
+        if isinstance(outcome, Applied):
+            self._context.remember(self._key, Entry(value, outcome.version), tombstone)
+            return Given.DONE
+        entry = yield from get(self._key, giving.timeout_s)
+        if entry is None:
+            return Given.NOT_OURS
+        record = decode_lock(self._key, entry.value)
+        if record.owner != self._nonce:
+            ours = record.fence == self.record.fence and record.owner is None
+            return Given.DONE if ours else Given.NOT_OURS
+        raced = entry.version != self.version  # somebody entered the queue: try again at once
+        self.record, self.version = record, entry.version
+        return Given.RACED if raced else Given.UNSURE
+
+    def alert(self, hold: Hold) -> Steps[None]:
+        """Watch the record until the hold is over; see `handles.Keeper.alert`."""
+        pace, version = Pace(self._context), self.version
+        while hold.active:
+            outcome = yield from await_change(
+                self._context, self._key, version, _ALERT_S, pace, self._timeout_s
+            )
+            if outcome is UNCHANGED or not hold.active:
+                continue
+            self.learn(hold, outcome)
+            version = outcome.version if outcome is not None else version
+
+    def learn(self, hold: Hold, entry: Entry | None) -> None:
+        """End the hold if this look at the record, later than the hold's begin, says so."""
+        if entry is None:
+            hold.lose("its record was deleted")
+            return
+        record = decode_lock(self._key, entry.value)
+        if record.owner != self._nonce:
+            hold.lose(_taken(record, hold.fence))
+        elif entry.expires_in_s is not None and entry.expires_in_s <= 0:
+            hold.lose("it expired by the store's clock")
+
+
+def _taken(record: LockRecord, fence: int) -> str:
+    """Return why a hold is over, as far as the record shows it.
+
+    Arguments:
+        record: the current record, which another client holds, or nobody.
+        fence: of the hold. Taking a lock raises the fence by one; so does breaking it.
+    """
+    if record.owner is not None:
+        return f"{record.who or record.owner} took it with fence {record.fence}"
+    if record.end and record.fence <= fence + 1:
+        return f"it was ended by an administrator ({record.end})"
+    if record.fence > fence:
+        return (
+            f"others have held it since: it is free now, with fence {record.fence}, and was held"
+            f" here with {fence}; the record does not tell whether this hold expired or was broken"
+        )
+    return "its record says that nobody holds it, but not why"

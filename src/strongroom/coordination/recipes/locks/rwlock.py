@@ -1,0 +1,129 @@
+"""Read-write locks: many readers at once, or one writer alone.
+
+    with client.rwlock("cfg").read() as held: ...
+    with client.rwlock("cfg").write() as held: ...
+
+One record holds everybody's slots, each of which is renewed, and expires, like a lock of its own. A
+writer who waits says so with a slot of its own, in the order of coming; from then on no new reader
+enters, so that readers cannot starve it, and it renews that slot while it waits, so that a dead one
+does not bar the way for longer than a dead holder. Writers who follow each other without a pause
+can keep readers out: the lock is meant for few writes. Every writer has a fence of its own; a
+reader's is that of the last writer, the state that it reads. Not reentrant: a client that would
+have to wait for itself, as a reader that wants to write too, is told at once (`AlreadyHeld`). Must
+not live here: how slots are taken (slots/slots_core.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.recipes.holding import Cancel, LockOptions, check_cancel
+from strongroom.coordination.recipes.slots.inspect_slots import SlotsView, show_slots_steps
+from strongroom.coordination.recipes.slots.slot_records import Slot, SlotRecord
+from strongroom.coordination.recipes.slots.slots import AioSlotFace, SlotFace, wanted_slot
+from strongroom.coordination.recipes.slots.slots_core import Rule
+
+KIND: Final = "rwlock"
+READ: Final = "read"
+WRITE: Final = "write"
+WANTS_WRITE: Final = "wants-write"
+
+
+class ReadRule:
+    """Readers wait for writers, and for writers who wait."""
+
+    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+        """See `slots_core.Rule`."""
+        return tuple(slot for slot in record.without(me).slots if slot.role != READ)
+
+    def fence(self, record: SlotRecord) -> int:
+        """A reader sees what the last writer left."""
+        return record.fence
+
+    def check(self, record: SlotRecord) -> None:
+        """Every record will do."""
+
+
+class WriteRule:
+    """Writers wait for everybody inside, and for writers who have waited longer."""
+
+    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+        """See `slots_core.Rule`."""
+        blocking = []
+        mine_seen = False
+        for slot in record.slots:
+            if slot.owner == me:
+                mine_seen = True
+            elif slot.role != WANTS_WRITE or not mine_seen:
+                blocking.append(slot)
+        return tuple(blocking)
+
+    def fence(self, record: SlotRecord) -> int:
+        """Every writer has a fence of its own."""
+        return record.fence + 1
+
+    def check(self, record: SlotRecord) -> None:
+        """Every record will do."""
+
+
+_RULES: Final[dict[str, Rule]] = {READ: ReadRule(), WRITE: WriteRule()}
+_INTENTS: Final = {READ: "", WRITE: WANTS_WRITE}
+
+
+class RwLock:
+    """A read-write lock by name, for threads.
+
+    Arguments:
+        driver: of the client.
+        name: any text.
+        options: see `LockOptions`; `fair` and `lock_delay_s` mean nothing here.
+    """
+
+    def __init__(self, driver: SyncDriver, name: str, options: LockOptions) -> None:
+        self._driver, self.name, self.options = driver, name, options
+
+    def read(self) -> SlotFace:
+        """Return its readers' side: a context manager, `acquire()`, `try_acquire()`."""
+        return self._face(READ)
+
+    def write(self) -> SlotFace:
+        """Return its writers' side: a context manager, `acquire()`, `try_acquire()`."""
+        return self._face(WRITE)
+
+    def show(self) -> SlotsView | None:
+        """Return how it looks to others, by one read; None if there never was one."""
+        return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
+
+    def _face(self, role: str) -> SlotFace:
+        driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]
+        wanted = wanted_slot(driver.context, KIND, self.name, self.options, rule, role, intent)
+        return SlotFace(driver, wanted, self.options)
+
+
+class AioRwLock:
+    """A read-write lock by name, for asyncio; see `RwLock` and `AioHeld`."""
+
+    def __init__(
+        self, driver: AsyncDriver, name: str, options: LockOptions, cancel: Cancel = "deadline"
+    ) -> None:
+        self._driver, self.name, self.options = driver, name, options
+        self._cancel = check_cancel(cancel)
+
+    def read(self) -> AioSlotFace:
+        """Return its readers' side: an async context manager, `acquire()`, `try_acquire()`."""
+        return self._face(READ)
+
+    def write(self) -> AioSlotFace:
+        """Return its writers' side: an async context manager, `acquire()`, `try_acquire()`."""
+        return self._face(WRITE)
+
+    async def show(self) -> SlotsView | None:
+        """See `RwLock.show`."""
+        return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
+
+    def _face(self, role: str) -> AioSlotFace:
+        driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]
+        wanted = wanted_slot(driver.context, KIND, self.name, self.options, rule, role, intent)
+        return AioSlotFace(driver, wanted, self.options, self._cancel)

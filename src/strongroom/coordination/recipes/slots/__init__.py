@@ -1,0 +1,1 @@
+"""Semaphores and barriers: the slots of one record."""

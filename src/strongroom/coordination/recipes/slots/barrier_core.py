@@ -1,0 +1,404 @@
+"""A barrier that a number of parties meet at: the record in the store, and one party's arrival.
+
+    {"kind": "barrier", "write": "...", "generation": 3, "parties": 16, "slots": [...],
+     "tripped": [[2, ["nonce", ...]], ...]}
+
+Each party that has arrived has a slot, which it renews while it waits and which expires as in
+slots/slot_records.py. When there are as many living slots as parties the barrier trips: one write,
+by any of them, begins the next generation and keeps the list of those who were in, in the order of
+their coming. So the flag that lets them go and who goes are one thing: everybody leaves, or nobody.
+
+Whoever trips it must know that the others live. A slot that was there at one's first look may be
+a dead one's; one that appeared, or was renewed, since then is not. So the one who has waited
+longest trips at once, and who finds only dead ones there outwaits them first. Must not live here:
+faces (barrier.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from strongroom.coordination.arguments import count, waiting_time
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Applied,
+    Entry,
+    Sleep,
+    Steps,
+    Unknown,
+    cas,
+    get,
+)
+from strongroom.coordination.errors import (
+    CoordinationError,
+    CoordTimeout,
+    CorruptRecord,
+    StoreUnavailable,
+    Unsupported,
+)
+from strongroom.coordination.recipes.slots.slot_records import (
+    SLOTS_MAX,
+    Slot,
+    place_of,
+    slot_left_s,
+    slots_json,
+    slots_of,
+)
+from strongroom.coordination.recipes.waiting import Pace, Races, await_change
+from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
+
+KIND: Final = "barrier"
+_TRIPS_MAX: Final = 64
+_OWNERS_MAX: Final = 400
+"""The record remembers so many trips, or those of so many parties, whichever is less."""
+_WITHDRAW_TRIES: Final = 8
+_LOST_RACES_MAX: Final = 3
+_LOOK_AGAIN_S: Final = 1.0
+
+
+class BarrierBroken(CoordinationError):
+    """The barrier tripped without this party, which had been away for longer than its TTL.
+
+    Or so many generations ago that the record has forgotten whether this party was in: `known`
+    is False then.
+
+    Arguments:
+        name: of the barrier.
+        generation: the one that this party had arrived for.
+        known: the record still tells who was in, and this party was not.
+    """
+
+    def __init__(self, name: str, generation: int, known: bool) -> None:
+        self.name, self.generation, self.known = name, generation, known
+        how = "without this party, whose place had expired"
+        if not known:
+            how = "so long ago that the record has forgotten whether this party was in"
+        super().__init__(f"{name!r} went on from generation {generation} {how}")
+
+
+class PartiesDiffer(Unsupported):
+    """Others wait at this barrier and count another number of parties.
+
+    Arguments:
+        name: of the barrier.
+        wanted: how many this client counts.
+        found: how many those who wait count.
+    """
+
+    def __init__(self, name: str, wanted: int, found: int) -> None:
+        self.name, self.wanted, self.found = name, wanted, found
+        super().__init__(f"{name!r} waits for {found} parties, not for {wanted}")
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierRecord:
+    """A barrier as it lies in the store; see the module's docstring."""
+
+    generation: int = 1
+    parties: int = 0
+    slots: tuple[Slot, ...] = ()
+    tripped: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+    def index_of(self, owner: str) -> int | None:
+        """Return the place of a nonce among those who were let go; None if it was not."""
+        for _, owners in self.tripped:
+            if owner in owners:
+                return owners.index(owner)
+        return None
+
+    def remembers(self, generation: int) -> bool:
+        """Tell whether the record still says who was let go from a generation."""
+        return any(generation == tripped for tripped, _ in self.tripped)
+
+    def tripping(self) -> BarrierRecord:
+        """Return the next generation, and let those who are in go."""
+        trip = (self.generation, tuple(slot.owner for slot in self.slots))
+        kept = max(1, min(_TRIPS_MAX, _OWNERS_MAX // len(self.slots)))
+        tripped = (*self.tripped, trip)[-kept:]
+        return replace(self, generation=self.generation + 1, slots=(), tripped=tripped)
+
+
+def encode_barrier(record: BarrierRecord, write: str) -> bytes:
+    """Return the JSON of a record; `write` is a nonce of this very write."""
+    return encode_document(
+        {
+            "kind": KIND,
+            "write": write,
+            "generation": record.generation,
+            "parties": record.parties,
+            "slots": slots_json(record.slots),
+            "tripped": [[generation, list(owners)] for generation, owners in record.tripped],
+        }
+    )
+
+
+def decode_barrier(key: str, value: bytes) -> BarrierRecord:
+    """Return the record of this JSON.
+
+    Raises:
+        CorruptRecord: it is none.
+    """
+    found = decode_document(key, value, KIND)
+    try:
+        record = BarrierRecord(
+            generation=found["generation"],
+            parties=found["parties"],
+            slots=slots_of(found["slots"]),
+            tripped=tuple(_trip(one) for one in found["tripped"]),
+        )
+    except UNREADABLE as error:
+        raise CorruptRecord(key, value, "a barrier record") from error
+    if type(record.generation) is not int or type(record.parties) is not int:
+        raise CorruptRecord(key, value, "a barrier record")
+    return record
+
+
+def _trip(found: Any) -> tuple[int, tuple[str, ...]]:
+    generation, owners = found
+    return int(generation), tuple(str(owner) for owner in owners)
+
+
+class _Look(NamedTuple):
+    entry: Entry | None
+    record: BarrierRecord
+    since_s: float
+
+    @property
+    def version(self) -> str | None:
+        return None if self.entry is None else self.entry.version
+
+
+class _Wait(NamedTuple):
+    seconds: float
+
+
+class Arrival:
+    """One party's way through a barrier, once.
+
+    Arguments:
+        context: the client's.
+        key, name: of the barrier.
+        parties: how many must be there.
+        ttl_s: how long a party that is not heard of keeps its place.
+    """
+
+    def __init__(self, context: Context, key: str, name: str, parties: int, ttl_s: float) -> None:
+        self._context, self._key, self._name = context, key, name
+        self._parties, self._ttl_s = parties, ttl_s
+        self.nonce = context.nonce()
+        self._place = place_of(key, self.nonce)
+        self._pace = Pace(context)
+        self._timeout_s = context.rules.attempt_timeout_s(ttl_s)
+        self._seq = 0
+        self._renewed_s = 0.0
+        self._generation: int | None = None  # for which a slot of ours has been seen
+        self._unsure = False
+        self._unsure_at: str | None = None
+        self._at_first: dict[str, int] | None = None
+        self._races = 0
+
+    def steps(self, timeout_s: float | None) -> Steps[int]:
+        """Arrive, wait until all are there, and return one's place in the order of coming.
+
+        Arguments:
+            timeout_s: at most so long; None = for ever.
+
+        Raises:
+            CoordTimeout: not all came in time; one's own place is given up.
+            BarrierBroken: see there.
+            PartiesDiffer: others count another number.
+            StoreRefused, CorruptRecord: as they say. A store that is away is waited for.
+        """
+        context, timeout_s = self._context, waiting_time("timeout", timeout_s)
+        context.claim(self._place, self.nonce)
+        try:
+            start_s = context.clock.monotonic_s()
+            index = yield from self._pass(start_s, timeout_s)
+            if index is None:
+                index = yield from self._withdraw()
+            if index is None:
+                raise CoordTimeout(self._name, context.clock.monotonic_s() - start_s)
+            return index
+        except (GeneratorExit, CoordTimeout):
+            raise
+        except BaseException:
+            yield from self._withdraw()
+            raise
+        finally:
+            context.unclaim(self._place, self.nonce)
+
+    def _pass(self, start_s: float, timeout_s: float | None) -> Steps[int | None]:
+        look: _Look | None = None
+        clock = self._context.clock
+        while True:
+            left_s = float("inf")
+            if timeout_s is not None:
+                left_s = start_s + timeout_s - clock.monotonic_s()
+            if look is None:
+                look = yield from self._look()
+            if look is None:
+                if left_s <= 0:
+                    return None
+                yield Sleep(min(left_s, self._pace.trouble_s()))
+                continue
+            index = look.record.index_of(self.nonce)
+            if index is not None:
+                return index
+            step = self._judge(look)
+            if left_s <= 0 and (isinstance(step, _Wait) or self._seq > _LOST_RACES_MAX):
+                return None
+            if isinstance(step, _Wait):
+                look = yield from self._await(look, min(step.seconds, left_s))
+            else:
+                yield from self._write(look, step)
+                look = None
+
+    # Looking
+
+    def _look(self) -> Steps[_Look | None]:
+        sent_s = self._context.clock.monotonic_s()
+        try:
+            entry = yield from get(self._key, self._timeout_s)
+        except StoreUnavailable as error:
+            self._context.outage.failed(error)
+            return None
+        return self._seen(entry, sent_s)
+
+    def _seen(self, entry: Entry | None, sent_s: float) -> _Look:
+        context = self._context
+        since_s = context.rules.observer_start_s(sent_s, context.clock.monotonic_s())
+        record = BarrierRecord() if entry is None else decode_barrier(self._key, entry.value)
+        if self._at_first is None:
+            self._at_first = {slot.owner: slot.seq for slot in record.slots}
+        return _Look(entry, record, since_s)
+
+    def _await(self, look: _Look, seconds: float) -> Steps[_Look]:
+        sent_s = self._context.clock.monotonic_s()
+        outcome = yield from await_change(
+            self._context, self._key, look.version, seconds, self._pace, self._timeout_s
+        )
+        if outcome is UNCHANGED:
+            return look
+        if outcome is None or outcome.version != look.version:
+            self._pace.reset()
+        return self._seen(outcome, sent_s)
+
+    # Judging
+
+    def _judge(self, look: _Look) -> _Wait | BarrierRecord:
+        """Return what to write now, or for how long there is nothing to do."""
+        context, record = self._context, look.record
+        mine = any(slot.owner == self.nonce for slot in record.slots)
+        if mine:
+            self._generation = record.generation
+        elif self._generation is not None and self._generation != record.generation:
+            known = record.remembers(self._generation)
+            raise BarrierBroken(self._name, self._generation, known)
+        lefts_s = {
+            slot.owner: slot_left_s(context, self._key, slot, look.since_s)
+            for slot in record.slots
+            if slot.owner != self.nonce
+        }
+        others = tuple(slot for slot in record.slots if lefts_s.get(slot.owner, 0.0) > 0)
+        if others and record.parties != self._parties:
+            raise PartiesDiffer(self._name, self._parties, record.parties)
+        alive = tuple(s for s in record.slots if s.owner == self.nonce or s in others)
+        after = replace(record, parties=self._parties, slots=alive)
+        if not mine:
+            if len(others) >= self._parties:
+                return _Wait(min(lefts_s[slot.owner] for slot in others))
+            after = self._renewed(after)
+        if len(after.slots) == self._parties and all(map(self._is_alive, others)):
+            return after.tripping()
+        if not mine:
+            return after
+        due_s = self._renewed_s - context.clock.boot_s()
+        if due_s <= 0:
+            return self._renewed(after)
+        return _Wait(min(due_s, _LOOK_AGAIN_S))
+
+    def _is_alive(self, slot: Slot) -> bool:
+        """Tell whether it was written since this party first looked."""
+        assert self._at_first is not None
+        return self._at_first.get(slot.owner) != slot.seq
+
+    def _renewed(self, record: BarrierRecord) -> BarrierRecord:
+        """Return the record with one's own slot written anew, in its place or at the end."""
+        self._seq += 1
+        context = self._context
+        rules, clock = context.rules, context.clock
+        self._renewed_s = clock.boot_s() + rules.renew_after_s(self._ttl_s, clock.random())
+        slot = Slot(
+            self.nonce, "party", 0, self._seq, self._ttl_s, context.label, clock.wall_text()
+        )
+        others = [s.owner for s in record.slots]
+        if self.nonce not in others:
+            return replace(record, slots=(*record.slots, slot))
+        slots = tuple(slot if s.owner == self.nonce else s for s in record.slots)
+        return replace(record, slots=slots)
+
+    # Writing
+
+    def _write(self, look: _Look, record: BarrierRecord) -> Steps[None]:
+        value = encode_barrier(record, self._context.nonce())
+        try:
+            outcome = yield from cas(self._key, look.version, value, self._timeout_s)
+        except StoreUnavailable:
+            self._renewed_s = 0.0
+            yield Sleep(self._pace.trouble_s())
+            return
+        except BaseException as error:
+            if not isinstance(error, CoordinationError):
+                # Interrupted: nobody hears the answer, and what was sent may be written.
+                self._unsure, self._unsure_at = True, look.version
+            raise
+        if isinstance(outcome, Applied):
+            self._pace.reset()
+            self._races = 0
+            self._generation = look.record.generation
+            return
+        self._renewed_s = 0.0
+        if isinstance(outcome, Unknown):
+            self._unsure, self._unsure_at = True, look.version
+            yield Sleep(self._pace.trouble_s())
+            return
+        self._races += 1
+        if self._races > _LOST_RACES_MAX:
+            yield Sleep(self._pace.trouble_s())
+
+    def _withdraw(self) -> Steps[int | None]:
+        """Give up one's place; return it if the barrier tripped with it meanwhile."""
+        if self._generation is None and not self._unsure:
+            return None
+        races = Races(self._context, _WITHDRAW_TRIES)
+        while races.go_on():
+            try:
+                look = yield from self._look()
+                if look is None:
+                    return None
+                index = look.record.index_of(self.nonce)
+                slots = tuple(s for s in look.record.slots if s.owner != self.nonce)
+                lurking = self._unsure and look.version == self._unsure_at
+                if index is not None or (len(slots) == len(look.record.slots) and not lurking):
+                    return index
+                value = encode_barrier(replace(look.record, slots=slots), self._context.nonce())
+                outcome = yield from cas(self._key, look.version, value, self._timeout_s)
+            except CoordinationError:
+                return None
+            if isinstance(outcome, Applied):
+                return None
+            yield races.lost(outcome, look.version)
+        return None
+
+
+def check_parties(parties: int) -> int:
+    """Return the number of parties.
+
+    Raises:
+        Unsupported: no barrier can have it; the message names the bounds.
+    """
+    if not 1 <= count("parties", parties) <= SLOTS_MAX:
+        raise Unsupported(f"a barrier has 1 to {SLOTS_MAX} parties, not {parties}")
+    return count("parties", parties)

@@ -1,0 +1,183 @@
+"""Looking at semaphores, read-write locks and barriers from outside, and breaking them, for people.
+
+Lives here: `show` and `break` as steps, and what they return. Must not live here: anything that
+waits or holds; locks and elections (locks/inspect_locks.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import Applied, Conflict, Entry, Steps, cas, get
+from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.names import key_of
+from strongroom.coordination.recipes.slots import barrier_core
+from strongroom.coordination.recipes.slots.barrier_core import decode_barrier
+from strongroom.coordination.recipes.slots.slot_records import (
+    Slot,
+    SlotRecord,
+    decode_slots,
+    encode_slots,
+    slot_left_s,
+)
+from strongroom.coordination.recipes.waiting import Races
+
+_TIMEOUT_S: Final = 5.0
+_TRIES: Final = 8
+_INTENT: Final = "wants-"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotView:
+    """One who holds, has arrived or waits, as others see it.
+
+    Attributes:
+        who, since: for people, by the clock of the one who is seen.
+        role: what it has, or wants, in the recipe's own words.
+        fence: its token; for one who waits that of the record.
+        ttl_s: how long it lives without a sign of life.
+        left_s: when this observer could drop it at the earliest if it gave none.
+        writes: how often it has written its slot: once for the beginning, then a renewal each.
+    """
+
+    who: str
+    since: str
+    role: str
+    fence: int
+    ttl_s: float
+    left_s: float
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsView:
+    """A semaphore or a read-write lock as others see it.
+
+    Attributes:
+        name: of it.
+        fence: the highest that was ever given.
+        limit: how many permits its holders count; 0 where there is no such number.
+        holders: who is in, in the order of their coming.
+        waiting: who waits visibly (writers do), in that order.
+    """
+
+    name: str
+    fence: int
+    limit: int
+    holders: tuple[SlotView, ...]
+    waiting: tuple[SlotView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierView:
+    """A barrier as others see it.
+
+    Attributes:
+        name: of it.
+        generation: which one is being waited for, from 1.
+        parties: how many those who wait count.
+        arrived: who is there, in the order of their coming.
+    """
+
+    name: str
+    generation: int
+    parties: int
+    arrived: tuple[SlotView, ...]
+
+
+def show_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView | None]:
+    """Return how a semaphore or a read-write lock looks, by one read; None if there never was one.
+
+    Raises:
+        StoreUnavailable, StoreRefused, CorruptRecord: as they say.
+    """
+    key = key_of(kind, name)
+    entry, since_s = yield from _look(context, key)
+    if entry is None:
+        return None
+    return _view_of(context, name, key, decode_slots(kind, key, entry.value), since_s)
+
+
+def _view_of(
+    context: Context, name: str, key: str, record: SlotRecord, since_s: float
+) -> SlotsView:
+    seen = _living(context, key, record.slots, since_s)
+    return SlotsView(
+        name=name,
+        fence=record.fence,
+        limit=record.limit,
+        holders=tuple(view for view in seen if not view.role.startswith(_INTENT)),
+        waiting=tuple(view for view in seen if view.role.startswith(_INTENT)),
+    )
+
+
+def show_barrier_steps(context: Context, name: str) -> Steps[BarrierView | None]:
+    """Return how a barrier looks, by one read; None if nobody ever came; raises as above."""
+    key = key_of(barrier_core.KIND, name)
+    entry, since_s = yield from _look(context, key)
+    if entry is None:
+        return None
+    record = decode_barrier(key, entry.value)
+    arrived = _living(context, key, record.slots, since_s)
+    return BarrierView(name, record.generation, record.parties, arrived)
+
+
+def break_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView | None]:
+    """End all holds of a semaphore or a read-write lock; return what was broken, None if nothing.
+
+    The fence is counted up. Who waits goes on waiting. The holders learn of it at their next
+    renewal, or at once if they watch.
+
+    Raises:
+        StoreUnavailable: the store did not answer, or it is not known whether it was done.
+    """
+    key = key_of(kind, name)
+    races = Races(context, _TRIES)
+    while races.go_on():
+        entry, since_s = yield from _look(context, key)
+        if entry is None:
+            return None
+        record = decode_slots(kind, key, entry.value)
+        view = _view_of(context, name, key, record, since_s)
+        if not view.holders:
+            return None
+        value = encode_slots(kind, _emptied(record), context.nonce())
+        outcome = yield from cas(key, entry.version, value, _TIMEOUT_S)
+        if isinstance(outcome, Applied):
+            return view
+        if not isinstance(outcome, Conflict):
+            raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
+        yield races.lost(outcome, entry.version)
+    raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")
+
+
+def _emptied(record: SlotRecord) -> SlotRecord:
+    waiting = tuple(slot for slot in record.slots if slot.role.startswith(_INTENT))
+    return replace(record, fence=record.fence + 1, slots=waiting)
+
+
+def _look(context: Context, key: str) -> Steps[tuple[Entry | None, float]]:
+    sent_s = context.clock.monotonic_s()
+    entry = yield from get(key, _TIMEOUT_S)
+    return entry, context.rules.observer_start_s(sent_s, context.clock.monotonic_s())
+
+
+def _living(
+    context: Context, key: str, slots: tuple[Slot, ...], since_s: float
+) -> tuple[SlotView, ...]:
+    lefts_s = [(slot, slot_left_s(context, key, slot, since_s)) for slot in slots]
+    return tuple(
+        SlotView(
+            who=slot.who,
+            since=slot.since,
+            role=slot.role,
+            fence=slot.fence,
+            ttl_s=slot.ttl_s,
+            left_s=left_s,
+            writes=slot.seq,
+        )
+        for slot, left_s in lefts_s
+        if left_s > 0
+    )

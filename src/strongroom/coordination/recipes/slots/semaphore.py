@@ -1,0 +1,121 @@
+"""Semaphores: at most so many holders of a name at once, each with a fencing token.
+
+    with client.semaphore("gpu", 4) as held: ...
+
+One record holds everybody's slots, each of which is renewed, and expires, like a lock of its own.
+The fence rises with every holder of the name. How many permits there are is what all holders agree
+on: whoever asks with another number while somebody holds one is refused (`PermitsDiffer`); while
+nobody does, the next holder's number counts. A client may hold several permits, one per thread for
+instance; one who waits for permits that only itself has waits for itself. There is no queue:
+whoever is first when one comes free has it. Must not live here: how slots are taken (slots_core).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.coordination.arguments import count
+from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.recipes.holding import Cancel, LockOptions
+from strongroom.coordination.recipes.slots.inspect_slots import SlotsView, show_slots_steps
+from strongroom.coordination.recipes.slots.slot_records import SLOTS_MAX, Slot, SlotRecord
+from strongroom.coordination.recipes.slots.slots import AioSlotFace, SlotFace, wanted_slot
+
+KIND: Final = "semaphore"
+
+
+class PermitsDiffer(Unsupported):
+    """Others hold permits of this semaphore and count another number of them.
+
+    Arguments:
+        name: of the semaphore.
+        wanted: how many this client counts.
+        found: how many the holders count.
+    """
+
+    def __init__(self, name: str, wanted: int, found: int) -> None:
+        self.name, self.wanted, self.found = name, wanted, found
+        super().__init__(
+            f"{name!r} has {found} permits for those who hold it, not {wanted}; the number can"
+            " change while nobody holds one"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SemaphoreRule:
+    """Who may enter a semaphore.
+
+    Arguments:
+        name: for messages.
+        permits: at most so many holders.
+    """
+
+    name: str
+    permits: int
+
+    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+        """See `slots_core.Rule`."""
+        others = record.without(me).slots
+        return others if len(others) >= self.permits else ()
+
+    def fence(self, record: SlotRecord) -> int:
+        """Every holder has a fence of its own."""
+        return record.fence + 1
+
+    def check(self, record: SlotRecord) -> None:
+        """Raise PermitsDiffer if the living count another number."""
+        if record.slots and record.limit != self.permits:
+            raise PermitsDiffer(self.name, self.permits, record.limit)
+
+
+def _rule(name: str, permits: int) -> SemaphoreRule:
+    if not 1 <= count("permits", permits) <= SLOTS_MAX:
+        raise Unsupported(f"a semaphore has 1 to {SLOTS_MAX} permits, not {permits}")
+    return SemaphoreRule(name, count("permits", permits))
+
+
+class Semaphore(SlotFace):
+    """A semaphore by name, for threads: a context manager, `acquire()`, `try_acquire()`.
+
+    Arguments:
+        driver: of the client.
+        name: any text.
+        permits: how many may hold it at once, 1 to 200.
+        options: see `LockOptions`; `fair` and `lock_delay_s` mean nothing here.
+    """
+
+    def __init__(self, driver: SyncDriver, name: str, permits: int, options: LockOptions) -> None:
+        rule = _rule(name, permits)
+        wanted = wanted_slot(
+            driver.context, KIND, name, options, rule, limit=rule.permits, reentrant=True
+        )
+        super().__init__(driver, wanted, options)
+
+    def show(self) -> SlotsView | None:
+        """Return how it looks to others, by one read; None if there never was one."""
+        return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
+
+
+class AioSemaphore(AioSlotFace):
+    """A semaphore by name, for asyncio; see `Semaphore` and `AioHeld`."""
+
+    def __init__(
+        self,
+        driver: AsyncDriver,
+        name: str,
+        permits: int,
+        options: LockOptions,
+        cancel: Cancel = "deadline",
+    ) -> None:
+        rule = _rule(name, permits)
+        wanted = wanted_slot(
+            driver.context, KIND, name, options, rule, limit=rule.permits, reentrant=True
+        )
+        super().__init__(driver, wanted, options, cancel)
+
+    async def show(self) -> SlotsView | None:
+        """See `Semaphore.show`."""
+        return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))

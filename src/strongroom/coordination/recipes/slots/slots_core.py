@@ -1,0 +1,375 @@
+"""How a slot of a shared record is taken: the core that semaphores and read-write locks share.
+
+Lives here: steps over one `SlotRecord` under one key, for any store without its lease clock. What
+stands in the way of whom is a pure function of the recipe (`Rule`); here it is found out who is
+still alive, waited for, and written. Whoever takes a slot drops the dead ones with the same
+compare-and-swap. Must not live here: the rules of a recipe, handles for users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Protocol
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Applied,
+    Entry,
+    Sleep,
+    Steps,
+    Unknown,
+    cas,
+    get,
+)
+from strongroom.coordination.errors import AlreadyHeld, CoordinationError, StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes.slots.slot_records import (
+    SLOTS_MAX,
+    Slot,
+    SlotRecord,
+    decode_slots,
+    encode_slots,
+    is_own,
+    place_of,
+    slot_left_s,
+)
+from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
+from strongroom.coordination.recipes.waiting import Pace, Races, Refusal, await_change
+
+_WITHDRAW_TRIES: Final = 5
+_LOST_RACES_MAX: Final = 3
+_SHOWN_MAX: Final = 3
+_FULL_S: Final = 1.0
+
+
+class Rule(Protocol):
+    """What a recipe says about the slots of its record; pure."""
+
+    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+        """Return whose going could let `me` in; nothing if `me` may enter now.
+
+        Arguments:
+            record: with the slots of the living only.
+            me: the nonce of the one who asks; its own slot may be among them, as an intent.
+        """
+        ...
+
+    def fence(self, record: SlotRecord) -> int:
+        """Return the fence of the next one to enter, not below the record's."""
+        ...
+
+    def check(self, record: SlotRecord) -> None:
+        """Refuse a record, with the slots of the living only, that was made for other terms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlotWanted:
+    """What somebody wants to hold.
+
+    Attributes:
+        kind, key, name: where, and what it is called.
+        role: what the slot shall say.
+        intent: what it says while it is waited for; "" to wait invisibly.
+        rule: who may enter.
+        limit: what the record shall say about it.
+        ttl_s, wait_s, early_s: as for locks.
+        reentrant: this client may wait for slots of its own, which other threads give back.
+    """
+
+    kind: str
+    key: str
+    name: str
+    role: str
+    rule: Rule
+    ttl_s: float
+    wait_s: float | None
+    intent: str = ""
+    limit: int = 0
+    early_s: float = 0.0
+    reentrant: bool = False
+
+
+class _Look(NamedTuple):
+    entry: Entry | None
+    record: SlotRecord
+    since_s: float
+
+
+class _Wait(NamedTuple):
+    seconds: float
+
+
+class _Write(NamedTuple):
+    record: SlotRecord
+    slot: Slot
+
+
+class SlotAcquisition:
+    """One attempt to get one slot.
+
+    Arguments:
+        context: the client's.
+        wanted: what.
+    """
+
+    def __init__(self, context: Context, wanted: SlotWanted) -> None:
+        self._context, self._wanted = context, wanted
+        self.nonce = context.nonce()
+        self._place = place_of(wanted.key, self.nonce)
+        self._seq = 0
+        self._sent: dict[int, float] = {}
+        self._written = False  # a slot of ours may be there ...
+        self._unsure = False  # ... or may still land ...
+        self._unsure_at: str | None = None  # ... on this version
+        self._holder = ""
+        self._pace = Pace(context)
+        self._timeout_s = context.rules.attempt_timeout_s(wanted.ttl_s)
+        self._races = 0
+
+    def steps(self) -> Steps[Hold | Refusal]:
+        """Take it, or say who has it.
+
+        Raises:
+            AlreadyHeld: this client has what stands in the way.
+            StoreUnavailable: nothing can be said, and no time is left.
+            StoreRefused, CorruptRecord: as they say. And what the rule's `check` raises.
+        """
+        context = self._context
+        context.claim(self._place, self.nonce)
+        hold: Hold | None = None
+        try:
+            start_s = context.clock.monotonic_s()
+            hold = yield from self._pursue(start_s)
+            if hold is None:
+                yield from self._withdraw()
+                return Refusal(self._holder, context.clock.monotonic_s() - start_s)
+            return hold
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from self._withdraw()
+            raise
+        finally:
+            if hold is None:
+                context.unclaim(self._place, self.nonce)
+
+    def _pursue(self, start_s: float) -> Steps[Hold | None]:
+        look: _Look | None = None
+        while True:
+            if look is None:
+                look = yield from self._look(start_s)
+            hold = self._adopted(look)
+            if hold is not None:
+                return hold
+            step = self._judge(look)
+            left_s = self._left_s(start_s)
+            if isinstance(step, _Wait):
+                if left_s <= 0:
+                    return None
+                look = yield from self._await(look, min(step.seconds, left_s))
+                continue
+            hold = yield from self._write(look, step)
+            if hold is not None:
+                return hold
+            if left_s <= 0:
+                self._races += 1
+                if self._races > _LOST_RACES_MAX:
+                    return None
+            look = None
+
+    def _left_s(self, start_s: float) -> float:
+        if self._wanted.wait_s is None:
+            return float("inf")
+        return start_s + self._wanted.wait_s - self._context.clock.monotonic_s()
+
+    # Looking
+
+    def _look(self, start_s: float) -> Steps[_Look]:
+        clock = self._context.clock
+        while True:
+            sent_s = clock.monotonic_s()
+            try:
+                entry = yield from get(self._wanted.key, self._timeout_s)
+            except StoreUnavailable as error:
+                left_s = self._left_s(start_s)
+                if left_s <= 0:
+                    raise
+                yield Sleep(min(left_s, self._pace.trouble_s(error)))
+                continue
+            return self._seen(entry, sent_s)
+
+    def _seen(self, entry: Entry | None, sent_s: float) -> _Look:
+        context = self._context
+        since_s = context.rules.observer_start_s(sent_s, context.clock.monotonic_s())
+        return _Look(entry, self._decode(entry), since_s)
+
+    def _decode(self, entry: Entry | None) -> SlotRecord:
+        if entry is None:
+            return SlotRecord()
+        return decode_slots(self._wanted.kind, self._wanted.key, entry.value)
+
+    def _await(self, look: _Look, seconds: float) -> Steps[_Look]:
+        key, version = self._wanted.key, look.entry.version if look.entry else None
+        sent_s = self._context.clock.monotonic_s()
+        outcome = yield from await_change(
+            self._context, key, version, seconds, self._pace, self._timeout_s
+        )
+        if outcome is UNCHANGED:
+            return look
+        if outcome is None or outcome.version != version:
+            self._pace.reset()
+        return self._seen(outcome, sent_s)
+
+    # Judging
+
+    def _judge(self, look: _Look) -> _Wait | _Write:
+        wanted = self._wanted
+        lefts_s = self._lefts_s(look)
+        alive = replace(
+            look.record, slots=tuple(s for s in look.record.slots if s.owner in lefts_s)
+        )
+        others = alive.without(self.nonce)
+        wanted.rule.check(others)
+        blocking = wanted.rule.in_the_way(alive, self.nonce)
+        full = alive.slot_of(self.nonce) is None and len(alive.slots) >= SLOTS_MAX
+        if not blocking and not full:
+            return self._entering(alive)
+        self._check_own(blocking)
+        self._holder = _who(blocking)
+        seconds = min((lefts_s[slot.owner] for slot in blocking), default=_FULL_S)
+        if not wanted.intent or wanted.wait_s == 0 or full:
+            return _Wait(seconds)
+        return self._intending(alive, seconds)
+
+    def _lefts_s(self, look: _Look) -> dict[str, float]:
+        """Return for how long each slot stands, without those that may be dropped."""
+        context, key = self._context, self._wanted.key
+        found = {
+            slot.owner: slot_left_s(context, key, slot, look.since_s)
+            for slot in look.record.slots
+            if slot.owner != self.nonce
+        }
+        alive = {owner: left_s for owner, left_s in found.items() if left_s > 0}
+        return {**alive, self.nonce: 0.0}
+
+    def _check_own(self, blocking: tuple[Slot, ...]) -> None:
+        if self._wanted.reentrant:
+            return
+        if any(is_own(self._context, self._wanted.key, slot) for slot in blocking):
+            raise AlreadyHeld(self._wanted.name)
+
+    def _entering(self, alive: SlotRecord) -> _Write:
+        fence = self._wanted.rule.fence(alive)
+        return self._putting(alive, self._wanted.role, fence)
+
+    def _intending(self, alive: SlotRecord, seconds: float) -> _Wait | _Write:
+        """Announce the intent, or renew it, or wait until either must be done again."""
+        context, mine = self._context, alive.slot_of(self.nonce)
+        if mine is not None:
+            sent_s = self._sent.get(mine.seq, float("-inf"))
+            due_s = sent_s + context.rules.renew_after_s(mine.ttl_s, 0.5) - context.clock.boot_s()
+            if due_s > 0:
+                return _Wait(min(seconds, due_s))
+        return self._putting(alive, self._wanted.intent, alive.fence)
+
+    def _putting(self, alive: SlotRecord, role: str, fence: int) -> _Write:
+        self._seq += 1
+        context, wanted = self._context, self._wanted
+        slot = Slot(
+            owner=self.nonce,
+            role=role,
+            fence=fence,
+            seq=self._seq,
+            ttl_s=wanted.ttl_s,
+            who=context.label,
+            since=context.clock.wall_text(),
+        )
+        record = replace(alive, fence=max(alive.fence, fence), limit=wanted.limit)
+        return _Write(record.with_slot(slot), slot)
+
+    # Writing
+
+    def _write(self, look: _Look, step: _Write) -> Steps[Hold | None]:
+        context, wanted = self._context, self._wanted
+        expected = look.entry.version if look.entry else None
+        value = encode_slots(wanted.kind, step.record, context.nonce())
+        self._sent[step.slot.seq] = context.clock.boot_s()
+        try:
+            outcome = yield from cas(wanted.key, expected, value, self._timeout_s)
+        except StoreUnavailable:
+            yield Sleep(self._pace.trouble_s())
+            return None
+        except BaseException as error:
+            if not isinstance(error, CoordinationError):
+                # Interrupted: nobody hears the answer, and what was sent may be written.
+                self._written, self._unsure, self._unsure_at = True, True, expected
+            raise
+        if isinstance(outcome, Applied):
+            self._pace.reset()
+            self._written = True
+            if step.slot.role == wanted.role:
+                return self._hold(step.slot, step.record, outcome.version)
+            return None
+        if isinstance(outcome, Unknown):
+            self._written = self._unsure = True
+            self._unsure_at = expected
+            yield Sleep(self._pace.trouble_s())
+            return None
+        self._races += 1
+        if self._races > _LOST_RACES_MAX:
+            yield Sleep(self._pace.trouble_s())
+        return None
+
+    def _adopted(self, look: _Look) -> Hold | None:
+        """Return the hold if the slot is there already: an answer was lost."""
+        slot = look.record.slot_of(self.nonce)
+        if slot is None or look.entry is None or slot.role != self._wanted.role:
+            return None
+        return self._hold(slot, look.record, look.entry.version)
+
+    def _hold(self, slot: Slot, record: SlotRecord, version: str) -> Hold | None:
+        context, wanted = self._context, self._wanted
+        clock, sent_s = context.clock, self._sent.get(slot.seq, float("-inf"))
+        deadline_s = context.rules.holder_deadline_s(sent_s, clock.boot_s(), slot.ttl_s, False)
+        if deadline_s - wanted.early_s <= clock.boot_s():
+            return None  # too slow to be of use: it is entered anew, if it may be
+        keeper = SlotKeeper(context, wanted.kind, wanted.key, slot, record, version)
+        hold = Hold(
+            clock, wanted.key, wanted.name, self.nonce, slot.fence, wanted.ttl_s, deadline_s,
+            keeper, wanted.early_s,
+        )  # fmt: skip
+        hold.on_end = keeper.unclaim_when_over
+        return hold
+
+    # Leaving without it
+
+    def _withdraw(self) -> Steps[None]:
+        """Take back what is there of ours, and what an answer that never came may have put."""
+        if not self._written:
+            return
+        wanted = self._wanted
+        races = Races(self._context, _WITHDRAW_TRIES)
+        while races.go_on():
+            try:
+                entry = yield from get(wanted.key, self._timeout_s)
+                version = None if entry is None else entry.version
+                record = self._decode(entry)
+                # Another version: what may still be on its way cannot land any more.
+                lurking = self._unsure and version == self._unsure_at
+                if record.slot_of(self.nonce) is None and not lurking:
+                    return
+                value = encode_slots(wanted.kind, record.without(self.nonce), self._context.nonce())
+                outcome = yield from cas(wanted.key, version, value, self._timeout_s)
+            except CoordinationError:
+                return
+            if isinstance(outcome, Applied):
+                return
+            yield races.lost(outcome, version)
+
+
+def _who(slots: tuple[Slot, ...]) -> str:
+    shown = ", ".join(slot.who for slot in slots[:_SHOWN_MAX])
+    more = len(slots) - _SHOWN_MAX
+    return f"{shown} and {more} more" if more > 0 else shown

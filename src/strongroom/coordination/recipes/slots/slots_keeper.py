@@ -1,0 +1,163 @@
+"""How a slot that is held is kept, watched and given back.
+
+Lives here: the `Keeper` of every hold that is a slot of a shared record. Others write the same
+record, so that a Conflict is the usual thing: read, and write one's own slot again. Only a record
+without the slot is a loss. Must not live here: taking (slots/slots_core.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Final
+
+from strongroom.coordination.context import Context
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Applied,
+    CasOutcome,
+    Entry,
+    Steps,
+    Unknown,
+    cas,
+    get,
+)
+from strongroom.coordination.errors import CoordinationError, StoreUnavailable
+from strongroom.coordination.handles import Hold
+from strongroom.coordination.recipes.slots.slot_records import (
+    Slot,
+    SlotRecord,
+    decode_slots,
+    encode_slots,
+    place_of,
+)
+from strongroom.coordination.recipes.waiting import GivingBack, Pace, Races, await_change
+
+_KEEP_TRIES: Final = 6
+_ALERT_S: Final = 20.0
+_GONE: Final = "its slot was dropped from the record"
+
+
+class SlotKeeper:
+    """Keeps one slot.
+
+    Arguments:
+        context: the client's.
+        kind, key: of the record.
+        slot: what is held.
+        record, version: as they were written with the slot.
+    """
+
+    def __init__(
+        self, context: Context, kind: str, key: str, slot: Slot, record: SlotRecord, version: str
+    ) -> None:
+        self._context, self._kind, self._key = context, kind, key
+        self._nonce, self._ttl_s = slot.owner, slot.ttl_s
+        # One attribute for both: renewal and release may run in two threads.
+        self._known = (record, version)
+        self._numbers = itertools.count(slot.seq + 1)
+        self._sent: dict[int, float] = {}
+        self._timeout_s = context.rules.attempt_timeout_s(slot.ttl_s)
+
+    def unclaim_when_over(self) -> None:
+        """Called when the hold is over, lost or about to be given back."""
+        self._context.unclaim(place_of(self._key, self._nonce), self._nonce)
+
+    def keep(self, hold: Hold) -> Steps[bool]:
+        """Write the slot again with the next sequence number; see `handles.Keeper.keep`."""
+        races = Races(self._context, _KEEP_TRIES)
+        try:
+            while races.go_on() and hold.active:
+                kept = yield from self._keep_once(hold)
+                if kept is not None:
+                    return kept
+                yield races.pause(troubled=False)
+        except StoreUnavailable as error:
+            hold.trouble = str(error) or "the store did not answer"
+        return False
+
+    def _keep_once(self, hold: Hold) -> Steps[bool | None]:
+        """Return None after losing a race to others who wrote the record."""
+        record, version = self._known
+        slot = record.slot_of(self._nonce)
+        assert slot is not None, "a known record has the slot"
+        slot = replace(slot, seq=next(self._numbers))
+        after = record.with_slot(slot)
+        self._sent[slot.seq] = self._context.clock.boot_s()
+        outcome = yield from self._write(version, after, self._timeout_s)
+        if isinstance(outcome, Applied):
+            self._known = (after, outcome.version)
+            self._prolong(hold, slot.seq)
+            return True
+        entry = yield from get(self._key, self._timeout_s)
+        found = self._learn(hold, entry)
+        if found is None:
+            return False
+        if entry is not None and entry.version == version:
+            return False  # not applied, or not yet; the next try will tell
+        if found.seq in self._sent:
+            self._prolong(hold, found.seq)
+            return hold.active
+        return None
+
+    def _write(self, version: str, record: SlotRecord, timeout_s: float) -> Steps[CasOutcome]:
+        value = encode_slots(self._kind, record, self._context.nonce())
+        return (yield from cas(self._key, version, value, timeout_s))
+
+    def _learn(self, hold: Hold, entry: Entry | None) -> Slot | None:
+        """Return the slot as it stands there; end the hold if it does not."""
+        if entry is None:
+            hold.lose("its record was deleted")
+            return None
+        record = decode_slots(self._kind, self._key, entry.value)
+        slot = record.slot_of(self._nonce)
+        if slot is None:
+            hold.lose(_GONE)
+            return None
+        self._known = (record, entry.version)
+        return slot
+
+    def _prolong(self, hold: Hold, seq: int) -> None:
+        clock, rules = self._context.clock, self._context.rules
+        sent_s = self._sent[seq]
+        self._sent = {number: at for number, at in self._sent.items() if number > seq}
+        hold.extend(rules.holder_deadline_s(sent_s, clock.boot_s(), self._ttl_s, False))
+
+    def give(self, hold: Hold) -> Steps[bool]:
+        """Take the slot out; see `handles.Keeper.give`. Gives up quietly: it will expire."""
+        unsure, giving = False, GivingBack(self._context, self._ttl_s)
+        while giving.go_on():
+            record, version = self._known
+            try:
+                after = record.without(self._nonce)
+                outcome = yield from self._write(version, after, giving.timeout_s)
+                if isinstance(outcome, Applied):
+                    return True
+                unsure = unsure or isinstance(outcome, Unknown)
+                entry = yield from get(self._key, giving.timeout_s)
+                if entry is None or self._learn(hold, entry) is None:
+                    return unsure
+                troubled = isinstance(outcome, Unknown) or entry.version == version
+            except StoreUnavailable:
+                troubled = True
+            except CoordinationError:
+                return False
+            yield giving.pause(troubled=troubled)
+        return False
+
+    def alert(self, hold: Hold) -> Steps[None]:
+        """Watch the record until the hold is over; see `handles.Keeper.alert`."""
+        pace = Pace(self._context)
+        version = self._known[1]
+        while hold.active:
+            outcome = yield from await_change(
+                self._context, self._key, version, _ALERT_S, pace, self._timeout_s
+            )
+            if outcome is UNCHANGED or not hold.active:
+                continue
+            if outcome is None:
+                hold.lose("its record was deleted")
+            elif decode_slots(self._kind, self._key, outcome.value).slot_of(self._nonce) is None:
+                hold.lose(_GONE)
+            else:
+                version = outcome.version

@@ -1,0 +1,1 @@
+"""Azure Storage as a store of coordination: by ETags or by leases."""

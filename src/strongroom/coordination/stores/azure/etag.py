@@ -1,0 +1,304 @@
+"""Azure Blob Storage, Azurite or Strongroom as a store: one blob per key, its ETag is the version.
+
+Lives here: ETag mode, and what a status of the service means. Every write is conditional, so that
+any TTL will do and the service needs no leases. Waiting asks for an answer that comes when the blob
+changes (`x-strongroom-wait`) where the service is a Strongroom; elsewhere waiters read. A blob that
+is leased is held in lease mode, and refuses every write that does not name the lease: it is told as
+held until the lease ends. Source:
+Microsoft Learn, "Put Blob", "Get Blob", "List Blobs", "Specifying conditional headers". Must not
+live here: leases (azure/lease.py), sockets, what a URL means (azure.py).
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.effects import (
+    CONFLICT,
+    UNCHANGED,
+    Applied,
+    CasOutcome,
+    Entry,
+    LeaseTerms,
+    Unknown,
+    Watched,
+)
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.store import AsyncStore, Promises
+from strongroom.coordination.stores.azure.account import AzurePlace
+from strongroom.coordination.stores.azure.http import AzureHttp, code_of
+from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
+from strongroom.coordination.stores.connections.pauses import Pauses
+from strongroom.coordination.threaded_store import StoreBase, ThreadedStore
+
+NOTE: Final = "x-ms-meta-note"
+HELD_STATES: Final = ("leased", "breaking")
+"""What x-ms-lease-state says of a blob that is leased."""
+POLL_MIN_S: Final = 0.25
+POLL_MAX_S: Final = 2.0
+_CREATE_TIMEOUT_S: Final = 10.0
+_WAIT_MAX_S: Final = 60
+_ANSWER_S: Final = 5.0
+_EARLY_MAX: Final = 3
+_ABSENT: Final = frozenset({"BlobNotFound", "ContainerNotFound"})
+_CONFLICTS: Final = frozenset({409, 412})
+_UNCERTAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
+# Keys are ASCII without markup (names.py): no document needs to be parsed to find them.
+_BLOB: Final = re.compile(r"<Blob>.*?</Blob>", re.DOTALL)
+_NAME: Final = re.compile(r"<Name>([^<&]*)</Name>")
+_NEXT: Final = re.compile(r"<NextMarker>([^<]*)</NextMarker>")
+
+
+class AzureStore(StoreBase):
+    """Blobs in one container, in ETag mode. The container is made when it is first missed.
+
+    Arguments:
+        place: account and container.
+        waits: whether the service keeps an answer back that is asked to wait; None if that is not
+            known: it is asked, until it is seen that it does not.
+        durable: whether what the service acknowledges outlives its process.
+        clock: for dates and time limits.
+    """
+
+    def __init__(
+        self,
+        place: AzurePlace,
+        waits: bool | None = None,
+        durable: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        self._place, self._durable = place, durable
+        self._clock = clock or SystemClock()
+        self._container = place.container
+        self._http = AzureHttp(place.account, self._clock)
+        self._waits, self._early = waits is not False, 0
+        self._pauses = Pauses(self._clock, POLL_MIN_S, POLL_MAX_S)
+
+    # Reading
+
+    def get(self, key: str, timeout_s: float) -> Entry | None:
+        return self._entry(key, self._read(key, {}, timeout_s))
+
+    def _read(
+        self, key: str, headers: Mapping[str, str], timeout_s: float, waits: bool = False
+    ) -> Answer:
+        path = self._path(key)
+        try:
+            return self._http.send("GET", path, {}, headers, timeout_s, waits=waits)
+        except NoAnswer as error:
+            raise StoreUnavailable(str(error)) from error
+
+    def _entry(self, key: str, answer: Answer) -> Entry | None:
+        if answer.status == 200:
+            left_s = self._expires_in_s(answer)
+            return Entry(answer.body, answer.etag, left_s, answer.header(NOTE))
+        if answer.status == 404 and code_of(answer) in _ABSENT:
+            return None
+        raise _trouble(key, answer)
+
+    def _expires_in_s(self, answer: Answer) -> float | None:
+        return math.inf if answer.header("x-ms-lease-state") in HELD_STATES else None
+
+    def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        until_s = self._clock.monotonic_s() + timeout_s
+        pause_s = 0.0
+        while True:
+            start_s = self._clock.monotonic_s()
+            wait_s = min(int(until_s - start_s), _WAIT_MAX_S) if self._waits else 0
+            seen = self._look(key, version, wait_s)
+            if seen is not UNCHANGED:
+                self._early = 0
+                return seen
+            now_s = self._clock.monotonic_s()
+            if now_s >= until_s:
+                return UNCHANGED
+            if wait_s >= 1 and now_s - start_s >= wait_s / 2:
+                self._early = 0
+                if until_s - now_s < 1:
+                    return (
+                        UNCHANGED  # the service waits for whole seconds; the rest is not worth it
+                    )
+                continue
+            self._note_early(wait_s)
+            pause_s = self._pauses.next_s(pause_s)
+            self._pauses.sleep(min(until_s - now_s, pause_s))
+
+    def _look(self, key: str, version: str | None, wait_s: int) -> Watched:
+        answer = self._waiting_read(key, version, wait_s, {})
+        return self._seen(key, version, answer)
+
+    def _waiting_read(
+        self, key: str, version: str | None, wait_s: int, more: Mapping[str, str]
+    ) -> Answer:
+        headers = {**more, "if-none-match": version} if version is not None else dict(more)
+        if wait_s >= 1:
+            headers["x-strongroom-wait"] = str(wait_s)
+        answer = self._read(key, headers, wait_s + _ANSWER_S, waits=wait_s >= 1)
+        if wait_s >= 1 and code_of(answer) == "ContainerNotFound":
+            self._make_container()  # nobody can wait for what lies in nothing
+            answer = self._read(key, headers, wait_s + _ANSWER_S, waits=True)
+        return answer
+
+    def _seen(self, key: str, version: str | None, answer: Answer) -> Watched:
+        if answer.status == 304:
+            return UNCHANGED
+        entry = self._entry(key, answer)
+        changed = (None if entry is None else entry.version) != version
+        return entry if changed else UNCHANGED
+
+    def _note_early(self, wait_s: int) -> None:
+        # A server that is being stopped answers early too, but not over and over.
+        self._early += wait_s >= 1
+        if self._early >= _EARLY_MAX:
+            self._waits = False
+
+    def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        until_s = self._clock.monotonic_s() + timeout_s
+        keys: list[str] = []
+        query = {"restype": "container", "comp": "list", "prefix": prefix, "include": "metadata"}
+        while True:
+            left_s = until_s - self._clock.monotonic_s()
+            try:
+                answer = self._http.send("GET", f"/{self._container}", query, {}, left_s)
+            except NoAnswer as error:
+                raise StoreUnavailable(str(error)) from error
+            if answer.status == 404 and code_of(answer) in _ABSENT:
+                return []
+            if answer.status != 200:
+                raise _trouble(prefix, answer)
+            text = answer.body.decode()
+            for blob in _BLOB.findall(text):
+                name = _NAME.search(blob)
+                if name is not None and self._lists(blob):
+                    keys.append(name[1])
+            marker = _NEXT.search(text)
+            if marker is None or not marker[1]:
+                return sorted(keys)
+            query["marker"] = html.unescape(marker[1])
+
+    def _lists(self, blob: str) -> bool:
+        return True
+
+    # Writing
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        headers = condition(expected)
+        if note:
+            headers[NOTE] = note
+        return self._put(key, headers, value, timeout_s)
+
+    def _put(
+        self, key: str, headers: Mapping[str, str], value: bytes, timeout_s: float
+    ) -> CasOutcome:
+        kind = "application/json" if value[:1] == b"{" else "text/plain; charset=utf-8"
+        sent = {"x-ms-blob-type": "BlockBlob", "content-type": kind, **headers}
+        answer = self._change("PUT", self._path(key), {}, sent, timeout_s, value)
+        if isinstance(answer, Answer):
+            return Applied(answer.etag)
+        return answer
+
+    def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        answer = self._change("DELETE", self._path(key), {}, {"if-match": expected}, timeout_s)
+        return Applied(expected) if isinstance(answer, Answer) else answer
+
+    def _change(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: bytes = b"",
+    ) -> Answer | CasOutcome:
+        """Send a write; return its answer if it was done, else what became of it."""
+        try:
+            answer = self._http.send(method, path, query, headers, timeout_s, body)
+            if answer.status == 404 and code_of(answer) == "ContainerNotFound":
+                self._make_container()
+                answer = self._http.send(method, path, query, headers, timeout_s, body)
+        except NoAnswer as error:
+            return Unknown(str(error))
+        if answer.status < 300:
+            return answer
+        if code_of(answer) == "ContainerBeingDeleted":
+            raise _trouble(path, answer)
+        if answer.status in _CONFLICTS or code_of(answer) in _ABSENT:
+            return CONFLICT
+        if answer.status in _UNCERTAIN:
+            return Unknown(f"{answer.status} {code_of(answer)}")
+        raise _trouble(path, answer)
+
+    def _make_container(self) -> None:
+        query = {"restype": "container"}
+        path = f"/{self._container}"
+        try:
+            answer = self._http.send("PUT", path, query, {}, _CREATE_TIMEOUT_S)
+        except NoAnswer as error:
+            raise StoreUnavailable(str(error)) from error
+        exists = answer.status == 409 and code_of(answer) == "ContainerAlreadyExists"
+        if answer.status != 201 and not exists:
+            raise _trouble(path, answer)
+
+    def _path(self, key: str) -> str:
+        return f"/{self._container}/{key}"
+
+    # What it is
+
+    def promises(self) -> Promises:
+        return Promises(
+            store=f"Azure Blob Storage, ETag mode, container {self._container!r}",
+            mutual_exclusion="clock-rate",
+            assumption="the clocks of all participants run at about the same rate",
+            fencing="durable",
+            watch="long-poll" if self._waits else "poll",
+            durable=self._durable,
+            scope="network",
+            ttl_min_s=1.0,
+            poll_min_s=POLL_MIN_S,
+            poll_max_s=POLL_MAX_S,
+            notes=(
+                "a hold that was taken in the other mode (etag, lease) is honoured until it ends:"
+                " open the container in the same mode everywhere",
+            ),
+        )
+
+    def aio(self) -> AsyncStore:
+        waits = self._waits
+        return _AioAzure(type(self)(self._place, waits, self._durable, self._clock))
+
+    def after_fork(self) -> None:
+        self._http.pool.forget()
+
+    def close(self) -> None:
+        self._http.pool.close()
+
+
+class _AioAzure(ThreadedStore):
+    async def close(self) -> None:
+        await super().close()
+        self._store.close()  # ends what its threads wait for
+
+
+def condition(expected: str | None) -> dict[str, str]:
+    """Return the header that makes a write conditional on a version; None: on absence."""
+    return {"if-none-match": "*"} if expected is None else {"if-match": expected}
+
+
+def _trouble(where: str, answer: Answer) -> StoreRefused | StoreUnavailable:
+    text = f"{where}: {answer.status} {code_of(answer)}".rstrip()
+    if answer.status in _UNCERTAIN or code_of(answer) == "ContainerBeingDeleted":
+        return StoreUnavailable(text)
+    return StoreRefused(text)

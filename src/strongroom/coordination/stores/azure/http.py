@@ -1,0 +1,101 @@
+"""Signed requests to a Blob service, each sent once.
+
+Lives here: the headers that every request has, and its signature. Must not live here: sockets
+(connections/http_pool.py), the rules for signing (azure/account.py), what a status means
+(azure.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import format_datetime
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.stores.azure.account import AzureAccount
+from strongroom.coordination.stores.connections.http_pool import Answer, HttpPool, endpoint_parts
+
+_VERSION: Final = "2021-12-02"
+_SECONDS: Final = len("2026-11-21T08:00:00")
+
+_quoted: Final = functools.lru_cache(1024)(quote)
+
+
+def code_of(answer: Answer) -> str:
+    """Return the error code of an answer, like BlobNotFound; empty if there is none."""
+    return answer.header("x-ms-error-code")
+
+
+class AzureHttp:
+    """Sends requests to one account.
+
+    Arguments:
+        account: which, and how to sign.
+        clock: for the Date of requests and for time limits.
+    """
+
+    def __init__(self, account: AzureAccount, clock: Clock) -> None:
+        self._account, self._clock = account, clock
+        self._base = quote(endpoint_parts(account.endpoint).path.rstrip("/"))
+        self.pool = HttpPool(account.endpoint, clock)
+        self._date = ("", "")  # a second of the clock, and the same as HTTP writes it
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        timeout_s: float,
+        body: bytes = b"",
+        waits: bool = False,
+    ) -> Answer:
+        """Send one request and return the answer; raises like `HttpPool.send`.
+
+        Arguments:
+            method: GET, PUT, ...
+            path: below the account, not encoded, like /container/blob.
+            query: not encoded.
+            headers: besides date, version and authorization.
+            timeout_s: for connecting, sending and receiving together.
+            body: what is sent.
+            waits: see `HttpPool.send`.
+        """
+        target = self._base + _quoted(path)
+        sent = {**headers, "x-ms-date": self._now(), "x-ms-version": _VERSION}
+        if body:
+            sent["content-length"] = str(len(body))
+        parts = [urlencode(query, quote_via=quote)] if query else []
+        if self._account.sas:
+            parts.append(self._account.sas)
+        else:
+            signature = self._account.authorization(method, target, query, sent)
+            sent["authorization"] = signature
+        sent.pop("content-length", None)
+        whole = f"{target}?{'&'.join(parts)}" if parts else target
+        return self.pool.send(method, whole, sent, body, timeout_s, waits)
+
+    def _now(self) -> str:
+        text = self._clock.wall_text()
+        second, date = self._date
+        if text[:_SECONDS] != second:
+            date = format_datetime(datetime.fromisoformat(text), usegmt=True)
+            self._date = (text[:_SECONDS], date)
+        return date
+
+    def strongroom_health(self, timeout_s: float) -> dict[str, object] | None:
+        """Return what the server's health endpoint says; None for other services.
+
+        Raises:
+            StoreUnavailable, NoAnswer: nobody answers.
+        """
+        answer = self.pool.send("GET", "/.strongroom/health", {}, b"", timeout_s)
+        try:
+            facts = json.loads(answer.body)
+        except ValueError:
+            return None
+        return facts if isinstance(facts, dict) and "durable" in facts else None

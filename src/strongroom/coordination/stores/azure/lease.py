@@ -1,0 +1,336 @@
+"""Azure Blob Storage in lease mode: the service's own clock ends a hold.
+
+Lives here: what TAKE, KEEP, GIVE and BREAK become, and how a waiter learns of a lease's end.
+
+The lease id follows from the hold's nonce, so that a TAKE whose answer was lost may be repeated. A
+lease alone gives no token, because it leaves the ETag as it is: the record with the next fence is
+written under the lease, on the version that was read, and only then is anything held. A blob that
+does not exist cannot be leased: a placeholder is put there first, which readers take for absent.
+GIVE ends the lease before it writes the tombstone: whoever the tombstone wakes finds the lease
+free, and a holder that dies in between leaves nothing behind. The id stands in the blob's metadata:
+others may add to the record of a running hold (fair queues), and a waiter names the lease that it
+waits for, because its end leaves the ETag as it is.
+
+Every write notes in the blob's metadata that it was made in lease mode. A record without that note
+was written in ETag mode, and no lease shows whether its holder is alive. For such a record this
+store reports no end, so that a waiting client times it by its own clock (clock_rules.py).
+
+Source: Microsoft Learn, "Lease Blob". Must not live here: HTTP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.effects import (
+    CONFLICT,
+    UNCHANGED,
+    Act,
+    Applied,
+    CasOutcome,
+    Conflict,
+    Entry,
+    LeaseTerms,
+    Unknown,
+    Watched,
+)
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.store import Promises
+from strongroom.coordination.stores.azure.account import AzurePlace
+from strongroom.coordination.stores.azure.etag import HELD_STATES, NOTE, AzureStore, condition
+from strongroom.coordination.stores.connections.http_pool import Answer
+
+_PLACEHOLDER: Final = "placeholder"
+_MARK: Final = f"x-ms-meta-{_PLACEHOLDER}"
+_LEASE: Final = "x-ms-meta-lease"
+_MODE: Final = "x-ms-meta-mode"
+_TOMBSTONE_S: Final = 1
+_KNOWN_MAX: Final = 4096
+_SEQUENCE: Final = re.compile(rb'"seq":-?\d+')
+
+
+def lease_id(nonce: str) -> str:
+    """Return the lease id of a hold: a GUID that follows from its nonce."""
+    digits = hashlib.sha256(nonce.encode()).hexdigest()[:32]
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+class _Known(NamedTuple):
+    """What this store has last seen or written under a key."""
+
+    version: str
+    lease_id: str
+    digest: bytes  # of what the value says, its sequence number apart
+    in_lease_mode: bool = True  # the hold, if there is one, was taken in lease mode
+
+
+class _Write(NamedTuple):
+    key: str
+    expected: str | None
+    value: bytes
+    note: str
+    until_s: float
+
+
+class AzureLeaseStore(AzureStore):
+    """Blobs in one container, each hold a lease of 15 to 60 whole seconds; see `AzureStore`."""
+
+    def __init__(
+        self,
+        place: AzurePlace,
+        waits: bool | None = None,
+        durable: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(place, waits, durable, clock)
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._hanging: dict[str, _Known] = {}  # leases that may be ours, without a record
+        self._knowing = threading.Lock()
+
+    # Reading
+
+    def _entry(self, key: str, answer: Answer) -> Entry | None:
+        entry = super()._entry(key, answer)
+        if entry is None or _MARK in answer.headers:
+            return None
+        held, in_lease_mode = answer.header(_LEASE), _is_in_lease_mode(answer)
+        self._remember(key, _Known(entry.version, held, _digest(entry.value), in_lease_mode))
+        return entry
+
+    def _expires_in_s(self, answer: Answer) -> float | None:
+        if answer.header("x-ms-lease-state") in HELD_STATES:
+            return math.inf
+        return 0.0 if _is_in_lease_mode(answer) else None
+
+    def _lists(self, blob: str) -> bool:
+        return f"<{_PLACEHOLDER}>" not in blob.lower()
+
+    def _look(self, key: str, version: str | None, wait_s: int) -> Watched:
+        held = self._lease_of(key, version)
+        if wait_s < 1 or not held:
+            return super()._look(key, version, wait_s)
+        answer = self._waiting_read(key, version, wait_s, {"x-ms-lease-id": held})
+        if answer.status != 412:
+            return self._seen(key, version, answer)
+        # That lease is over. If it was given back, a tombstone follows; if it ran out, none does.
+        seen = super()._look(key, version, _TOMBSTONE_S)
+        if seen is not UNCHANGED:
+            return seen
+        return self._entry(key, self._read(key, {}, wait_s))
+
+    def _lease_of(self, key: str, version: str | None) -> str:
+        with self._knowing:
+            known = self._known.get(key)
+        return known.lease_id if known is not None and known.version == version else ""
+
+    def _says_the_same(self, write: _Write) -> bool:
+        with self._knowing:
+            known = self._known.get(write.key)
+        same = known is not None and known.version == write.expected
+        return same and known is not None and known.digest == _digest(write.value)
+
+    def _keeps_other_mode(self, write: _Write) -> bool:
+        """Say whether a plain write goes to a record of ETag mode, which must keep that mode.
+
+        A record that is not remembered any more counts as one of ETag mode. At worst others then
+        wait longer; there is never a second holder.
+        """
+        if write.expected is None:
+            return False
+        with self._knowing:
+            known = self._known.get(write.key)
+        return known is None or known.version != write.expected or not known.in_lease_mode
+
+    def _remember(self, key: str, known: _Known) -> None:
+        with self._knowing:
+            self._known[key] = known
+            self._known.move_to_end(key)
+            if len(self._known) > _KNOWN_MAX:
+                self._known.popitem(last=False)
+
+    # Writing
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        write = _Write(key, expected, value, note, self._clock.monotonic_s() + timeout_s)
+        if lease is None:
+            return self._plain(write)
+        if lease.act in (Act.TAKE, Act.TAKE_OVER):
+            return self._take(write, lease)
+        if lease.act is Act.KEEP:
+            return self._keep(write, lease)
+        return self._give(write, lease) if lease.act is Act.GIVE else self._break(write)
+
+    def _plain(self, write: _Write) -> CasOutcome:
+        """Write beside a hold, which stays as it is."""
+        self._let_go(write)
+        held = self._lease_of(write.key, write.expected)
+        if held:
+            outcome = self._store(write, write.expected, held)
+            if not isinstance(outcome, Conflict):
+                return outcome
+            # It may be over by now; the condition holds all the same.
+        outcome = self._store(write, write.expected, "", not self._keeps_other_mode(write))
+        if isinstance(outcome, Conflict) and write.expected is None:
+            answer = self._read(write.key, {}, self._left_s(write))
+            if _MARK in answer.headers:
+                return self._store(write, answer.etag, "")
+        return outcome
+
+    def _take(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+        version = write.expected or self._placeholder(write)
+        if version is None:
+            return CONFLICT
+        mine = lease_id(lease.nonce)
+        wanted = {
+            "x-ms-proposed-lease-id": mine,
+            "x-ms-lease-duration": str(int(lease.ttl_s)),
+            "if-match": version,
+        }
+        acquired = self._lease(write, "acquire", wanted)
+        if isinstance(acquired, Unknown):
+            self._hanging[write.key] = _Known(version, mine, b"")
+        if not isinstance(acquired, Answer):
+            return acquired
+        try:
+            outcome = self._store(write, version, mine)
+        except (StoreUnavailable, StoreRefused) as error:
+            outcome = Unknown(f"leased, but not written: {error}")
+        if isinstance(outcome, Unknown):
+            self._hanging[write.key] = _Known(version, mine, b"")
+        else:
+            self._hanging.pop(write.key, None)
+        if isinstance(outcome, Conflict):
+            self._release(write, mine, version)
+        return outcome
+
+    def _let_go(self, write: _Write) -> None:
+        """Give back a lease that a TAKE without an answer may have got and nobody repeated."""
+        hanging = self._hanging.get(write.key)
+        if hanging is not None and hanging.version == write.expected:
+            self._hanging.pop(write.key, None)
+            self._release(write, hanging.lease_id, hanging.version)
+
+    def _release(self, write: _Write, mine: str, version: str) -> None:
+        # Only on that version: a TAKE that has been repeated meanwhile, and written, stays.
+        try:
+            self._lease(write, "release", {"x-ms-lease-id": mine, "if-match": version})
+        except (StoreUnavailable, StoreRefused):
+            pass  # it runs out by itself
+
+    def _keep(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+        mine = lease_id(lease.nonce)
+        terms = {"x-ms-lease-id": mine, **condition(write.expected)}
+        renewed = self._lease(write, "renew", terms)
+        if not isinstance(renewed, Answer):
+            return renewed
+        if write.expected is not None and self._says_the_same(write):
+            return Applied(write.expected)  # a write would wake every waiter, for nothing
+        return self._store(write, write.expected, mine)
+
+    def _give(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+        mine = lease_id(lease.nonce)
+        ended = self._lease(write, "release", {"x-ms-lease-id": mine})
+        if isinstance(ended, Unknown):
+            return ended
+        outcome = self._store(write, write.expected, "")  # a conflict: it had ended before
+        if isinstance(outcome, Conflict) and isinstance(ended, Answer) and write.expected:
+            answer = self._read(write.key, {}, self._left_s(write))
+            leased = answer.header("x-ms-lease-state") in HELD_STATES
+            if answer.status == 200 and (leased or answer.header(_LEASE) != mine):
+                # The next one was quicker than the tombstone, and has written over it.
+                return Applied(write.expected)
+        return outcome
+
+    def _break(self, write: _Write) -> CasOutcome:
+        # Only the hold that was seen: its version is in the condition.
+        terms = {"x-ms-lease-break-period": "0", **condition(write.expected)}
+        ended = self._lease(write, "break", terms)
+        if isinstance(ended, Unknown):
+            return ended
+        try:
+            return self._store(write, write.expected, "")  # a conflict: there was no lease
+        except StoreUnavailable as error:
+            return Unknown(f"broken, but not written: {error}")
+
+    def _placeholder(self, write: _Write) -> str | None:
+        """Return the version of the placeholder under a key, or None if something else is there.
+
+        Raises:
+            StoreUnavailable: the value was certainly not written.
+        """
+        made = self._put(write.key, {"if-none-match": "*", _MARK: "1"}, b"", self._left_s(write))
+        if isinstance(made, Applied):
+            return made.version
+        answer = self._read(write.key, {}, self._left_s(write))
+        return answer.etag if _MARK in answer.headers else None
+
+    def _lease(self, write: _Write, action: str, terms: Mapping[str, str]) -> Answer | CasOutcome:
+        headers = {"x-ms-lease-action": action, **terms}
+        path = self._path(write.key)
+        return self._change("PUT", path, {"comp": "lease"}, headers, self._left_s(write))
+
+    def _store(
+        self, write: _Write, version: str | None, held: str, in_lease_mode: bool = True
+    ) -> CasOutcome:
+        headers = condition(version)
+        if in_lease_mode:
+            headers[_MODE] = "lease"
+        if write.note:
+            headers[NOTE] = write.note
+        if held:
+            headers |= {"x-ms-lease-id": held, _LEASE: held}
+        outcome = self._put(write.key, headers, write.value, self._left_s(write))
+        if isinstance(outcome, Applied):
+            digest = _digest(write.value)
+            self._remember(write.key, _Known(outcome.version, held, digest, in_lease_mode))
+        return outcome
+
+    def _left_s(self, write: _Write) -> float:
+        return max(0.001, write.until_s - self._clock.monotonic_s())
+
+    # What it is
+
+    def promises(self) -> Promises:
+        return replace(
+            super().promises(),
+            store=f"Azure Blob Storage, lease mode, container {self._container!r}",
+            mutual_exclusion="server-clock",
+            server_lease=True,
+            ttl_min_s=15.0,
+            ttl_max_s=60.0,
+            whole_seconds=True,
+            ttl_note="mode=etag takes any TTL from 1 s",
+            notes=(
+                "a hold that was taken in the other mode (etag, lease) is honoured until it ends:"
+                " open the container in the same mode everywhere",
+            ),
+        )
+
+    def after_fork(self) -> None:
+        super().after_fork()
+        self._knowing = threading.Lock()
+        self._hanging = {}
+
+
+def _is_in_lease_mode(answer: Answer) -> bool:
+    return _MODE in answer.headers or _LEASE in answer.headers  # earlier releases: the lease alone
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.sha256(_SEQUENCE.sub(b"", value, count=1)).digest()

@@ -1,0 +1,72 @@
+"""Azure Blob Storage, Azurite or Strongroom as a store: from a URL to one of the two modes.
+
+Lives here: `open_url`, and the question to the server what it is. Must not live here: the modes
+(azure/etag.py, azure/lease.py), credentials (azure/account.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.environment import variable
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.stores.azure.account import (
+    CONNECTION_STRING,
+    AzurePlace,
+    place_of,
+)
+from strongroom.coordination.stores.azure.etag import AzureStore
+from strongroom.coordination.stores.azure.http import AzureHttp
+from strongroom.coordination.stores.azure.lease import AzureLeaseStore
+from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
+
+_PROBE_TIMEOUT_S: Final = 1.0
+_OPTIONS: Final = UrlOptions(
+    {"endpoint": ANY, "key": ANY, "mode": ("etag", "lease"), "sas": ANY, "wait": SWITCH},
+    secrets=frozenset({"key", "sas"}),
+)
+_PUBLIC: Final = (".windows.net", ".azure.net", ".chinacloudapi.cn", ".usgovcloudapi.net")
+
+
+def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
+    """Return the store in a container. Asks a server that is not Azure's what it is, once.
+
+    Arguments:
+        url: azure://ACCOUNT/CONTAINER; without an account, that of the connection string in
+            AZURE_STORAGE_CONNECTION_STRING, else the development account.
+        query: `mode=etag` (the default) or `mode=lease`; `key`, `sas` and `endpoint` of the
+            account; `wait=1` and `wait=0` say whether the service keeps answers back.
+
+    Raises:
+        Unsupported: it cannot be understood, an option is none of these, or there is no key.
+    """
+    check_options(url, query, _OPTIONS)
+    place = place_of(url, query, variable(CONNECTION_STRING))
+    mode = query.get("mode", "etag")
+    clock = SystemClock()
+    waits, durable = _asked(place, clock)
+    if "wait" in query:
+        waits = query["wait"] == "1"
+    if mode == "etag":
+        return AzureStore(place, waits, durable, clock)
+    return AzureLeaseStore(place, waits, durable, clock)
+
+
+def _asked(place: AzurePlace, clock: Clock) -> tuple[bool | None, bool]:
+    """Return whether the service keeps answers back (None: not known), and whether it is durable.
+
+    A server that does not answer now may do so later, and then will show what it can.
+    """
+    http = AzureHttp(place.account, clock)
+    if http.pool.host.endswith(_PUBLIC):
+        return False, True
+    try:
+        facts = http.strongroom_health(_PROBE_TIMEOUT_S)
+    except (StoreUnavailable, StoreRefused, NoAnswer):
+        return None, True
+    finally:
+        http.pool.close()
+    return (False, True) if facts is None else (True, facts["durable"] is True)

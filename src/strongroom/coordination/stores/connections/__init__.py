@@ -1,0 +1,1 @@
+"""What several stores share: pools of connections, listening for changes, pauses."""

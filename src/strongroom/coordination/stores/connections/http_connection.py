@@ -1,0 +1,216 @@
+"""One kept-alive connection of HTTP/1.1: a request out in one piece, and its answer in.
+
+Lives here: the syntax of messages and the time limit of every step. The standard library's client
+parses headers as mail and sends a message in two pieces, which costs more than the rest of a lock's
+cycle. Source: RFC 9112. Must not live here: which connection is taken, what is sent again
+(connections/http_pool.py).
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.errors import StoreRefused
+from strongroom.coordination.stores.connections.tls_refusals import behind
+
+BODY_BYTES_MAX: Final = 16 << 20
+_HEAD_BYTES_MAX: Final = 256 << 10
+_PIECE_BYTES: Final = 64 << 10
+_BODILESS: Final = frozenset({204, 304})
+_LIMIT_STEP_S: Final = 0.001
+
+
+class Answer(NamedTuple):
+    """What the server said; the names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def header(self, name: str) -> str:
+        """Return a header; empty if it is not there."""
+        return self.headers.get(name.lower(), "")
+
+    @property
+    def etag(self) -> str:
+        """The entity tag, with its quotes; empty if there is none."""
+        return self.headers.get("etag", "")
+
+
+class BadAnswer(Exception):
+    """What came is no HTTP, or not all of it came."""
+
+
+class HttpConnection:
+    """Connects at once.
+
+    Arguments:
+        host, port: where.
+        context: of TLS; None for plain HTTP.
+        clock: for time limits.
+        until_s: when to give up connecting, by the monotonic clock.
+
+    Raises:
+        OSError: there is no connection.
+    """
+
+    def __init__(
+        self, host: str, port: int, context: ssl.SSLContext | None, clock: Clock, until_s: float
+    ) -> None:
+        self._clock = clock
+        self._buffer = bytearray()
+        self._limit_s = max(0.001, until_s - clock.monotonic_s())
+        self.sock: socket.socket = socket.create_connection((host, port), self._limit_s)
+        try:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if context is not None:
+                self._limit(until_s)
+                self.sock = context.wrap_socket(self.sock, server_hostname=host)
+        except BaseException:
+            self.sock.close()
+            raise
+        self._poll = select.poll()
+        self._poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is to be read: one that is idle and can be read from has been closed."""
+        return not self._buffer and not self._poll.poll(0)
+
+    def exchange(self, method: str, head: str, body: bytes, until_s: float) -> tuple[Answer, bool]:
+        """Send a request; return the answer and whether the connection may be used again.
+
+        Arguments:
+            method: decides whether the answer has a body.
+            head: request line and headers, with the empty line.
+            body: what follows.
+            until_s: when to give up, by the monotonic clock.
+
+        Raises:
+            OSError, BadAnswer: what became of the request is not known.
+            StoreRefused: an answer of more than `BODY_BYTES_MAX`.
+        """
+        self._send(head.encode("latin-1") + body, until_s)
+        while True:
+            version, status, headers = _parse_head(self._until(b"\r\n\r\n", until_s))
+            if status >= 200:
+                break
+        keep = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
+        if method == "HEAD" or status in _BODILESS:
+            content = b""
+        elif "transfer-encoding" in headers:
+            content = self._chunks(until_s)
+        elif "content-length" in headers:
+            content = self._exactly(_number(headers["content-length"], 10), until_s)
+        else:
+            content, keep = self._rest(until_s), False
+        return Answer(status, headers, content), keep
+
+    def close(self) -> None:
+        """Close it."""
+        self.sock.close()
+
+    def break_off(self) -> None:
+        """Let whoever reads or writes fail at once."""
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it ended by itself
+
+    def _send(self, raw: bytes, until_s: float) -> None:
+        self._limit(until_s)
+        try:
+            self.sock.sendall(raw)
+        except OSError as error:
+            raise behind(self.sock, error) from error
+
+    def _limit(self, until_s: float) -> None:
+        left_s = until_s - self._clock.monotonic_s()
+        if left_s <= 0:
+            raise TimeoutError("the time is up")
+        # Each setting is a call of the kernel, and most differ by microseconds only.
+        if abs(left_s - self._limit_s) > _LIMIT_STEP_S or left_s < _LIMIT_STEP_S:
+            self.sock.settimeout(left_s)
+            self._limit_s = left_s
+
+    def _fill(self, until_s: float) -> bool:
+        self._limit(until_s)
+        piece = self.sock.recv(_PIECE_BYTES)
+        self._buffer += piece
+        return bool(piece)
+
+    def _until(self, end: bytes, until_s: float) -> bytes:
+        """Return what comes before `end`, and pass both by."""
+        start = 0
+        while (at := self._buffer.find(end, start)) < 0:
+            start = max(0, len(self._buffer) - len(end))
+            if len(self._buffer) > _HEAD_BYTES_MAX:
+                raise BadAnswer("the answer's head does not end")
+            if not self._fill(until_s):
+                raise BadAnswer("the connection was closed")
+        found = bytes(self._buffer[:at])
+        del self._buffer[: at + len(end)]
+        return found
+
+    def _exactly(self, size_bytes: int, until_s: float) -> bytes:
+        _check_size(size_bytes)
+        while len(self._buffer) < size_bytes:
+            if not self._fill(until_s):
+                raise BadAnswer("the answer was cut off")
+        found = bytes(self._buffer[:size_bytes])
+        del self._buffer[:size_bytes]
+        return found
+
+    def _chunks(self, until_s: float) -> bytes:
+        content = bytearray()
+        while True:
+            size = _number(self._until(b"\r\n", until_s).partition(b";")[0].decode("latin-1"), 16)
+            if size == 0:
+                while self._until(b"\r\n", until_s):
+                    pass  # trailers
+                return bytes(content)
+            _check_size(len(content) + size)
+            content += self._exactly(size, until_s)
+            if self._until(b"\r\n", until_s):
+                raise BadAnswer("a chunk is longer than it says")
+
+    def _rest(self, until_s: float) -> bytes:
+        while self._fill(until_s):
+            _check_size(len(self._buffer))
+        return bytes(self._buffer)
+
+
+def _parse_head(head: bytes) -> tuple[str, int, dict[str, str]]:
+    first, *lines = head.decode("latin-1").split("\r\n")
+    version, _, rest = first.partition(" ")
+    status = rest[:3]
+    if not version.startswith("HTTP/1.") or not (status.isdigit() and len(status) == 3):
+        raise BadAnswer(f"{first[:40]!r} is no HTTP")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise BadAnswer(f"{line[:40]!r} is no header")
+        name = name.lower()
+        value = value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return version, int(status), headers
+
+
+def _number(text: str, base: int) -> int:
+    try:
+        number = int(text.strip(), base)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise BadAnswer(f"{text[:40]!r} is no length")
+    return number
+
+
+def _check_size(size_bytes: int) -> None:
+    if size_bytes > BODY_BYTES_MAX:
+        raise StoreRefused(f"the server's answer has more than {BODY_BYTES_MAX} bytes")

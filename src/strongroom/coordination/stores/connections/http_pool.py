@@ -1,0 +1,186 @@
+"""Requests over kept-alive connections to one server, each sent once: for stores that speak HTTP.
+
+Lives here: which connection is taken, and the distinction that decides everything: a request that
+certainly never reached the server (`StoreUnavailable`), and one whose answer never came
+(`NoAnswer`). Only a read whose connection turns out to have been closed while it was idle is sent
+again. Source: RFC 9112, section 9.3.1. Must not live here: the syntax
+(connections/http_connection.py), signatures, what a status means (each store).
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
+from strongroom.coordination.stores.connections.http_connection import (
+    Answer,
+    BadAnswer,
+    HttpConnection,
+)
+from strongroom.coordination.stores.connections.tls_refusals import refusal_of
+from strongroom.coordination.url_options import check_host
+
+__all__ = ["Answer", "HttpPool", "NoAnswer"]
+
+_IDLE_MAX: Final = 32
+
+
+def endpoint_parts(url: str) -> SplitResult:
+    """Return the parts of an endpoint's URL, of which host and port are then known to be usable.
+
+    Raises:
+        Unsupported: it is no http:// or https:// URL with a host.
+    """
+    try:
+        parts = urlsplit(url)
+        is_endpoint = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_endpoint = False
+    if not is_endpoint:
+        raise Unsupported(f"{url!r} is no endpoint; write http(s)://host[:port]")
+    check_host(parts.hostname or "")
+    return parts
+
+
+class NoAnswer(Exception):
+    """The request went out, or a part of it, and no answer came: its fate is unknown."""
+
+
+class HttpPool:
+    """Connections to one server. Any thread may use it.
+
+    Arguments:
+        url: http:// or https://, a host, maybe a port; a path is not looked at.
+        clock: for time limits.
+        tls: whom to trust, and as who to come; the system's authorities by default.
+
+    Raises:
+        Unsupported: the URL is none of that kind.
+    """
+
+    def __init__(self, url: str, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
+        parts = endpoint_parts(url)
+        port = parts.port
+        self.host, self.host_field = parts.hostname or "", parts.netloc.rpartition("@")[2]
+        secure = parts.scheme == "https"
+        self._port = port or (443 if secure else 80)
+        self._tls = (tls or ssl.create_default_context()) if secure else None
+        self._clock = clock
+        self.forget()
+
+    def forget(self) -> None:
+        """Start without connections; in a forked child those that were inherited are another's."""
+        self._lock = threading.Lock()
+        self._idle: list[HttpConnection] = []
+        self._waiting: set[HttpConnection] = set()
+        self._closings = 0
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout_s: float,
+        waits: bool = False,
+    ) -> Answer:
+        """Send one request and return its answer.
+
+        Arguments:
+            method: GET and HEAD may be sent again over a connection that proved to be dead.
+            target: path and query as they are sent.
+            headers: all but Host and Content-Length.
+            body: what is sent.
+            timeout_s: for connecting, sending and receiving together.
+            waits: its answer may take long on purpose; `close` breaks it off.
+
+        Raises:
+            StoreUnavailable: it certainly never arrived.
+            StoreRefused: it cannot be sent, or its answer is too large.
+            NoAnswer: it may have arrived.
+        """
+        until_s = self._clock.monotonic_s() + timeout_s
+        head = self._head(method, target, headers, body)
+        closings = self._closings
+        while True:
+            connection = self._idle_one()
+            reused = connection is not None
+            connection = connection or self._connected(until_s)
+            keep = False
+            try:
+                if waits:
+                    with self._lock:
+                        self._waiting.add(connection)
+                answer, keep = connection.exchange(method, head, body, until_s)
+                return answer
+            except TimeoutError as error:
+                raise NoAnswer(f"{self.host_field} did not answer in time") from error
+            except (OSError, BadAnswer) as error:
+                if refusal := refusal_of(error):
+                    raise StoreRefused(f"{self.host_field}: {refusal}") from error
+                stale = reused and closings == self._closings
+                if stale and method in ("GET", "HEAD"):
+                    continue
+                raise NoAnswer(f"{self.host_field} did not answer: {_words(error)}") from error
+            finally:
+                self._give_back(connection, keep)
+
+    def _head(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> str:
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {self.host_field}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if body or method in ("PUT", "POST"):
+            lines.append(f"Content-Length: {len(body)}")
+        lines += ("Accept-Encoding: identity", "\r\n")
+        head = "\r\n".join(lines)
+        # An answer would be misunderstood if a value could begin a line of its own.
+        if not head.isascii() or head.count("\n") != len(lines) or head.count("\r") != len(lines):
+            raise StoreRefused("a header, or the target, holds what no header can")
+        return head
+
+    def _idle_one(self) -> HttpConnection | None:
+        """Return a connection that has been used before and is open as far as one can see."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None or connection.is_quiet():
+                return connection
+            connection.close()
+
+    def _connected(self, until_s: float) -> HttpConnection:
+        if until_s <= self._clock.monotonic_s():
+            raise StoreUnavailable(f"{self.host_field} was not asked: the time is up")
+        try:
+            return HttpConnection(self.host, self._port, self._tls, self._clock, until_s)
+        except OSError as error:
+            if refusal := refusal_of(error):
+                raise StoreRefused(f"{self.host_field}: {refusal}") from error
+            reason = f"{self.host_field} cannot be reached: {_words(error)}"
+            raise StoreUnavailable(reason) from error
+
+    def _give_back(self, connection: HttpConnection, keep: bool) -> None:
+        with self._lock:
+            self._waiting.discard(connection)
+            if keep and len(self._idle) < _IDLE_MAX:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close what is idle, and break off what waits. Further requests connect anew."""
+        with self._lock:
+            self._closings += 1
+            idle, self._idle = self._idle, []
+            waiting = list(self._waiting)
+        for connection in idle:
+            connection.close()
+        for connection in waiting:
+            connection.break_off()
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__

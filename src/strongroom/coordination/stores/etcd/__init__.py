@@ -1,0 +1,1 @@
+"""etcd as a store of coordination, over its JSON gateway."""

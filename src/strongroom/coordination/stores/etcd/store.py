@@ -1,0 +1,336 @@
+"""etcd as a store: a key per register, and beside it a leased key while somebody holds.
+
+Lives here: `EtcdStore`. The value lies under `prefix/key`, with the note in a line before it. A
+hold is a second key that is bound to an etcd lease and carries the hold's nonce: when the lease
+ends, it is gone. A version is the register's revision, with an "h" while the hold is there: the end
+of a hold is a new version. Every write is one transaction that compares both, since a lease that
+was alive a moment ago proves nothing. A hold is prolonged by a NEW lease, never by a keep-alive: a
+leader that does not know yet that it was replaced answers keep-alives, and may end the leases that
+it knows; it does not know the new one, and it knows none that ends before its holder's belief.
+Source: etcd's documentation, "etcd API" (transactions, leases, watches). Must not live here: HTTP
+(etcd/http.py), which lease (etcd/leases.py), the stream of a watch (etcd/watch.py).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.effects import (
+    CONFLICT,
+    UNCHANGED,
+    Act,
+    Applied,
+    CasOutcome,
+    Entry,
+    LeaseTerms,
+    Unknown,
+    Watched,
+)
+from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
+from strongroom.coordination.records import UNREADABLE
+from strongroom.coordination.store import Promises
+from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
+from strongroom.coordination.stores.etcd.http import (
+    EtcdHttp,
+    Failed,
+    Json,
+    Missing,
+    decoded,
+    encoded,
+)
+from strongroom.coordination.stores.etcd.leases import EtcdLeases
+from strongroom.coordination.stores.etcd.watch import EtcdWatches, Known
+from strongroom.coordination.threaded_store import StoreBase
+
+_HOLD: Final = b"\x00hold"  # sorts right behind its register, and no key contains it
+_AFTER: Final = b"\x01"
+_HELD: Final = "h"
+_VERSION: Final = re.compile(r"([1-9][0-9]{0,18})(h?)", re.ASCII)
+_REVISION_MAX: Final = 2**63 - 2
+_PAGE: Final = 1000
+_LOOK_S: Final = 2.0
+
+
+class _NoLease(StoreUnavailable):
+    """The lease to which a key was to be bound does not exist; nothing was done."""
+
+
+class _State(NamedTuple):
+    """What a version says: the register's revision (0: absent), and whether there is a hold."""
+
+    revision: int
+    held: bool
+
+
+_ABSENT: Final = _State(0, False)
+
+
+class EtcdStore(StoreBase):
+    """One cluster, below one prefix. Any thread may use it.
+
+    Arguments:
+        address: of the cluster.
+    """
+
+    def __init__(self, address: EtcdAddress) -> None:
+        self._clock = SystemClock()
+        self._http = EtcdHttp(address, self._clock)
+        self._watches = EtcdWatches(self._http)
+        self._leases = EtcdLeases(self._http, self._clock)
+        self._prefix = f"{address.prefix}/".encode()
+
+    def get(self, key: str, timeout_s: float) -> Entry | None:
+        name = self._name(key)
+        found = self._http.read("/v3/kv/range", _range(name, name + _AFTER), timeout_s)
+        rows = {decoded(row, "key"): row for row in found.get("kvs", [])}
+        row = rows.get(name)
+        if row is None:
+            return None
+        head, _, value = decoded(row, "value").partition(b"\n")
+        try:
+            note = str(json.loads(head)["note"])
+        except UNREADABLE as error:
+            raise CorruptRecord(key, head, "a line of JSON and a value") from error
+        held = name + _HOLD in rows
+        version = _version(int(row["mod_revision"]), held)
+        return Entry(value, version, math.inf if held else 0.0, note)
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        state = _state(expected)
+        if state is None:
+            return CONFLICT  # no version of ours
+        self._watches.sweep()
+        name, until_s = self._name(key), self._clock.monotonic_s() + timeout_s
+        put = _put(name, json.dumps({"note": note}).encode() + b"\n" + value)
+        if lease is None:
+            return self._write(name, state, "", [put], state.held, until_s)
+        if lease.act in (Act.TAKE, Act.TAKE_OVER, Act.KEEP):
+            if lease.act is Act.KEEP and not state.held:
+                return CONFLICT  # over by the store's clock
+            return self._hold(name, state, put, lease, until_s)
+        nonce = lease.nonce if lease.act is Act.GIVE else ""
+        return self._write(name, state, nonce, [put, _drop(name + _HOLD)], False, until_s)
+
+    def _hold(
+        self, name: bytes, state: _State, put: Json, lease: LeaseTerms, until_s: float
+    ) -> CasOutcome:
+        """Bind the hold to a lease that nothing was bound to; see the module."""
+        for fresh in (False, True):
+            found = self._leases.take(lease.ttl_s, until_s, fresh)
+            bound = _put(name + _HOLD, lease.nonce.encode(), found.id)
+            try:
+                outcome = self._write(name, state, lease.nonce, [put, bound], True, until_s)
+            except _NoLease:
+                continue  # somebody ended it: the transaction was refused
+            except (StoreUnavailable, StoreRefused):
+                self._leases.give_back(found.id, until_s)
+                raise
+            if outcome is CONFLICT:
+                self._leases.give_back(found.id, until_s)
+            return outcome
+        raise StoreUnavailable("etcd ends every lease at once")
+
+    def _write(
+        self,
+        name: bytes,
+        state: _State,
+        nonce: str,
+        changes: list[Json],
+        stays_held: bool,
+        until_s: float,
+    ) -> CasOutcome:
+        """Make the changes if all is as `state` says, and a hold that there is carries `nonce`.
+
+        Arguments:
+            name: of the register.
+            state: what is expected.
+            nonce: whose hold may be there; empty: anybody's.
+            changes: puts and deletes.
+            stays_held: there is a hold afterwards.
+            until_s: when to give up.
+
+        Raises:
+            _NoLease: a lease that was named does not exist; not applied.
+        """
+        body = {"compare": _compares(name, state, nonce), "success": changes}
+        left_s = until_s - self._clock.monotonic_s()
+        if left_s <= 0:
+            raise StoreUnavailable("etcd was not asked: the time is up")
+        try:
+            found = self._http.write("/v3/kv/txn", body, left_s)
+            if not found.get("succeeded"):
+                return CONFLICT
+            version = _version(int(found["header"]["revision"]), stays_held)
+        except Missing as error:
+            raise _NoLease(str(error)) from error
+        except (NoAnswer, Failed, KeyError, ValueError) as error:
+            return Unknown(str(error))
+        for lease_id in _left_behind(found):
+            self._leases.give_back(lease_id, until_s)
+        return Applied(version)
+
+    def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        state, name = _state(expected), self._name(key)
+        if state is None:
+            return CONFLICT
+        until_s = self._clock.monotonic_s() + timeout_s
+        drops = [_drop(name), _drop(name + _HOLD)]
+        outcome = self._write(name, state, "", drops, False, until_s)
+        return Applied(expected) if isinstance(outcome, Applied) else outcome
+
+    def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        until_s = self._clock.monotonic_s() + timeout_s
+        start, end = self._name(prefix), self._name(prefix) + b"\x7f"
+        keys: list[str] = []
+        revision = "0"
+        while True:
+            # All pages show the same moment, that of the first.
+            page = {**_range(start, end), "keys_only": True, "limit": _PAGE, "revision": revision}
+            left_s = until_s - self._clock.monotonic_s()
+            found = self._http.read("/v3/kv/range", page, left_s)
+            names = [decoded(row, "key") for row in found.get("kvs", [])]
+            keys += [
+                name.removeprefix(self._prefix).decode()
+                for name in names
+                if name.isascii() and not name.endswith(_HOLD)
+            ]
+            if not found.get("more") or not names:
+                return sorted(keys)
+            start, revision = names[-1] + b"\x00", str(found["header"]["revision"])
+
+    def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        name, state = self._name(key), _state(version) or _ABSENT
+        now_s = self._clock.monotonic_s()
+        until_s, known = now_s + timeout_s, (name, version)
+        stream = self._watches.again(known)
+        # One that begins now tells nothing of what was before, so one looks after it has begun.
+        look = stream is None
+        # However short the wait is, a member that is slow is no broken one.
+        open_until_s = max(until_s, now_s + _LOOK_S)
+        stream = stream or self._watches.open(name, name + _AFTER, open_until_s)
+        good: Known | None = None
+        try:
+            while look or stream.changed(state.revision, until_s):
+                look = False
+                entry = self.get(key, max(until_s - self._clock.monotonic_s(), _LOOK_S))
+                found = None if entry is None else entry.version
+                if found != version:
+                    good = (name, found)
+                    return entry
+            good = known
+            return UNCHANGED
+        finally:
+            self._watches.done(stream, good)
+
+    def promises(self) -> Promises:
+        return Promises(
+            store="etcd",
+            mutual_exclusion="server-clock",
+            assumption="no member's clock runs faster, and no client's slower, than the bound says;"
+            " a change of leader only prolongs holds",
+            fencing="durable",
+            watch="push",
+            durable=True,
+            scope="network",
+            server_lease=True,
+            ttl_min_s=2.0,
+            whole_seconds=True,
+            poll_min_s=0.05,
+            poll_max_s=1.0,
+            notes=(
+                "the lock of a dead holder is free up to a second later than its TTL says",
+                "a lease that an administrator revokes frees the lock at once; its holder learns"
+                " of it by a watch (alert), a moment later",
+                "restoring an older snapshot of the cluster takes fences and ids back",
+            ),
+        )
+
+    def after_fork(self) -> None:
+        self._http.forget()
+        self._watches.forget()
+        self._leases.forget()
+
+    def close(self) -> None:
+        self._watches.close()
+        self._leases.close()
+        self._http.close()
+
+    def _name(self, key: str) -> bytes:
+        return self._prefix + key.encode()
+
+
+def _version(revision: int, held: bool) -> str:
+    return f"{revision}{_HELD if held else ''}"
+
+
+def _state(version: str | None) -> _State | None:
+    """Return what a version says; None if it is none of ours."""
+    if version is None:
+        return _ABSENT
+    found = _VERSION.fullmatch(version)
+    if found is None or int(found[1]) > _REVISION_MAX:
+        return None
+    return _State(int(found[1]), bool(found[2]))
+
+
+def _range(key: bytes, end: bytes) -> Json:
+    return {"key": encoded(key), "range_end": encoded(end)}
+
+
+def _compares(name: bytes, state: _State, nonce: str) -> list[Json]:
+    hold = encoded(name + _HOLD)
+    register: Json = {"key": encoded(name), "target": "MOD", "result": "EQUAL"}
+    register["mod_revision"] = str(state.revision)
+    if not state.held:
+        return [register, {"key": hold, "target": "MOD", "result": "EQUAL", "mod_revision": "0"}]
+    if not nonce:
+        there: Json = {"key": hold, "target": "MOD", "result": "GREATER", "mod_revision": "0"}
+        return [register, there]
+    mine = {"key": hold, "target": "VALUE", "result": "EQUAL", "value": encoded(nonce)}
+    return [register, mine]
+
+
+def _put(key: bytes, value: bytes, lease_id: str = "0") -> Json:
+    # What was there before tells which lease is not needed any more.
+    put: Json = {"key": encoded(key), "value": encoded(value), "lease": lease_id}
+    return {"request_put": {**put, "prev_kv": lease_id != "0"}}
+
+
+def _drop(key: bytes) -> Json:
+    return {"request_delete_range": {"key": encoded(key), "prev_kv": key.endswith(_HOLD)}}
+
+
+def _left_behind(found: Json) -> list[str]:
+    """Return the leases to which the keys were bound that were replaced or deleted."""
+    rows: list[Json] = []
+    for answer in found.get("responses", []):
+        rows += answer.get("response_delete_range", {}).get("prev_kvs", [])
+        previous = answer.get("response_put", {}).get("prev_kv")
+        rows += [previous] if previous else []
+    return [str(row["lease"]) for row in rows if row.get("lease", "0") != "0"]
+
+
+def open_url(url: str, query: Mapping[str, str]) -> EtcdStore:
+    """Return the store in a cluster.
+
+    Arguments:
+        url, query: see `etcd_address.address_of`.
+
+    Raises:
+        Unsupported: they cannot be understood.
+    """
+    return EtcdStore(address_of(url, query))

@@ -1,0 +1,231 @@
+"""A watch of etcd as one waits for it: is there anything new, or is the time up?
+
+Lives here: the watches of one client. Each is a stream over a connection of its own that begins
+now, not at a revision that was: etcd serves what is past ten times a second only. What an event
+says is not looked at: it means "read now". A watch that one waiter has done with serves the next
+one that knows the same version, so that waiting on costs no request. Source: etcd's documentation,
+"etcd API" (watches). Must not live here: what is read (etcd.py).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Final
+from urllib.parse import urlsplit
+
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.stores.connections.http_connection import BadAnswer
+from strongroom.coordination.stores.connections.tls_refusals import refusal_of
+from strongroom.coordination.stores.etcd.http import BadToken, EtcdHttp, Json, encoded, failure_of
+from strongroom.coordination.stores.etcd.stream import LineStream
+
+_FIRST_ANSWER_S: Final = 2.0
+# A line that was cut without a word, or a member that hangs, tells nothing: so often it is renewed.
+_AGE_MAX_S: Final = 30.0
+_IDLE_MAX_S: Final = 2.0
+_IDLE_MAX: Final = 64
+# Older members say of a token that they do not know that its user has no right.
+_REFUSED: Final = ("Unauthenticated", "permission denied", "user name is empty")
+
+Known = tuple[bytes, str | None]
+"""A key, and the version that whoever waits knows of it (None: absent)."""
+
+
+class EtcdWatches:
+    """The watches of one client. Any thread may use it.
+
+    Arguments:
+        http: the cluster.
+    """
+
+    def __init__(self, http: EtcdHttp) -> None:
+        self._http = http
+        self.forget()
+
+    def forget(self) -> None:
+        """In a forked child: what is open is the parent's."""
+        self._lock = threading.Lock()
+        self._used: set[EtcdWatch] = set()
+        self._idle: list[tuple[float, Known, EtcdWatch]] = []
+
+    def again(self, known: Known) -> EtcdWatch | None:
+        """Return one that began before its key was read and had this version; None: there is none.
+
+        Whatever has happened since that read is still to be told by it.
+        """
+        now_s = self._http.clock.monotonic_s()
+        self.sweep()
+        with self._lock:
+            for item in self._idle:
+                _, place, watch = item
+                if place == known and now_s - watch.began_s < _AGE_MAX_S:
+                    self._idle.remove(item)
+                    self._used.add(watch)
+                    return watch
+        return None
+
+    def open(self, key: bytes, end: bytes, until_s: float) -> EtcdWatch:
+        """Return a watch of the keys from `key` to before `end`, once a member has confirmed it.
+
+        Arguments:
+            key, end: the range.
+            until_s: when to give up trying members, by the monotonic clock.
+
+        Raises:
+            StoreUnavailable: no member confirmed it.
+            StoreRefused: it will not get better.
+        """
+
+        def opened(index: int, left_s: float) -> EtcdWatch:
+            headers = self._http.headers(index, left_s)
+            limit_s = min(left_s, _FIRST_ANSWER_S)
+            try:
+                return EtcdWatch(self._http, index, headers, key, end, limit_s)
+            except BadToken:
+                self._http.renew_token(headers)
+            headers = self._http.headers(index, left_s)
+            try:
+                return EtcdWatch(self._http, index, headers, key, end, limit_s)
+            except BadToken as error:
+                raise StoreRefused(f"a watch was refused: {error}") from error
+
+        watch = self._http.in_turn(opened, until_s, again=True)
+        with self._lock:
+            self._used.add(watch)
+        return watch
+
+    def done(self, watch: EtcdWatch, known: Known | None) -> None:
+        """Take one back.
+
+        Arguments:
+            watch: whose waiter is done.
+            known: what was read, after it began, and was waited on or returned; None: end it.
+        """
+        now_s = self._http.clock.monotonic_s()
+        with self._lock:
+            self._used.discard(watch)
+            if known is not None and len(self._idle) < _IDLE_MAX:
+                self._idle.append((now_s, known, watch))
+                return
+        watch.close()
+
+    def sweep(self) -> None:
+        """End those for which nobody has come back."""
+        if not self._idle:
+            return
+        end_s = self._http.clock.monotonic_s() - _IDLE_MAX_S
+        with self._lock:
+            over = [watch for since_s, _, watch in self._idle if since_s < end_s]
+            self._idle = [item for item in self._idle if item[0] >= end_s]
+        for watch in over:
+            watch.close()
+
+    def close(self) -> None:
+        """End what is idle, and break off whatever waits."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            used = list(self._used)
+        for _, _, watch in idle:
+            watch.close()
+        for watch in used:
+            watch.break_off()
+
+
+class EtcdWatch:
+    """One watch, confirmed; for one thread at a time. See `EtcdWatches`."""
+
+    def __init__(
+        self,
+        http: EtcdHttp,
+        index: int,
+        headers: dict[str, str],
+        key: bytes,
+        end: bytes,
+        limit_s: float,
+    ) -> None:
+        parts = urlsplit(http.address.members[index])
+        self._where, self.began_s = parts.netloc, http.clock.monotonic_s()
+        until_s = self.began_s + limit_s
+        wanted = {"create_request": {"key": encoded(key), "range_end": encoded(end)}}
+        try:
+            self._stream = LineStream(
+                parts.hostname or "", parts.port or 0, http.address.tls, http.clock, until_s
+            )
+        except OSError as error:
+            raise _trouble(self._where, error) from error
+        try:
+            body = json.dumps(wanted).encode()
+            self._stream.begin(parts.netloc, "/v3/watch", headers, body, until_s)
+            if self._next(until_s) is None:
+                raise StoreUnavailable(f"{self._where} did not confirm a watch in time")
+        except (OSError, BadAnswer) as error:
+            self._stream.close()
+            raise _trouble(self._where, error) from error
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def changed(self, beyond: int, until_s: float) -> bool:
+        """Wait for a change; False if the time is up before.
+
+        Arguments:
+            beyond: the revision up to which changes are known.
+            until_s: by the monotonic clock.
+
+        Raises:
+            StoreUnavailable: the stream broke; nobody knows what it would have told.
+        """
+        try:
+            while True:
+                result = self._next(until_s)
+                if result is None:
+                    return False
+                events = result.get("events", [])
+                if any(_revision(event) > beyond for event in events):
+                    return True
+        except BadToken as error:
+            raise StoreUnavailable(f"{self._where}: {error}") from error
+        except (OSError, BadAnswer) as error:
+            raise _trouble(self._where, error) from error
+
+    def _next(self, until_s: float) -> Json | None:
+        """Return the next message; None if the time is up."""
+        line = self._stream.line(until_s)
+        if line is None:
+            return None
+        try:
+            message = json.loads(line)
+            result = message.get("result")
+        except (ValueError, AttributeError) as error:
+            raise StoreUnavailable(f"{self._where} ended the watch") from error
+        if not isinstance(result, dict):
+            details = message.get("error", message)
+            raise failure_of(self._where, details if isinstance(details, dict) else {})
+        if result.get("canceled"):
+            reason = str(result.get("cancel_reason", "")) or "it was canceled"
+            if any(word in reason for word in _REFUSED):
+                raise BadToken(reason)
+            raise StoreUnavailable(f"{self._where} ended the watch: {reason}")
+        return result
+
+    def break_off(self) -> None:
+        """Let whoever waits for it fail at once; from another thread."""
+        self._stream.break_off()
+
+    def close(self) -> None:
+        """End it."""
+        self._stream.close()
+
+
+def _revision(event: Json) -> int:
+    try:
+        return int(event["kv"]["mod_revision"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise BadAnswer("an event without its revision") from error
+
+
+def _trouble(where: str, error: Exception) -> StoreUnavailable | StoreRefused:
+    if refusal := refusal_of(error):
+        return StoreRefused(f"{where}: {refusal}")
+    return StoreUnavailable(f"{where}: {str(error) or type(error).__name__}")

@@ -1,0 +1,373 @@
+"""PostgreSQL as a store: one table, one row per key, one statement per act.
+
+Lives here: `PostgresStore`. A row carries the value, the note, a version from a sequence (so that
+none ever comes again), and the hold that the server's own clock ends. No advisory locks: those
+belong to a session, and a pooler in between hands sessions around. Changes are told by NOTIFY.
+Source: PostgreSQL's manual, chapters "INSERT" (ON CONFLICT), "Date/Time Functions"
+(clock_timestamp), "NOTIFY", "Asynchronous Commit". Must not live here: sessions
+(postgres/wire.py), recipes, fences of other tables (guards/sql.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.effects import (
+    CONFLICT,
+    Act,
+    Applied,
+    CasOutcome,
+    Entry,
+    LeaseTerms,
+    Unknown,
+    Watched,
+)
+from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.store import SET_BACK, AsyncStore, Promises
+from strongroom.coordination.stores.connections.idle_pool import IdlePool
+from strongroom.coordination.stores.connections.listening import (
+    ATTEMPT_S,
+    Switchboard,
+    Ticket,
+    look_timeout_s,
+    unavailable,
+    watch_key,
+)
+from strongroom.coordination.stores.connections.listening_aio import ListeningAio
+from strongroom.coordination.stores.postgres.wire import (
+    PostgresSession,
+    Row,
+    SqlError,
+    conninfo_of,
+    meaning,
+)
+from strongroom.coordination.threaded_store import StoreBase
+
+_CREATE: Final = """
+CREATE TABLE IF NOT EXISTS strongroom_coordination (
+    key text COLLATE "C" PRIMARY KEY,
+    value bytea NOT NULL,
+    version bigserial NOT NULL,
+    note text NOT NULL,
+    holder text NOT NULL,
+    expires timestamptz NOT NULL
+) WITH (fillfactor = 50)"""
+_GET: Final = """
+SELECT value, version::text, note, CASE WHEN holder = '' THEN '0'
+    ELSE extract(epoch FROM expires - clock_timestamp())::text END
+FROM strongroom_coordination WHERE key = $1"""
+# What is answered is on the disk, also where the server's default is to be quicker than that.
+_INSERT: Final = """
+WITH written AS (
+    INSERT INTO strongroom_coordination (key, value, note, holder, expires)
+    VALUES ($1, $2, $3, CASE WHEN $4 IN ('take', 'take_over') THEN $5 ELSE '' END,
+        clock_timestamp() + make_interval(secs => $6::float8))
+    ON CONFLICT (key) DO NOTHING RETURNING version)
+SELECT version::text, pg_notify($7, ''), CASE current_setting('synchronous_commit')
+    WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
+FROM written"""
+_UPDATE: Final = """
+WITH written AS (
+    UPDATE strongroom_coordination SET value = $2, version = DEFAULT, note = $3,
+        holder = CASE WHEN $4 = '' THEN holder
+            WHEN $4 IN ('take', 'take_over', 'keep') THEN $5 ELSE '' END,
+        expires = CASE WHEN $4 = '' THEN expires
+            WHEN $4 IN ('take', 'take_over', 'keep')
+                THEN clock_timestamp() + make_interval(secs => $6::float8)
+            ELSE '-infinity' END
+    WHERE key = $1 AND version = $8::bigint AND CASE $4
+        WHEN 'take' THEN holder IN ('', $5) OR expires <= clock_timestamp()
+        WHEN 'keep' THEN holder = $5 AND expires > clock_timestamp()
+        WHEN 'give' THEN holder = $5
+        ELSE true END
+    RETURNING version)
+SELECT version::text, pg_notify($7, ''), CASE current_setting('synchronous_commit')
+    WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
+FROM written"""
+_DELETE: Final = """
+WITH written AS (
+    DELETE FROM strongroom_coordination WHERE key = $1 AND version = $2::bigint RETURNING version)
+SELECT version::text, pg_notify($3, ''), CASE current_setting('synchronous_commit')
+    WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END
+FROM written"""
+_LIST: Final = """
+SELECT key FROM strongroom_coordination
+WHERE key >= $1 AND ($2 = '' OR key < $2) ORDER BY key"""
+_PID: Final = "SELECT pg_backend_pid()::text"
+
+_NO_TABLE: Final = "42P01"
+_STANDBY: Final = "25006"
+_BEING_MADE: Final = ("23505", "42P07", "42710")
+"""Another client creates the same table at this moment."""
+_CREATE_TRIES: Final = 10
+_VERSION_DIGITS: Final = 18  # the sequence does not get that far
+
+
+class PostgresStore(StoreBase):
+    """One database; any thread may use it. The table is made by the first write.
+
+    Arguments:
+        conninfo: see `postgres_wire.conninfo_of`.
+        polls: waiters read instead of listening: behind a pooler that hands sessions around.
+        clock: for time limits.
+    """
+
+    def __init__(self, conninfo: str, polls: bool = False, clock: Clock | None = None) -> None:
+        self._conninfo, self._polls = conninfo, polls
+        self.clock = clock or SystemClock()
+        self._pooled = polls
+        self.after_fork()
+
+    def get(self, key: str, timeout_s: float) -> Entry | None:
+        rows = self._read(_GET, (key,), timeout_s)
+        if not rows:
+            return None
+        value, version, note, left_s = rows[0]
+        return Entry(value, version.decode(), float(left_s), note.decode())
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        act, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
+        values = (key, value, note, act, nonce, repr(ttl_s), channel_of(key))
+        if expected is not None:
+            return self._write(_UPDATE, values, expected, timeout_s)
+        # Nobody holds what is absent, so that nothing of it can be kept or given either.
+        if lease is not None and lease.act in (Act.KEEP, Act.GIVE):
+            return CONFLICT
+        return self._write(_INSERT, values, None, timeout_s)
+
+    def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        if not _is_version(expected):
+            return CONFLICT
+        return self._write(_DELETE, (key, expected, channel_of(key)), None, timeout_s)
+
+    def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        # Keys are ASCII: whatever begins so lies before its last character's successor.
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else ""
+        return [row[0].decode() for row in self._read(_LIST, (prefix, end), timeout_s)]
+
+    def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        ticket = Ticket()
+        with self.ticket(key, ticket):
+            return watch_key(
+                self.clock,
+                ticket,
+                lambda: self.get(key, look_timeout_s(timeout_s)),
+                version,
+                timeout_s,
+            )
+
+    @contextmanager
+    def ticket(self, key: str, ticket: Ticket) -> Iterator[None]:
+        """See `listening_aio.ListeningStore`."""
+        if self._pooled:
+            ticket.settle(False)
+            yield
+            return
+        with self._board.ticket(channel_of(key), ticket):
+            yield
+
+    def aio(self) -> AsyncStore:
+        """Return the face for tasks."""
+        return ListeningAio(self)
+
+    def promises(self) -> Promises:
+        promised = Promises(
+            store="PostgreSQL, a row per key",
+            mutual_exclusion="server-clock",
+            assumption="the server's clock is not set forward (a failover to a server whose clock"
+            " is ahead does that), and no client's clock runs slower than the bound says",
+            fencing="durable",
+            watch="push",
+            durable=True,
+            scope="network",
+            server_lease=True,
+            poll_min_s=0.05,
+            poll_max_s=1.0,
+            notes=(
+                SET_BACK,
+                "writes are committed with synchronous_commit at least at 'local', whatever the"
+                " server's default; with fsync = off nothing is durable",
+                "a failover keeps fences only if synchronous_commit covers the standby that takes"
+                " over",
+                "behind a pooler that hands sessions around, waiters read (?watch=poll says so"
+                " beforehand)",
+            ),
+        )
+        return replace(promised, watch="poll") if self._polls else promised
+
+    def after_fork(self) -> None:
+        # The parent talks on its sessions; psycopg lets only the process that opened one end it.
+        self._pool = IdlePool(self._open, _is_answer, self.clock)
+        self._board = Switchboard(self._listen, self.clock)
+
+    def close(self) -> None:
+        self._board.close()
+        self._pool.close()
+
+    def _open(self, until_s: float) -> PostgresSession:
+        return PostgresSession(self._conninfo, self.clock, until_s)
+
+    def _listen(self) -> PostgresEar:
+        try:
+            return PostgresEar(self._conninfo, self.clock)
+        except Pooled:
+            self._pooled = True  # and it stays so: no more tries
+            raise
+
+    def _read(self, statement: str, values: Sequence[str], timeout_s: float) -> list[Row]:
+        until_s = self.clock.monotonic_s() + timeout_s
+        try:
+            with self._pool.lend(until_s) as session:
+                return session.ask(statement, values, until_s)
+        except SqlError as error:
+            if error.state == _NO_TABLE:
+                return []  # nobody has written anything yet
+            raise meaning(error) from error
+        except OSError as error:
+            raise unavailable(error) from error
+
+    def _write(
+        self, statement: str, values: Sequence[str | bytes], expected: str | None, timeout_s: float
+    ) -> CasOutcome:
+        if expected is not None:
+            if not _is_version(expected):
+                return CONFLICT
+            values = (*values, expected)
+        until_s = self.clock.monotonic_s() + timeout_s
+        try:
+            with self._pool.lend(until_s) as session:
+                rows = self._made(session, statement, values, until_s)
+        except SqlError as error:
+            raise meaning(error) from error
+        except OSError as error:
+            return Unknown(str(error) or type(error).__name__)
+        return Applied(rows[0][0].decode()) if rows else CONFLICT
+
+    def _made(
+        self,
+        session: PostgresSession,
+        statement: str,
+        values: Sequence[str | bytes],
+        until_s: float,
+    ) -> list[Row]:
+        """Ask, and make the table if it is missing; several clients may do so at once."""
+        for _ in range(_CREATE_TRIES):
+            try:
+                return session.ask(statement, values, until_s)
+            except SqlError as error:
+                if error.state != _NO_TABLE:
+                    raise
+            try:
+                session.ask(_CREATE, (), until_s)
+            except SqlError as error:
+                if error.state not in _BEING_MADE:
+                    raise
+        raise StoreUnavailable("the table strongroom_coordination comes and goes")
+
+
+def _is_answer(error: BaseException) -> bool:
+    # A standby's is one, too, but there is a primary elsewhere.
+    return isinstance(error, SqlError) and error.state != _STANDBY
+
+
+class Pooled(StoreUnavailable):
+    """Between us and the server somebody hands sessions around."""
+
+
+class PostgresEar:
+    """A session that listens; see `listening.Ear`. Topics are names of channels.
+
+    Arguments:
+        conninfo: see `postgres_wire.conninfo_of`.
+        clock: for time limits.
+
+    Raises:
+        StoreUnavailable: no session.
+        Pooled: not one of its own: it would not hear what is told to it.
+        StoreRefused: the server does not let us in.
+    """
+
+    def __init__(self, conninfo: str, clock: Clock) -> None:
+        self._clock = clock
+        until_s = clock.monotonic_s() + ATTEMPT_S
+        self._session = PostgresSession(conninfo, clock, until_s)
+        try:
+            ((pid,),) = self._session.ask(_PID, (), until_s)
+            if int(pid) != self._session.backend_pid:
+                raise Pooled("a pooler in between hands sessions around")
+        except SqlError as error:
+            self._session.close()
+            raise meaning(error) from error
+        except BaseException:
+            self._session.close()
+            raise
+
+    def fileno(self) -> int:
+        """See `Ear.fileno`."""
+        return self._session.fileno()
+
+    def add(self, topic: str) -> None:
+        """See `Ear.add`."""
+        self._ask(f'LISTEN "{_plain(topic)}"')
+
+    def drop(self, topic: str) -> None:
+        """See `Ear.drop`."""
+        self._ask(f'UNLISTEN "{_plain(topic)}"')
+
+    def heard(self) -> list[str]:
+        """See `Ear.heard`."""
+        return self._session.heard()
+
+    def close(self) -> None:
+        """See `Ear.close`."""
+        self._session.close()
+
+    def _ask(self, statement: str) -> None:
+        try:
+            self._session.ask(statement, (), self._clock.monotonic_s() + ATTEMPT_S)
+        except SqlError as error:
+            raise meaning(error) from error
+
+
+def channel_of(key: str) -> str:
+    """Return the channel on which changes of a key are told: a name has at most 63 bytes."""
+    return f"strongroom_{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
+
+
+def _is_version(text: str) -> bool:
+    """Whether a version can be one of ours: anything else would be an error of the server's."""
+    return text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS
+
+
+def _plain(channel: str) -> str:
+    # A channel is no value: it stands in the statement itself.
+    if not channel.isidentifier():
+        raise ValueError(f"{channel!r} is no channel")
+    return channel
+
+
+def open_url(url: str, query: Mapping[str, str]) -> PostgresStore:
+    """Return the store in a database.
+
+    Arguments:
+        url: postgres://user:password@host:5432/database; several hosts are tried in turn.
+        query: `watch=poll`: waiters read. Everything else is a parameter of libpq.
+
+    Raises:
+        Unsupported: the URL names no database, or cannot be understood.
+    """
+    conninfo = conninfo_of(url, query, {"watch": ("push", "poll")})
+    return PostgresStore(conninfo, query.get("watch") == "poll")

@@ -1,0 +1,1 @@
+"""Redis as a store of coordination, and what its promises are worth."""

@@ -1,0 +1,248 @@
+"""Where a Redis is and who comes: URLs, sessions, and what its errors mean.
+
+Lives here: `RedisPlace`, `open_session`, `run_script`, `pool_of`. Source: Redis
+documentation, "AUTH", "ROLE", "EVALSHA", "Redis protocol: errors". Must not live here: bytes
+(redis/wire.py), any script.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from strongroom.coordination.clock import Clock
+from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
+from strongroom.coordination.stores.connections.idle_pool import IdlePool
+from strongroom.coordination.stores.connections.tls_refusals import refusal_of
+from strongroom.coordination.stores.redis.wire import RedisConnection, RedisError, Reply
+from strongroom.coordination.url_options import (
+    ANY,
+    UrlOptions,
+    check_host,
+    check_options,
+    query_of,
+)
+
+_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_OPTIONS: Final = UrlOptions(
+    dict.fromkeys(("prefix", *_FILES), ANY), may_be_empty=frozenset({"prefix"})
+)
+_LATER: Final[Mapping[str, str]] = {
+    "LOADING": "it still loads its data",
+    "BUSY": "a script of somebody else keeps it busy",
+    "MASTERDOWN": "it is a replica without its primary",
+    "READONLY": "it is a replica; name the primary, or wait until the failover is over",
+    "NOREPLICAS": "too few replicas are there for its min-replicas-to-write",
+    "MISCONF": "it cannot save to its disk and refuses to write",
+    "OOM": "its memory is full",
+    "TRYAGAIN": "keys are moving",
+    "CLUSTERDOWN": "the cluster is down",
+}
+_NEVER: Final[Mapping[str, str]] = {
+    "MOVED": "it is a node of a Redis Cluster, which is not followed; name a server alone",
+    "ASK": "it is a node of a Redis Cluster, which is not followed; name a server alone",
+    "CROSSSLOT": "it is a node of a Redis Cluster, which is not followed; name a server alone",
+    "NOAUTH": "it wants a user or a password: redis://user:password@host",
+    "WRONGPASS": "it refuses the user or the password",
+    "NOPERM": "the user may not do that; it needs EVAL, EVALSHA, HGET, HMGET, HSET, DEL, TIME,"
+    " SCAN, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, and all keys and channels below the prefix",
+    "WRONGTYPE": "somebody else keeps something under a key of ours",
+}
+_GONE: Final = frozenset({"READONLY", "MASTERDOWN"})
+"""The connection leads to the wrong server by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisPlace:
+    """Where a Redis is, and as whom it is asked.
+
+    Attributes:
+        host, port: of the server.
+        database: its number.
+        prefix: begins every key.
+        tls: how TLS is spoken; None: not at all.
+        user, password: empty: none. Not part of `repr`.
+    """
+
+    host: str
+    port: int
+    database: int
+    prefix: str
+    tls: ssl.SSLContext | None = field(repr=False)
+    user: str = field(repr=False)
+    password: str = field(repr=False)
+
+    @property
+    def words(self) -> str:
+        """The server, for people."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'redis' if self.tls is None else 'rediss'}://{host}:{self.port}"
+
+
+def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
+    """Return what a URL says.
+
+    Arguments:
+        url: redis://user:password@host:6379/0, or rediss:// for TLS.
+        query: of the URL, if it was parsed already: `prefix` of every key, "strongroom:" by
+            default; for TLS the files
+            `ssl_ca_certs` (whom to trust; the system's by default), `ssl_certfile`, `ssl_keyfile`.
+
+    Raises:
+        Unsupported: it cannot be understood; the message quotes no secret.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 6379
+    except ValueError:
+        # Its text may quote the URL, and so the password.
+        raise Unsupported("the redis:// URL cannot be read; is the port a number?") from None
+    query = query_of(url) if query is None else query
+    check_options(url, query, _OPTIONS)
+    database = parts.path.strip("/") or "0"
+    if not parts.hostname or not (database.isascii() and database.isdigit()):
+        raise Unsupported("write redis://user:password@host:6379/0, with the database's number")
+    check_host(parts.hostname)
+    return RedisPlace(
+        host=parts.hostname,
+        port=port,
+        database=int(database),
+        prefix=query.get("prefix", "strongroom:"),
+        tls=_tls(parts.scheme == "rediss", query),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+    )
+
+
+def _tls(wanted: bool, query: Mapping[str, str]) -> ssl.SSLContext | None:
+    files = [query.get(name) for name in _FILES]
+    if not wanted:
+        if any(files):
+            raise Unsupported("ssl_... options belong to rediss://, which speaks TLS")
+        return None
+    trusted, certificate, key = files
+    try:
+        context = ssl.create_default_context(cafile=trusted)
+        if certificate:
+            context.load_cert_chain(certificate, key)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise Unsupported(f"a file that an ssl_... option names is of no use: {reason}") from None
+    return context
+
+
+def open_session(place: RedisPlace, clock: Clock, until_s: float) -> RedisConnection:
+    """Return a connection that is let in, to the right database of a primary.
+
+    Arguments:
+        place: the server.
+        clock: for time limits.
+        until_s: give up then, by the monotonic clock.
+
+    Raises:
+        StoreUnavailable, StoreRefused: nothing was asked of it.
+    """
+    try:
+        connection = RedisConnection(place.host, place.port, place.tls, clock, until_s)
+    except OSError as error:
+        raise _trouble(place, error) from error
+    try:
+        _introduce(connection, place, until_s)
+    except RedisError as error:
+        connection.close()
+        raise meaning(place, error) from error
+    except OSError as error:
+        connection.close()
+        raise _trouble(place, error) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _introduce(connection: RedisConnection, place: RedisPlace, until_s: float) -> None:
+    if place.user or place.password:
+        user = (place.user,) if place.user else ()
+        try:
+            connection.call(until_s, "AUTH", *user, place.password)
+        except RedisError as error:
+            if error.code in _LATER:
+                raise
+            # Its words are not repeated: some servers quote what they were sent.
+            raise StoreRefused(
+                f"{place.words} refuses the user or the password ({error.code})"
+            ) from None
+    if place.database:
+        connection.call(until_s, "SELECT", place.database)
+    try:
+        role = connection.call(until_s, "ROLE")
+    except RedisError as error:
+        if error.code in ("NOPERM", "ERR"):
+            return  # not everybody may ask that; a write will tell
+        raise
+    if isinstance(role, list) and role and role[0] != b"master":
+        # What it would answer was true some time ago.
+        raise StoreUnavailable(f"{place.words}: {_LATER['READONLY']}")
+
+
+def run_script(
+    connection: RedisConnection,
+    until_s: float,
+    script: str,
+    keys: Sequence[str],
+    values: Sequence[str | bytes | int],
+) -> Reply:
+    """Run a script by its digest; send its text only where it is not known.
+
+    Raises: as `RedisConnection.call`.
+    """
+    try:
+        return connection.call(until_s, "EVALSHA", _sha1(script), len(keys), *keys, *values)
+    except RedisError as error:
+        if error.code != "NOSCRIPT":
+            raise
+    return connection.call(until_s, "EVAL", script, len(keys), *keys, *values)
+
+
+def _sha1(script: str) -> str:
+    # The protocol names scripts so; nothing is kept secret by it.
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+
+
+def meaning(place: RedisPlace, error: RedisError) -> StoreRefused | StoreUnavailable:
+    """Return what an error answer means to whoever asked."""
+    if error.code in _LATER:
+        return StoreUnavailable(f"{place.words}: {_LATER[error.code]} ({error.code})")
+    if error.code in _NEVER:
+        return StoreRefused(f"{place.words}: {_NEVER[error.code]} ({error.code})")
+    if "The user executing the script can't" in str(error):
+        return StoreRefused(f"{place.words}: {_NEVER['NOPERM']}")
+    # Older servers wrap what stopped a script in an error of their own.
+    later = ("max number of clients", *(f"-{code} " for code in _LATER))
+    if any(sign in str(error) for sign in later):
+        return StoreUnavailable(f"{place.words}: {error}")
+    return StoreRefused(f"{place.words}: {error}")
+
+
+def _trouble(place: RedisPlace, error: OSError) -> StoreRefused | StoreUnavailable:
+    if refusal := refusal_of(error):
+        return StoreRefused(f"{place.words}: {refusal}")
+    return StoreUnavailable(f"{place.words}: {str(error) or type(error).__name__}")
+
+
+def pool_of(place: RedisPlace, clock: Clock) -> IdlePool[RedisConnection]:
+    """Return a pool of connections to a server.
+
+    Arguments:
+        place: the server.
+        clock: for time limits.
+    """
+    return IdlePool(lambda until_s: open_session(place, clock, until_s), _is_answer, clock)
+
+
+def _is_answer(error: BaseException) -> bool:
+    return isinstance(error, RedisError) and error.code not in _GONE

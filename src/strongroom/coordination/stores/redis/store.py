@@ -1,0 +1,309 @@
+"""Redis as a store: a hash per key, a script per act.
+
+Lives here: `RedisStore`. Scripts run one at a time, so that each act is atomic. The hash holds the
+value, the note, a version that the client made up (a server that lost its memory cannot repeat it),
+and the hold with its end by the server's clock: no key of its own, which could be evicted alone.
+What it promises is "efficiency": replication is asynchronous, and a failover may forget holds and
+fences alike. Source: Redis documentation, "Scripting with Lua", "Pub/Sub", "TIME". Must not live
+here: the protocol (redis/wire.py), sessions (redis/place.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Final
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.effects import (
+    CONFLICT,
+    Applied,
+    CasOutcome,
+    Entry,
+    LeaseTerms,
+    Unknown,
+    Watched,
+)
+from strongroom.coordination.store import SET_BACK, AsyncStore, Promises
+from strongroom.coordination.stores.connections.listening import (
+    ATTEMPT_S,
+    Switchboard,
+    Ticket,
+    look_timeout_s,
+    unavailable,
+    watch_key,
+)
+from strongroom.coordination.stores.connections.listening_aio import ListeningAio
+from strongroom.coordination.stores.redis.place import (
+    RedisPlace,
+    meaning,
+    open_session,
+    place_of,
+    pool_of,
+    run_script,
+)
+from strongroom.coordination.stores.redis.wire import RedisError, Reply
+from strongroom.coordination.threaded_store import StoreBase
+
+# Telling comes before writing: an error takes nothing back, so that only the last step may fail.
+_CAS: Final = """
+local found = redis.call('HMGET', KEYS[1], 'version', 'holder', 'ends_us')
+if (found[1] or '') ~= ARGV[1] then return false end
+local time = redis.call('TIME')
+local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local act, nonce, holder = ARGV[5], ARGV[6], found[2] or ''
+local alive = holder ~= '' and tonumber(found[3]) > now_us
+if act == 'take' and alive and holder ~= nonce then return false end
+if act == 'keep' and not (alive and holder == nonce) then return false end
+if act == 'give' and holder ~= nonce then return false end
+local write = {'HSET', KEYS[1], 'version', ARGV[2], 'value', ARGV[3], 'note', ARGV[4]}
+if act == 'take' or act == 'take_over' or act == 'keep' then
+    holder = nonce
+    write[#write + 1] = 'ends_us'
+    write[#write + 1] = string.format('%.0f', now_us + tonumber(ARGV[7]))
+elseif act ~= '' then
+    holder = ''
+end
+write[#write + 1] = 'holder'
+write[#write + 1] = holder
+redis.call('PUBLISH', KEYS[1], '')
+redis.call(unpack(write))
+return 1"""
+_DELETE: Final = """
+if redis.call('HGET', KEYS[1], 'version') ~= ARGV[1] then return false end
+redis.call('PUBLISH', KEYS[1], '')
+redis.call('DEL', KEYS[1])
+return 1"""
+_GET: Final = """
+local found = redis.call('HMGET', KEYS[1], 'value', 'version', 'note', 'holder', 'ends_us')
+local left_us = 0
+if found[4] and found[4] ~= '' then
+    local time = redis.call('TIME')
+    left_us = tonumber(found[5]) - (tonumber(time[1]) * 1000000 + tonumber(time[2]))
+end
+return {found[1], found[2], found[3], string.format('%.0f', left_us)}"""
+
+
+class RedisStore(StoreBase):
+    """One Redis, below one prefix. Any thread may use it.
+
+    Arguments:
+        place: the server.
+        clock: for time limits and versions.
+    """
+
+    def __init__(self, place: RedisPlace, clock: Clock | None = None) -> None:
+        self._place, self.clock = place, clock or SystemClock()
+        self.after_fork()
+
+    def get(self, key: str, timeout_s: float) -> Entry | None:
+        found = self._run(_GET, key, (), timeout_s)
+        if not isinstance(found, list) or len(found) != 4:
+            raise unavailable(ConnectionError("the reply is not that of our script"))
+        value, version, note, left_us = found
+        if version is None:
+            return None
+        assert isinstance(value, bytes) and isinstance(version, bytes)
+        assert isinstance(note, bytes) and isinstance(left_us, bytes)
+        return Entry(value, version.decode(), int(left_us) / 1e6, note.decode())
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        if expected == "":
+            return CONFLICT  # no version of ours; the script knows absence so
+        act, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
+        version = self.clock.nonce()
+        words = (expected or "", version, value, note, act, nonce, round(ttl_s * 1e6))
+        return self._write(_CAS, key, words, version, timeout_s)
+
+    def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        return self._write(_DELETE, key, (expected,), expected, timeout_s)
+
+    def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        until_s = self.clock.monotonic_s() + timeout_s
+        start, found, cursor = self._key(""), set[str](), b"0"
+        pattern = "".join(f"\\{sign}" if sign in "*?[]\\^" else sign for sign in start + prefix)
+        try:
+            with self._pool.lend(until_s) as connection:
+                while True:
+                    reply = connection.call(
+                        until_s, "SCAN", cursor, "MATCH", f"{pattern}*", "COUNT", 1000
+                    )
+                    cursor, names = _page(reply)
+                    found.update(name.decode().removeprefix(start) for name in names)
+                    if cursor == b"0":
+                        return sorted(found)
+        except RedisError as error:
+            raise meaning(self._place, error) from error
+        except OSError as error:
+            raise unavailable(error) from error
+
+    def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        ticket = Ticket()
+        with self.ticket(key, ticket):
+            return watch_key(
+                self.clock,
+                ticket,
+                lambda: self.get(key, look_timeout_s(timeout_s)),
+                version,
+                timeout_s,
+            )
+
+    def ticket(self, key: str, ticket: Ticket) -> AbstractContextManager[None]:
+        """See `listening_aio.ListeningStore`."""
+        return self._board.ticket(self._key(key), ticket)
+
+    def aio(self) -> AsyncStore:
+        """Return the face for tasks."""
+        return ListeningAio(self)
+
+    def promises(self) -> Promises:
+        return Promises(
+            store="Redis",
+            mutual_exclusion="efficiency",
+            assumption="the server neither fails over nor loses its memory, and its wall clock is"
+            " not set forward",
+            fencing="best-effort",
+            watch="push",
+            durable=False,
+            scope="network",
+            server_lease=True,
+            poll_min_s=0.05,
+            poll_max_s=1.0,
+            notes=(
+                "replication is asynchronous: a failover can forget the hold and the fence",
+                "what was answered survives a crash only with appendonly and appendfsync always",
+                "keys must not be evicted (maxmemory-policy noeviction)",
+                SET_BACK,
+            ),
+        )
+
+    def after_fork(self) -> None:
+        # The parent talks on its connections; closing them here says nothing on them.
+        self._pool = pool_of(self._place, self.clock)
+        self._board = Switchboard(self._listen, self.clock)
+
+    def close(self) -> None:
+        self._board.close()
+        self._pool.close()
+
+    def _key(self, key: str) -> str:
+        return f"{self._place.prefix}key:{key}"
+
+    def _listen(self) -> RedisEar:
+        return RedisEar(self._place, self.clock)
+
+    def _run(
+        self, script: str, key: str, words: tuple[str | bytes | int, ...], timeout_s: float
+    ) -> Reply:
+        until_s = self.clock.monotonic_s() + timeout_s
+        try:
+            with self._pool.lend(until_s) as connection:
+                return run_script(connection, until_s, script, (self._key(key),), words)
+        except RedisError as error:
+            raise meaning(self._place, error) from error
+        except OSError as error:
+            raise unavailable(error) from error
+
+    def _write(
+        self,
+        script: str,
+        key: str,
+        words: tuple[str | bytes | int, ...],
+        version: str,
+        timeout_s: float,
+    ) -> CasOutcome:
+        until_s = self.clock.monotonic_s() + timeout_s
+        try:
+            with self._pool.lend(until_s) as connection:
+                reply = run_script(connection, until_s, script, (self._key(key),), words)
+        except RedisError as error:
+            raise meaning(self._place, error) from error
+        except OSError as error:
+            return Unknown(str(error) or type(error).__name__)
+        return CONFLICT if reply is None else Applied(version)
+
+
+def _page(reply: Reply) -> tuple[bytes, list[bytes]]:
+    if isinstance(reply, list) and len(reply) == 2:
+        cursor, names = reply
+        if isinstance(cursor, bytes) and isinstance(names, list):
+            return cursor, [name for name in names if isinstance(name, bytes)]
+    raise ConnectionError("the reply is not that of SCAN")
+
+
+class RedisEar:
+    """A connection that listens; see `listening.Ear`. Topics are names of channels.
+
+    Arguments:
+        place: the server.
+        clock: for time limits.
+
+    Raises:
+        StoreUnavailable, StoreRefused: there is none.
+    """
+
+    def __init__(self, place: RedisPlace, clock: Clock) -> None:
+        self._place, self._clock = place, clock
+        self._connection = open_session(place, clock, clock.monotonic_s() + ATTEMPT_S)
+        self._found: list[str] = []
+
+    def fileno(self) -> int:
+        """See `Ear.fileno`."""
+        return self._connection.fileno()
+
+    def add(self, topic: str) -> None:
+        """See `Ear.add`."""
+        self._ask("SUBSCRIBE", topic)
+
+    def drop(self, topic: str) -> None:
+        """See `Ear.drop`."""
+        self._ask("UNSUBSCRIBE", topic)
+
+    def heard(self) -> list[str]:
+        """See `Ear.heard`."""
+        while self._connection.has_more():
+            self._receive(self._clock.monotonic_s() + ATTEMPT_S)
+        found, self._found = self._found, []
+        return found
+
+    def close(self) -> None:
+        """See `Ear.close`."""
+        self._connection.close()
+
+    def _ask(self, command: str, topic: str) -> None:
+        until_s = self._clock.monotonic_s() + ATTEMPT_S
+        self._connection.send(until_s, command, topic)
+        while self._receive(until_s) != command.lower().encode():
+            pass  # messages may come before the answer
+
+    def _receive(self, until_s: float) -> Reply:
+        try:
+            reply = self._connection.receive(until_s)
+        except RedisError as error:
+            raise meaning(self._place, error) from error
+        if not isinstance(reply, list) or len(reply) != 3:
+            raise ConnectionError("the reply is not that of a subscription")
+        kind, channel, _ = reply
+        if kind == b"message" and isinstance(channel, bytes):
+            self._found.append(channel.decode("utf-8", "replace"))
+        return kind
+
+
+def open_url(url: str, query: Mapping[str, str]) -> RedisStore:
+    """Return the store in a Redis.
+
+    Arguments:
+        url, query: see `redis_place.place_of`.
+
+    Raises:
+        Unsupported: it cannot be understood.
+    """
+    return RedisStore(place_of(url, query))

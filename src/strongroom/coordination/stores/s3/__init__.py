@@ -1,0 +1,1 @@
+"""S3 as a store of coordination: conditional writes of objects."""

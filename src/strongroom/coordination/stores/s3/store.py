@@ -1,0 +1,254 @@
+"""A bucket of S3, or of a server that speaks its protocol, as a store: one object per key.
+
+Lives here: `S3Store`. Every write is conditional (`If-None-Match: *`, `If-Match`). The ETag of an
+object follows from its content, so that the same bytes written again would have an old version:
+each object begins with a line of JSON that holds a nonce, and so no ETag comes twice. A conditional
+DELETE is not known to every server, so a deletion writes a marker, conditionally, that readers take
+for absent. Source: "Add preconditions to S3 operations with conditional requests" of the Amazon S3
+documentation. Must not live here: signatures (s3/http.py), leases (observers count), waiting
+(waiters read).
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.effects import (
+    CONFLICT,
+    Applied,
+    CasOutcome,
+    Conflict,
+    Entry,
+    LeaseTerms,
+    Unknown,
+    Watched,
+)
+from strongroom.coordination.environment import variable
+from strongroom.coordination.errors import (
+    CorruptRecord,
+    StoreRefused,
+    StoreUnavailable,
+    Unsupported,
+)
+from strongroom.coordination.records import UNREADABLE
+from strongroom.coordination.store import AsyncStore, Promises
+from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
+from strongroom.coordination.stores.s3.http import S3Bucket, S3Credentials, S3Http
+from strongroom.coordination.threaded_store import StoreBase, ThreadedStore
+from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
+
+_OPTIONS: Final = UrlOptions({"endpoint": ANY, "region": ANY, "path": SWITCH})
+_MARKER: Final = b"deleted "
+_MARKER_BYTES: Final = len(_MARKER) + 17  # 16 digits and a newline; every entry is longer
+_CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
+_OBJECT: Final = re.compile(r"<Contents>.*?</Contents>", re.DOTALL)
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_UNSURE: Final = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class S3Store(StoreBase):
+    """Objects of one bucket; the bucket must exist.
+
+    Arguments:
+        bucket, credentials: see s3/http.py.
+        clock: for dates, nonces and time limits.
+    """
+
+    def __init__(
+        self, bucket: S3Bucket, credentials: S3Credentials, clock: Clock | None = None
+    ) -> None:
+        self._bucket, self._credentials = bucket, credentials
+        self._clock = clock or SystemClock()
+        self._http = S3Http(bucket, credentials, self._clock)
+
+    # Reading
+
+    def get(self, key: str, timeout_s: float) -> Entry | None:
+        answer = self._read(key, {}, timeout_s)
+        if answer.status == 404 and _code(answer) in ("NoSuchKey", ""):
+            return None
+        if answer.status != 200:
+            raise _trouble(key, answer)
+        if answer.body.startswith(_MARKER):
+            return None
+        return _entry(key, answer)
+
+    def _read(self, key: str | None, query: Mapping[str, str], timeout_s: float) -> Answer:
+        try:
+            return self._http.send("GET", key, query, {}, b"", timeout_s)
+        except NoAnswer as error:
+            raise StoreUnavailable(str(error)) from error
+
+    def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        ahead = self._bucket.prefix
+        query = {"list-type": "2", "prefix": ahead + prefix}
+        keys: list[str] = []
+        until_s = self._clock.monotonic_s() + timeout_s
+        while True:
+            answer = self._read(None, query, until_s - self._clock.monotonic_s())
+            if answer.status != 200:
+                raise _trouble(prefix, answer)
+            text = answer.body.decode()
+            for found in _OBJECT.findall(text):
+                if int(_element(found, "Size") or 0) > _MARKER_BYTES:
+                    keys.append(_element(found, "Key").removeprefix(ahead))
+            if _element(text, "IsTruncated") != "true":
+                return sorted(keys)
+            query["continuation-token"] = _element(text, "NextContinuationToken")
+
+    def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        raise Unsupported("a bucket cannot be watched; read it")
+
+    # Writing
+
+    def cas(
+        self,
+        key: str,
+        expected: str | None,
+        value: bytes,
+        timeout_s: float,
+        lease: LeaseTerms | None = None,
+        note: str = "",
+    ) -> CasOutcome:
+        head = json.dumps({"nonce": self._clock.nonce(), "note": note}, separators=(",", ":"))
+        body = head.encode() + b"\n" + value
+        if expected is not None:
+            return self._put(key, {"If-Match": expected}, body, timeout_s)
+        until_s = self._clock.monotonic_s() + timeout_s
+        outcome = self._put(key, {"If-None-Match": "*"}, body, timeout_s)
+        if not isinstance(outcome, Conflict):
+            return outcome
+        left_s = until_s - self._clock.monotonic_s()
+        answer = self._read(key, {}, left_s)  # a marker there is as good as nothing
+        if answer.status != 200 or not answer.body.startswith(_MARKER):
+            return CONFLICT
+        left_s = until_s - self._clock.monotonic_s()
+        return self._put(key, {"If-Match": answer.etag}, body, left_s)
+
+    def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
+        marker = _MARKER + self._clock.nonce().encode() + b"\n"
+        outcome = self._put(key, {"If-Match": expected}, marker, timeout_s)
+        return Applied(expected) if isinstance(outcome, Applied) else outcome
+
+    def _put(
+        self, key: str, condition: Mapping[str, str], body: bytes, timeout_s: float
+    ) -> CasOutcome:
+        headers = {"content-type": "application/octet-stream", **condition}
+        try:
+            answer = self._http.send("PUT", key, {}, headers, body, timeout_s)
+        except NoAnswer as error:
+            return Unknown(str(error))
+        code = _code(answer)
+        if answer.status == 200:
+            return Applied(answer.etag)
+        # 409 ConditionalRequestConflict: another write was under way, and this one was not done.
+        if answer.status in (409, 412) or (answer.status == 404 and code in ("NoSuchKey", "")):
+            return CONFLICT
+        if answer.status in _UNSURE:
+            return Unknown(f"{answer.status} {code}")
+        raise _trouble(key, answer)
+
+    # What it is
+
+    def promises(self) -> Promises:
+        return Promises(
+            store=f"the S3 bucket {self._bucket.name!r} at {self._http.pool.host_field}",
+            mutual_exclusion="clock-rate",
+            assumption="the clocks of all participants run at about the same rate, and the server"
+            " keeps the conditions of conditional writes",
+            fencing="durable",
+            watch="poll",
+            durable=True,
+            scope="network",
+            ttl_min_s=1.0,
+            notes=(
+                "a server that ignores If-Match or If-None-Match on PUT gives no lock at all:"
+                " try it with many at once",
+                "every look of a waiter is a request that is paid for",
+            ),
+        )
+
+    def aio(self) -> AsyncStore:
+        return _AioS3(S3Store(self._bucket, self._credentials, self._clock))
+
+    def after_fork(self) -> None:
+        self._http.pool.forget()
+
+    def close(self) -> None:
+        self._http.pool.close()
+
+
+class _AioS3(ThreadedStore):
+    async def close(self) -> None:
+        self._store.close()
+        await super().close()
+
+
+def _entry(key: str, answer: Answer) -> Entry:
+    head, newline, value = answer.body.partition(b"\n")
+    try:
+        document = json.loads(head)
+        if newline and isinstance(document["nonce"], str):
+            return Entry(value, answer.etag, None, str(document["note"]))
+    except UNREADABLE:
+        pass  # said below
+    raise CorruptRecord(key, answer.body, "a line of JSON and a value")
+
+
+def _code(answer: Answer) -> str:
+    found = _CODE.search(answer.body)
+    return found[1].decode() if found else ""
+
+
+def _element(text: str, name: str) -> str:
+    # The keys are ASCII without markup (names.py), so that no document needs to be parsed.
+    found = re.search(f"<{name}>([^<]*)</{name}>", text)
+    return html.unescape(found[1]) if found else ""
+
+
+def _trouble(where: str, answer: Answer) -> StoreRefused | StoreUnavailable:
+    text = f"{where}: {answer.status} {_code(answer)}".rstrip()
+    if answer.status in _UNSURE:
+        return StoreUnavailable(text)
+    return StoreRefused(text)
+
+
+def open_url(url: str, query: Mapping[str, str]) -> S3Store:
+    """Return the store in a bucket.
+
+    Arguments:
+        url: s3://BUCKET or s3://BUCKET/PREFIX
+        query: `endpoint`, the URL of the server (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else
+            Amazon's of the region); `region` (AWS_REGION, AWS_DEFAULT_REGION, else us-east-1);
+            `path=0` puts the bucket before the host's name also with an endpoint of one's own.
+            Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+
+    Raises:
+        Unsupported: no such bucket name, an option that is none of these, or no key.
+    """
+    check_options(url, query, _OPTIONS)
+    parts = urlsplit(url)
+    if not _BUCKET.fullmatch(parts.netloc):
+        # Not quoted: somebody may have written keys there.
+        raise Unsupported("the URL names no bucket; write s3://bucket/prefix")
+    prefix = unquote(parts.path).strip("/")
+    region = query.get("region") or variable("AWS_REGION") or variable("AWS_DEFAULT_REGION")
+    region = region or "us-east-1"
+    own = query.get("endpoint") or variable("AWS_ENDPOINT_URL_S3") or variable("AWS_ENDPOINT_URL")
+    bucket = S3Bucket(
+        name=parts.netloc,
+        prefix=f"{prefix}/" if prefix else "",
+        endpoint=(own or f"https://s3.{region}.amazonaws.com").rstrip("/"),
+        region=region,
+        path_style=query.get("path", "1" if own or "." in parts.netloc else "0") != "0",
+    )
+    key_id, secret = variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")
+    if not key_id or not secret:
+        raise Unsupported("s3:// needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    return S3Store(bucket, S3Credentials(key_id, secret, variable("AWS_SESSION_TOKEN")))

@@ -1,0 +1,1 @@
+"""What the declarations of the blob service share: the fields that are read and returned."""

@@ -1,0 +1,56 @@
+"""The response headers of operations on containers, leases and the account.
+
+Lives here: how a result becomes headers. Must not live here: documents (listings.py), headers that
+blobs have too (returned.py). Source: response headers of "Operations on containers", "Lease Blob",
+"Get Account Information"; reference section 12.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.operations.blob.fields.returned import lease_headers
+from strongroom.operations.core.answers import Headers, metadata
+from strongroom.operations.core.spec import Returned
+from strongroom.services.blob.containers.containers import ContainerView
+from strongroom.values import PublicAccess, etag_text, rfc1123
+
+CONTAINER_ETAG: Final = Returned("ETag", lambda view: etag_text(view.record.etag))
+CONTAINER_LAST_MODIFIED: Final = Returned(
+    "Last-Modified", lambda view: rfc1123(view.record.modified)
+)
+PUBLIC_ACCESS: Final = Returned(
+    "x-ms-blob-public-access", lambda view: view.record.public_access.value or None
+)
+
+# A blob of uncommitted blocks only can be leased, and has neither.
+LEASED_ETAG: Final = Returned(
+    "ETag", lambda leased: etag_text(leased.etag) if leased.etag else None
+)
+LEASED_LAST_MODIFIED: Final = Returned(
+    "Last-Modified", lambda leased: rfc1123(leased.modified) if leased.modified else None
+)
+
+SKU_NAME: Final = Returned("x-ms-sku-name", lambda account: account.sku_name)
+ACCOUNT_KIND: Final = Returned("x-ms-account-kind", lambda account: account.kind)
+HIERARCHICAL: Final = Returned(
+    "x-ms-is-hns-enabled", lambda account: str(account.hierarchical_namespace).lower()
+)
+
+_CONSTANT: Final[Headers] = (
+    ("x-ms-has-immutability-policy", "false"),
+    ("x-ms-has-legal-hold", "false"),
+    ("x-ms-immutable-storage-with-versioning-enabled", "false"),
+    ("x-ms-default-encryption-scope", "$account-encryption-key"),
+    ("x-ms-deny-encryption-scope-override", "false"),
+)
+
+
+def container_headers(view: ContainerView) -> Headers:
+    """What Get Container Properties says of a container, but for its ETag and Last-Modified."""
+    record = view.record
+    access: Headers = ()
+    if record.public_access is not PublicAccess.NONE:
+        access = (("x-ms-blob-public-access", record.public_access.value),)
+    lease = lease_headers(record.lease, view.now)
+    return (*metadata(view), *lease, *access, *_CONSTANT)

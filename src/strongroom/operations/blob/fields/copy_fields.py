@@ -1,0 +1,192 @@
+"""The fields of what reads a source by its URL: copies, and the From URL operations.
+
+Lives here: one named field per header of the reference. Must not live here: what the values mean
+(services/). Source: request headers of "Copy Blob", "Copy Blob From URL", "Abort Copy Blob", "Put
+Blob From URL", "Put Block From URL".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from strongroom import blob_errors, errors, limits
+from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.operations.core.fields import (
+    condition_headers,
+    conditions,
+    filled,
+    flag,
+    header,
+    one_of,
+    parameter,
+)
+from strongroom.operations.core.spec import Field
+from strongroom.operations.core.unserved import not_served
+from strongroom.services.blob.copies.sources import SourceRequest
+from strongroom.services.blob.from_url.source import UrlSource
+from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.values import ByteRange, md5_text
+from strongroom.wire.core import headers as wire
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
+
+_SOURCE: Final = "x-ms-copy-source"
+_AUTHORIZATION: Final = "x-ms-copy-source-authorization"
+_TAG_OPTION: Final = "x-ms-copy-source-tag-option"
+_RANGE: Final = "x-ms-source-range"
+_SOURCE_MD5: Final = "x-ms-source-content-md5"
+_SOURCE_CRC64: Final = "x-ms-source-content-crc64"
+_BODY_MD5: Final = "content-md5"
+_BLOB_MD5: Final = "x-ms-blob-content-md5"
+_LENGTH: Final = "content-length"
+_MD5_OF_NOTHING: Final = "1B2M2Y8AsgTpgAmY7PhCfg=="
+_BEARER: Final = re.compile(r"[Bb]earer +[A-Za-z0-9._~+/-]+=*")
+COPY_SOURCE: Final = header("source", _SOURCE, required=True)
+SEAL: Final = header("seal", "x-ms-seal-blob", flag)
+COPY_ID: Final = parameter("copy_id", "copyid", required=True)
+SOURCE_MD5: Final = header(
+    "source_md5",
+    _SOURCE_MD5,
+    lambda _, value: wire.md5(value),
+    may_be_empty=True,
+)
+SOURCE_CONDITIONS: Final = Field(
+    "source_conditions",
+    lambda request, query: conditions(request, "x-ms-source-"),
+    headers=condition_headers("x-ms-source-"),
+)
+
+
+def _copy_wait_s(request: Request, query: Query) -> float:
+    """At most three quarters of `timeout`: the rest is left for sending the answer in time."""
+    text = query.get("timeout")
+    return limits.COPY_WAIT_S if text is None else min(limits.COPY_WAIT_S, int(text[:9]) * 0.75)
+
+
+COPY_WAIT: Final = Field("wait_s", _copy_wait_s, query=("timeout",))
+
+
+def _authorization(request: Request, query: Query) -> str | None:
+    """`Bearer TOKEN`. Raises InvalidHeaderValue, which does not quote the value: it is a secret."""
+    value = filled(request, _AUTHORIZATION)
+    if value is not None and _BEARER.fullmatch(value) is None:
+        raise invalid_header(_AUTHORIZATION, "", "The value must be a bearer token: Bearer TOKEN.")
+    return value
+
+
+def _copies_tags(request: Request, query: Query) -> bool:
+    """Raises InvalidHeaderValue for another option, and a code of its own for COPY together with
+    x-ms-tags."""
+    value = request.headers.get(_TAG_OPTION)
+    if value is None or one_of("COPY", "REPLACE")(_TAG_OPTION, value) == "REPLACE":
+        return False
+    if request.headers.get("x-ms-tags") is not None:
+        raise StorageError(blob_errors.BOTH_TAGS_AND_SOURCE_TAGS)
+    return True
+
+
+AUTHORIZATION: Final = Field("authorization", _authorization, headers=(_AUTHORIZATION,))
+COPIES_TAGS: Final = Field("copies_tags", _copies_tags, headers=(_TAG_OPTION, "x-ms-tags"))
+
+
+def _no_authorization(request: Request, query: Query) -> None:
+    if request.headers.get(_AUTHORIZATION) is not None:
+        raise not_served(f"The header {_AUTHORIZATION} of Copy Blob")
+    option = request.headers.get(_TAG_OPTION)
+    if option is not None:
+        one_of("REPLACE")(_TAG_OPTION, option)
+
+
+NOT_OF_PENDING_COPIES: Final = Field("", _no_authorization, headers=(_AUTHORIZATION, _TAG_OPTION))
+"""Refuses what only copies have that are complete when they are answered; fills nothing."""
+
+
+def _require_no_body(request: Request) -> None:
+    """Raises InvalidHeaderValue for a request that has a body of its own."""
+    if request.body.size_bytes != 0:
+        value = request.headers.get(_LENGTH) or ""
+        raise invalid_header(_LENGTH, value, "The body comes from the copy source: it must be 0.")
+
+
+def _source_range(request: Request) -> ByteRange | None:
+    """The range that is wanted. Raises InvalidHeaderValue for all but `bytes=a-` and `bytes=a-b`.
+    A range that a read would ignore must not become the whole source."""
+    value = request.headers.get(_RANGE)
+    if value is None:
+        return None
+    found = wire.byte_range(value)
+    if found is None:
+        text = "The range must read bytes=FIRST-LAST or bytes=FIRST-, with FIRST up to LAST."
+        raise invalid_header(_RANGE, value, text)
+    return found
+
+
+def _source_digests(request: Request, md5_headers: tuple[str, ...]) -> Digests:
+    """The digests that the source's bytes must have, from the first of the headers.
+
+    Raises: InvalidMd5; BothCrc64AndMd5HeaderPresent; InvalidHeaderValue for two that differ.
+    """
+    said: bytes | None = None
+    for name in md5_headers:
+        value = filled(request, name)
+        if value is None or (name == _BODY_MD5 and value == _MD5_OF_NOTHING):
+            continue  # the second is that of the request's own body
+        digest = wire.md5(value)
+        if said is not None and digest != said:
+            text = f"The MD5 differs from the one of another header, {md5_text(said)}."
+            raise invalid_header(name, value, text)
+        said = digest
+    value = request.headers.get(_SOURCE_CRC64)
+    if value is None:
+        return NO_DIGESTS if said is None else Digests(said)
+    if said is not None:
+        raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
+    return Digests(None, wire.crc64(_SOURCE_CRC64, value))
+
+
+def _wanted(request: Request, query: Query, *, is_whole: bool) -> SourceRequest:
+    return SourceRequest(
+        conditions(request, "x-ms-source-"),
+        None if is_whole else _source_range(request),
+        _authorization(request, query),
+        is_read=True,
+        with_tags=is_whole and _copies_tags(request, query),
+    )
+
+
+def _url_source(request: Request, query: Query, *, is_whole: bool) -> UrlSource:
+    url = request.headers.get(_SOURCE)
+    if url is None:
+        raise missing_header(_SOURCE)
+    _require_no_body(request)
+    md5_headers = (_SOURCE_MD5, _BODY_MD5, _BLOB_MD5) if is_whole else (_SOURCE_MD5, _BODY_MD5)
+    return UrlSource(
+        url, _wanted(request, query, is_whole=is_whole), _source_digests(request, md5_headers)
+    )
+
+
+_SOURCE_HEADERS: Final = (
+    _SOURCE,
+    _AUTHORIZATION,
+    _SOURCE_MD5,
+    _SOURCE_CRC64,
+    _BODY_MD5,
+    _LENGTH,
+    *condition_headers("x-ms-source-"),
+)
+SOURCE_RANGE: Final = Field(
+    "source",
+    lambda request, query: _url_source(request, query, is_whole=False),
+    headers=(*_SOURCE_HEADERS, _RANGE),
+)
+"""The source of Put Block From URL, Append Block From URL and Put Page From URL."""
+WHOLE_SOURCE: Final = Field(
+    "source",
+    lambda request, query: _url_source(request, query, is_whole=True),
+    headers=(*_SOURCE_HEADERS, _BLOB_MD5, _TAG_OPTION, "x-ms-tags"),
+)
+"""The source of Put Blob From URL."""
+COPIES_PROPERTIES: Final = header(
+    "copies_properties", "x-ms-copy-source-blob-properties", flag, default=True
+)

@@ -1,0 +1,127 @@
+"""The fields of page blobs' operations: lengths, ranges, sequence numbers, markers.
+
+Lives here: one named field per header or parameter of the reference. Must not live here: fields
+that other operations have too (fields/blob_fields.py), what the values mean
+(semantics/blob/pages.py). Source: request headers and URI parameters of "Put Blob", "Put Page",
+"Get Page Ranges" and "Set Blob Properties".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import limits
+from strongroom.errors import invalid_header, missing_header
+from strongroom.operations.core.fields import filled, header, integer, parameter
+from strongroom.operations.core.listing_fields import max_results
+from strongroom.operations.core.spec import Field
+from strongroom.semantics.blob import pages, tiers
+from strongroom.semantics.blob.pages import SequenceAction, SequenceConditions
+from strongroom.semantics.blob.snapshots import snapshot_in_url, snapshot_time
+from strongroom.services.blob.pages.ranges import read_marker
+from strongroom.values import ByteRange
+from strongroom.wire.core import headers as wire
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
+
+LENGTH_HEADER: Final = "x-ms-blob-content-length"
+NUMBER_HEADER: Final = "x-ms-blob-sequence-number"
+ACTION_HEADER: Final = "x-ms-sequence-number-action"
+_CONDITIONS: Final = (
+    "x-ms-if-sequence-number-le",
+    "x-ms-if-sequence-number-lt",
+    "x-ms-if-sequence-number-eq",
+)
+_NUMBER: Final = integer(0, pages.SEQUENCE_MAX)
+
+
+def _size(name: str, value: str) -> int:
+    return pages.check_size(name, value, wire.integer(name, value, 0, 2**63 - 1))
+
+
+SIZE: Final = header("size_bytes", LENGTH_HEADER, _size, required=True)
+NEW_SIZE: Final = header("size_bytes", LENGTH_HEADER, _size)
+FIRST_NUMBER: Final = header("sequence_number", NUMBER_HEADER, _NUMBER, default=0)
+TIER: Final = header("tier", tiers.HEADER, pages.read_tier)
+
+
+def _range(request: Request) -> ByteRange | None:
+    """The range, where one is taken. Raises InvalidHeaderValue for one that cannot be read."""
+    for name in ("x-ms-range", "range"):
+        value = filled(request, name)
+        if value is not None:
+            found = wire.requested_range(value, None)
+            if found is None:
+                raise invalid_header(name, value)
+            return found
+    return None
+
+
+def _pages(request: Request, query: Query) -> tuple[int, int]:
+    found = _range(request)
+    if found is None:
+        raise missing_header("x-ms-range")
+    return pages.page_range(found)
+
+
+PAGES: Final = Field("pages", _pages, headers=("range", "x-ms-range"))
+RANGE: Final = Field(
+    "range", lambda request, query: _range(request), headers=("range", "x-ms-range")
+)
+
+
+def _no_digests(request: Request, query: Query) -> None:
+    for name in ("content-md5", "x-ms-content-crc64"):
+        value = filled(request, name)
+        if value is not None:
+            raise invalid_header(name, value, "A request that clears pages has no body.")
+
+
+NO_DIGESTS: Final = Field("", _no_digests)
+"""Refuses digests of a body that there is not; fills nothing."""
+
+
+def _conditions(request: Request, query: Query) -> SequenceConditions:
+    found = []
+    for name in _CONDITIONS:
+        value = filled(request, name)
+        found.append(None if value is None else wire.integer(name, value, 0, pages.SEQUENCE_MAX))
+    return SequenceConditions(*found)
+
+
+SEQUENCE_CONDITIONS: Final = Field("sequence", _conditions, headers=_CONDITIONS)
+
+
+def _sequence(request: Request, query: Query) -> tuple[SequenceAction, int | None] | None:
+    word, number = filled(request, ACTION_HEADER), filled(request, NUMBER_HEADER)
+    if word is None:
+        if number is not None:
+            raise missing_header(ACTION_HEADER)
+        return None
+    action = SequenceAction(
+        wire.one_of(ACTION_HEADER, word, tuple(one.value for one in SequenceAction))
+    )
+    if action is SequenceAction.INCREMENT:
+        if number is not None:
+            raise invalid_header(NUMBER_HEADER, number, "An increment takes no number.")
+        return action, None
+    if number is None:
+        raise missing_header(NUMBER_HEADER)
+    return action, wire.integer(NUMBER_HEADER, number, 0, pages.SEQUENCE_MAX)
+
+
+SEQUENCE: Final = Field("sequence", _sequence, headers=(ACTION_HEADER, NUMBER_HEADER))
+MARKER: Final = parameter("marker", "marker", read_marker)
+MAX_RESULTS: Final = max_results(limits.PAGE_RANGES_MAX, None)
+
+
+def _previous(request: Request, query: Query) -> tuple[int, str | None]:
+    """The time of the snapshot to compare with, and the path of its URL if that was given."""
+    text = query.get("prevsnapshot")
+    if text is not None:
+        return snapshot_time(text, "prevsnapshot"), None
+    return snapshot_in_url(_PREVIOUS_URL, request.headers.get(_PREVIOUS_URL) or "")
+
+
+_PREVIOUS_URL: Final = "x-ms-previous-snapshot-url"
+PREVIOUS: Final = Field("previous", _previous, headers=(_PREVIOUS_URL,), query=("prevsnapshot",))

@@ -1,0 +1,187 @@
+"""Which hosts may be asked for copy sources, by their name and by the address they have.
+
+Lives here: rules over names and addresses. Must not live here: resolving and connecting
+(copies/client.py). Source: RFC 6890 and RFC 6052 for special addresses; the providers' own pages
+for the addresses where machines in clouds learn their secrets.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# Some are neither private nor link-local.
+_METADATA: Final = frozenset(
+    ipaddress.ip_address(text)
+    for text in (
+        "169.254.169.254",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "fd00:c1::a9fe:a9fe",
+    )
+)
+_METADATA_NAMES: Final = frozenset(
+    (
+        "metadata",
+        "metadata.google.internal",
+        "metadata.goog",
+        "metadata.azure.internal",
+        "metadata.tencentyun.com",
+        "instance-data",
+        "instance-data.ec2.internal",
+    )
+)
+_BROADCAST: Final = ipaddress.IPv4Address("255.255.255.255")
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+# Each network decides for itself where in such an address the IPv4 address is.
+_LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
+# The obsolete way to write an IPv4 address as an IPv6 one; `::` and `::1` are in it.
+_COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
+_BELOW_COMPATIBLE: Final = 2
+_ENTRY: Final = re.compile(r"(\[[0-9a-f:.]+\]|(?:\*\.)?[a-z0-9_.-]+)(?::([0-9]{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A host as the operator gave it; `port` None = any, `pattern` may begin with `*.`."""
+
+    pattern: str
+    port: int | None
+    address: _Address | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHosts:
+    """The hosts that the operator named; without any, every public host may be a source."""
+
+    entries: tuple[_Entry, ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> SourceHosts:
+        """From texts `NAME`, `*.SUFFIX` or `ADDRESS`, each with `:PORT` when only that is meant.
+
+        Raises: ValueError, with a text for the operator.
+        """
+        return cls(tuple(_entry(text) for text in texts))
+
+    def may_resolve(self, host: str, port: int) -> bool:
+        """Whether the address of this host is worth asking for, by its name alone."""
+        name = bare(host)
+        if name in _METADATA_NAMES:
+            return False
+        return not self.entries or _is_numeric(name) or self._is_named(name, port)
+
+    def may_ask(self, host: str, port: int, address: str) -> bool:
+        """Whether a copy may read from `address`, which `host` has.
+
+        A listed address stands for itself in every spelling, not for the names that lead to it.
+        """
+        name = bare(host)
+        listed = self._is_named(name, port)
+        if not listed and _is_numeric(name):
+            found = _parsed(address)
+            listed = any(_fits(one, port) and one.address == found for one in self.entries)
+        return may_ask(address, listed) and (listed or not self.entries)
+
+    def _is_named(self, name: str, port: int) -> bool:
+        return any(_fits(one, port) and _matches(one.pattern, name) for one in self.entries)
+
+
+def may_ask(text: str, listed: bool) -> bool:
+    """Whether a copy may read from this address.
+
+    Arguments:
+        listed: the operator named its host: then it may be private, loopback or unspecified too.
+            Link-local, multicast, broadcast and metadata addresses are never asked.
+    """
+    address = _parsed(text)
+    if address is None:
+        return False
+    embedded = _embedded(address)
+    if _is_never(address) or any(map(_is_never, embedded)):
+        return False
+    # Where an IPv6 address is a way to write an IPv4 address, that one is judged.
+    return listed or all(map(_is_public, embedded or (address,)))
+
+
+def bare(host: str) -> str:
+    """A host's name as it is compared: small letters, without the dot of the root."""
+    return host.lower().rstrip(".")
+
+
+def _entry(text: str) -> _Entry:
+    wanted = text.strip().lower()
+    address = _parsed(wanted)
+    if address is not None:
+        return _Entry(wanted, None, address)
+    found = _ENTRY.fullmatch(wanted)
+    port = None if found is None or found[2] is None else int(found[2])
+    if found is None or (port is not None and not 0 < port < 65536):
+        forms = "NAME, *.SUFFIX or ADDRESS, with or without :PORT"
+        raise ValueError(f"{text!r} is no host for copies; it has the form {forms}")
+    address = _parsed(found[1].strip("[]"))
+    if found[1].startswith("[") and address is None:
+        raise ValueError(f"{text!r} is no host for copies; there is no such address")
+    return _Entry(bare(found[1]), port, address)
+
+
+def _fits(entry: _Entry, port: int) -> bool:
+    return entry.port is None or entry.port == port
+
+
+def _matches(pattern: str, name: str) -> bool:
+    if pattern.startswith("*."):
+        return name.endswith(pattern[1:]) and len(name) >= len(pattern)
+    return name == pattern
+
+
+def _is_numeric(name: str) -> bool:
+    """Whether the resolver takes it for an address: `127.1` and `0x7f000001` are some."""
+    if ":" in name:
+        return True
+    try:
+        socket.inet_aton(name)
+    except OSError:
+        return False
+    return True
+
+
+def _parsed(text: str) -> _Address | None:
+    if "%" in text:
+        # With the number of an interface: of this network only, and unlike any address of a list.
+        return None
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _is_never(address: _Address) -> bool:
+    if address.is_link_local or address.is_multicast or address == _BROADCAST:
+        return True
+    return address in _METADATA or address in _LOCAL_NAT64
+
+
+def _is_public(address: _Address) -> bool:
+    site_local = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
+    return address.is_global and not site_local
+
+
+def _embedded(address: _Address) -> tuple[ipaddress.IPv4Address, ...]:
+    """The IPv4 addresses that a packet to this IPv6 address may end at."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return ()
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    is_compatible = address in _COMPATIBLE and int(address) >= _BELOW_COMPATIBLE
+    if is_compatible or address in _NAT64:
+        found.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
+    return tuple(one for one in found if one is not None)

@@ -1,0 +1,275 @@
+"""Copy sources on other HTTP(S) servers: one GET, streamed, from an address that was checked.
+
+Lives here: the connection, and what an answer says about the source. Must not live here: which
+addresses may be asked (copies/addresses.py), the reading of HTTP (copies/exchange.py), what is done
+with the bytes (services/blob/copies/transfer.py). Source: "Copy Blob", sources outside the storage
+account.
+
+A name is resolved once, every address it has is judged, and the connection goes to one of these:
+a name that changes its address meanwhile leads nowhere else. Redirects are not followed. What the
+URL carries to authorize stands in the request only, never in a log or a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+from urllib.parse import SplitResult
+
+from strongroom import blob_errors, errors
+from strongroom.errors import StorageError
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core import names
+from strongroom.servers.copies.addresses import SourceHosts, bare
+from strongroom.servers.copies.exchange import BYTES_MAX, CopyExchange
+from strongroom.services.blob.copies.sources import (
+    HEADER,
+    OpenSource,
+    SourceBroken,
+    SourceRequest,
+    cannot_read,
+    check_url,
+    range_beyond,
+    reported_url,
+)
+from strongroom.services.blob.from_url.parts import length_of_answer, part_of
+from strongroom.times import parse_rfc1123
+from strongroom.values import ContentProperties, Metadata
+from strongroom.wire.core import headers as wire
+
+# Of a host's addresses; each attempt has its share of the time.
+_ATTEMPTS_MAX: Final = 3
+_VALUE_CHARS_MAX: Final = 1024
+_DEFAULT_TYPE: Final = "application/octet-stream"
+_CODE: Final = re.compile(r"[A-Za-z0-9]{1,64}")
+_PARTIAL: Final = 206
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""resolve(host, port) -> its addresses, as text. Raises: OSError, UnicodeError."""
+
+
+async def resolve_by_system(host: str, port: int) -> list[str]:
+    """The addresses of a host, in the order the system prefers them. Raises as Resolve."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class CopyClient:
+    """Opens copy sources on other servers: the RemoteReader of services/blob/copies/sources.py.
+
+    Arguments:
+        hosts: which hosts may be asked.
+        tls: the context of https sources; None = the system's authorities, names verified.
+        resolve: how names become addresses.
+        connect_timeout_s: for the name and the connection, TLS included.
+        head_timeout_s: for the whole head of the answer.
+        stall_timeout_s: for each further piece of its body.
+    """
+
+    def __init__(
+        self,
+        hosts: SourceHosts,
+        *,
+        tls: ssl.SSLContext | None = None,
+        resolve: Resolve = resolve_by_system,
+        connect_timeout_s: float = 10,
+        head_timeout_s: float = 30,
+        stall_timeout_s: float = 60,
+    ) -> None:
+        self._hosts = hosts
+        self._tls = tls
+        self._resolve = resolve
+        self._connect_timeout_s = connect_timeout_s
+        self._head_timeout_s = head_timeout_s
+        self._stall_timeout_s = stall_timeout_s
+
+    async def open(self, url: str, wanted: SourceRequest) -> OpenSource:
+        """Ask for a source; returns when the head of the answer is there.
+
+        Raises: StorageError CannotVerifyCopySource, InvalidRange, RequestBodyTooLarge, and what
+            `wanted` refuses. InvalidHeaderValue for a token that would be sent unencrypted.
+            CannotVerifyCopySource is 403 for a host that is not asked, a redirect or a lack of
+            permission. Otherwise it is 404.
+        """
+        parts = check_url(url)
+        if wanted.conditions.if_tags is not None:
+            # Only blobs of this server have tags that could be looked at.
+            raise wanted.unmet(is_unmodified=False)
+        if wanted.authorization is not None and parts.scheme != "https":
+            text = "The copy source gets a bearer token only if its URL begins with https."
+            raise errors.invalid_header(HEADER, reported_url(url), text)
+        exchange = await self._connect(parts)
+        try:
+            exchange.ask(parts, wanted)
+            await exchange.read_head()
+            return _source(exchange, wanted)
+        except SourceBroken as broken:
+            exchange.close()
+            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+        except BaseException:
+            exchange.close()
+            raise
+
+    async def _connect(self, parts: SplitResult) -> CopyExchange:
+        host, port = parts.hostname or "", parts.port
+        if port is None:
+            port = 443 if parts.scheme == "https" else 80
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                addresses = await self._judged(host, port)
+                tls = self._context() if parts.scheme == "https" else None
+                reader, writer = await self._connect_any(addresses, host, port, tls)
+        except (OSError, UnicodeError) as error:
+            # TimeoutError and ssl.SSLError are among them.
+            text = f"The copy source cannot be reached: {str(error) or 'it takes too long'}."
+            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
+        return CopyExchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
+
+    async def _judged(self, host: str, port: int) -> list[str]:
+        """The addresses of the host, all of which may be asked. Raises: StorageError, OSError."""
+        addresses: list[str] = []
+        if self._hosts.may_resolve(host, port):
+            addresses = await self._resolve(host, port)
+        # One that may not be asked is enough: such a name is a mistake, or a trap.
+        if addresses and all(self._hosts.may_ask(host, port, one) for one in addresses):
+            return addresses
+        text = "This server does not copy from this host."
+        raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
+
+    async def _connect_any(
+        self, addresses: list[str], host: str, port: int, tls: ssl.SSLContext | None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the first address that takes one. Raises OSError, the last one's."""
+        name = bare(host) if tls else None
+        tried = addresses[:_ATTEMPTS_MAX]
+        refusal = OSError()
+        for address in tried:
+            try:
+                async with asyncio.timeout(self._connect_timeout_s / len(tried)):
+                    return await asyncio.open_connection(
+                        address, port, ssl=tls, server_hostname=name
+                    )
+            except OSError as error:
+                refusal = error
+        raise refusal
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
+    """The source of an answer. Raises StorageError for one that is no source."""
+    fields = {name.lower(): value for name, value in exchange.fields}
+    _check_status(exchange.status, exchange.reason, fields, wanted)
+    _check_conditions(wanted, fields)
+    length = fields.get("content-length")
+    size_bytes = int(length) if length is not None and _is_length(length) else None
+    if size_bytes is None and fields.get("transfer-encoding", "").lower() != "chunked":
+        text = "The copy source does not say how long it is."
+        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
+    chunks = exchange.body()
+    if wanted.range is not None and exchange.status == _PARTIAL:
+        size_bytes = length_of_answer(wanted.range, fields.get("content-range", ""), size_bytes)
+    elif wanted.range is not None:
+        # A server that knows no ranges answers with the whole.
+        size_bytes, chunks = part_of(chunks, size_bytes, wanted.range)
+    if size_bytes is not None and size_bytes > BYTES_MAX:
+        raise errors.body_too_large(BYTES_MAX)
+    return OpenSource(
+        size_bytes,
+        chunks,
+        exchange.close,
+        _properties(fields),
+        # Elsewhere such fields mean nothing.
+        _metadata(exchange.fields) if "x-ms-blob-type" in fields else (),
+        _text(fields, "etag"),
+    )
+
+
+def _is_length(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
+def _check_status(status: int, reason: str, fields: dict[str, str], wanted: SourceRequest) -> None:
+    """Refuse an answer that is no content, with the source's message if it is a storage service.
+
+    Raises: StorageError CannotVerifyCopySource, InvalidRange, what `wanted` refuses.
+    """
+    if status == 200 or (status == _PARTIAL and wanted.range is not None):
+        return
+    if status in (304, 412):
+        raise wanted.unmet(is_unmodified=status == 304)
+    if status == errors.INVALID_RANGE.status and wanted.range is not None:
+        raise range_beyond()
+    row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
+    text = f"The copy source answered with status {status}."
+    if status in (401, 403):
+        row = blob_errors.COPY_SOURCE_FORBIDDEN
+    elif 300 <= status < 400:
+        row, text = blob_errors.COPY_SOURCE_FORBIDDEN, "Redirects of copy sources are not followed."
+    code = fields.get("x-ms-error-code", "")
+    if _CODE.fullmatch(code) is None:
+        raise cannot_read(row, text, status)
+    raise cannot_read(row, _printable(reason) or text, status, code)
+
+
+def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
+    """Judge what a simple server did not look at. Raises StorageError as `wanted` says."""
+    conditions = wanted.conditions
+    etag = fields.get("etag", "")
+    modified = parse_rfc1123(fields.get("last-modified", ""))
+    since, until = conditions.if_modified_since, conditions.if_unmodified_since
+    met = True
+    # A date beside an ETag is not looked at (RFC 9110, 13.2.2).
+    if conditions.if_match is not None:
+        met = conditions.if_match == conditional.ANY or etag in conditions.if_match
+    elif until is not None and modified is not None:
+        met = modified <= until
+    if not met:
+        raise wanted.unmet(is_unmodified=False)
+    if conditions.if_none_match is not None:
+        alike = (conditional.ANY[0], etag, etag.removeprefix("W/"))
+        met = not any(one in alike for one in conditions.if_none_match)
+    elif since is not None and modified is not None:
+        met = modified > since
+    if not met:
+        raise wanted.unmet(is_unmodified=True)
+
+
+def _text(fields: dict[str, str], name: str) -> str | None:
+    """A field as it could be sent again; None for what could not."""
+    return _printable(fields.get(name, ""))
+
+
+def _printable(value: str) -> str | None:
+    usable = 0 < len(value) <= _VALUE_CHARS_MAX and all(" " <= char <= "~" for char in value)
+    return value if usable else None
+
+
+def _properties(fields: dict[str, str]) -> ContentProperties:
+    given = _text(fields, "content-md5")
+    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
+    return ContentProperties(
+        _text(fields, "content-type") or _DEFAULT_TYPE,
+        _text(fields, "content-encoding"),
+        _text(fields, "content-language"),
+        md5,
+        _text(fields, "cache-control"),
+        _text(fields, "content-disposition"),
+        other_md5,
+    )
+
+
+def _metadata(fields: Iterable[tuple[str, str]]) -> Metadata:
+    try:
+        return names.check_metadata(wire.metadata(fields))
+    except StorageError:
+        # Of a server with other rules for names; the content is what was asked for.
+        return ()

@@ -1,0 +1,376 @@
+"""Request bodies: framing by length or by chunks, and the reader that a handler sees.
+
+Lives here: which bytes belong to a body, buffering with back-pressure. Must not live here:
+sockets (the connection hands bytes in and is asked to pause), checks of content. The chunk
+grammar is strict: CRLF only, hexadecimal digits only. Source: RFC 9112 sections 6.3 and 7.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from typing import Final, Protocol
+
+from strongroom.errors import INVALID_INPUT, StorageError, body_too_large
+from strongroom.servers.http.buffers import BodyBuffers, Share
+from strongroom.servers.http.documents import Documents
+
+_SIZE_LINE: Final = re.compile(
+    rb"([0-9A-Fa-f]{1,15})((?:;[\t\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*)?)\r\n"
+)
+_TRAILER_LINE: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
+_LINE_BYTES_MAX: Final = 4096
+_TRAILER_BYTES_MAX: Final = 16 * 1024
+# What a piece costs beside its bytes: else one byte per packet would fill memory below the bound.
+_PIECE_OVERHEAD_BYTES: Final = 48
+
+
+class ChunkDecoder:
+    """Takes the chunked coding off a body, in any pieces. Extensions and trailers are dropped."""
+
+    __slots__ = ("_held", "_left", "_trailer_bytes", "_trailers", "done")
+
+    def __init__(self) -> None:
+        self._held = b""  # an incomplete line, or the beginning of the CRLF behind a chunk
+        self._left = -1  # data bytes left of this chunk; 0: its CRLF is due; -1: a size line is due
+        self._trailers = False
+        self._trailer_bytes = 0
+        self.done = False
+
+    def feed(self, data: bytes, start: int = 0) -> tuple[list[bytes], int]:
+        """Decode.
+
+        Arguments:
+            data: the next bytes of the connection.
+            start: where in `data` to begin.
+
+        Returns: the pieces of the body in `data`, and the position in `data` behind what was used.
+        Raises: StorageError INVALID_INPUT: the coding is broken.
+        """
+        shift = 0  # from a position in what is decoded to one in the caller's `data`
+        if self._held:
+            shift = start - len(self._held)
+            data = self._held + data[start:]
+            self._held = b""
+            start = 0
+        pieces: list[bytes] = []
+        position = start
+        while position < len(data) and not self.done:
+            if self._left > 0:
+                piece = data[position : position + self._left]
+                pieces.append(piece)
+                self._left -= len(piece)
+                position += len(piece)
+                continue
+            advanced = self._line(data, position)
+            if advanced == position:
+                self._held = data[position:]
+                return pieces, len(data) + shift
+            position = advanced
+        return pieces, position + shift
+
+    def _line(self, data: bytes, position: int) -> int:
+        """Act on the line at `position`; where it ends, or `position` when it is incomplete."""
+        if self._left == 0:
+            if data[position : position + 2] == b"\r\n":
+                self._left = -1
+                return position + 2
+            if data[position:] == b"\r":
+                return position
+            raise _broken("a chunk is not followed by CRLF")
+        end = data.find(b"\n", position, position + _LINE_BYTES_MAX)
+        if end < 0:
+            if len(data) - position >= _LINE_BYTES_MAX:
+                raise _broken("a line is too long")
+            return position
+        if self._trailers:
+            self._trailer(data, position, end + 1)
+        else:
+            self._size_line(data, position, end + 1)
+        return end + 1
+
+    def _size_line(self, data: bytes, start: int, end: int) -> None:
+        match = _SIZE_LINE.fullmatch(data, start, end)
+        if match is None:
+            raise _broken("a chunk size is malformed")
+        size = int(match[1], 16)
+        if size:
+            self._left = size
+        else:
+            self._trailers = True
+
+    def _trailer(self, data: bytes, start: int, end: int) -> None:
+        if not _TRAILER_LINE.fullmatch(data, start, end):
+            raise _broken("a trailer is malformed")
+        self._trailer_bytes += end - start
+        if self._trailer_bytes > _TRAILER_BYTES_MAX:
+            raise _broken("the trailers are too long")
+        self.done = end - start == 2
+
+
+def _broken(what: str) -> StorageError:
+    return StorageError(INVALID_INPUT, f"The chunked request body cannot be read: {what}.")
+
+
+class EmptyBody:
+    """The body of a request without one."""
+
+    __slots__ = ()
+
+    size_bytes: int | None = 0
+    received_bytes = 0
+    is_held_back = False
+
+    def release(self) -> None:
+        """Nothing is kept of it."""
+
+    def __aiter__(self) -> EmptyBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        raise StopAsyncIteration
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        """Nothing, whatever the bound."""
+        return b""
+
+
+class WholeBody(EmptyBody):
+    """A body that came with its head, all of it (a `BodyReader`)."""
+
+    __slots__ = ("_data", "received_bytes", "size_bytes")
+
+    def __init__(self, data: bytes) -> None:
+        self._data: bytes | None = data
+        self.size_bytes = self.received_bytes = len(data)
+
+    def release(self) -> None:
+        """Nobody reads it any more."""
+        self._data = None
+
+    async def __anext__(self) -> bytes:
+        data, self._data = self._data, None
+        if data is None:
+            raise StopAsyncIteration
+        return data
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        """All of it (see `BodyReader`)."""
+        if self.received_bytes > max_bytes:
+            raise body_too_large(max_bytes)
+        data, self._data = self._data, None
+        return data or b""
+
+
+class BodyFeed(Protocol):
+    """What a body asks of the connection it comes from."""
+
+    def body_wanted(self) -> None:
+        """The handler waits for bytes."""
+        ...
+
+    def pause_body(self) -> None:
+        """Too much is buffered: stop reading."""
+        ...
+
+    def resume_body(self) -> None:
+        """There is room again."""
+        ...
+
+
+class IncomingBody:
+    """A body that arrives: filled by the connection, read once by the handler (a `BodyReader`).
+
+    Arguments:
+        size_bytes: Content-Length, or None when it is chunked.
+        source: the connection.
+        share: how many bytes of it may be buffered.
+        documents: counts what is read whole; None = it is not bounded.
+        buffers: counts the bodies; `end` is called when the handler has ended.
+    """
+
+    __slots__ = (
+        "_buffered",
+        "_buffers",
+        "_chunks",
+        "_decoder",
+        "_discarding",
+        "_documents",
+        "_error",
+        "_left",
+        "_paused",
+        "_share",
+        "_source",
+        "_waiter",
+        "ended",
+        "is_held_back",
+        "received_bytes",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        size_bytes: int | None,
+        source: BodyFeed,
+        share: Share,
+        documents: Documents | None = None,
+        buffers: BodyBuffers | None = None,
+    ) -> None:
+        self.size_bytes = size_bytes
+        self._documents = documents
+        self._buffers = buffers
+        self._share = share
+        self.ended = False
+        self.received_bytes = 0
+        self.is_held_back = False
+        self._source = source
+        self._decoder = ChunkDecoder() if size_bytes is None else None
+        self._left = size_bytes or 0
+        self._chunks: deque[bytes] = deque()
+        self._buffered = 0
+        self._paused = False
+        self._discarding = False
+        self._error: StorageError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    # The connection's side.
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the handler waits for bytes now."""
+        return self._waiter is not None
+
+    @property
+    def left_bytes(self) -> int | None:
+        """How much is still to arrive; None when that is unknown (chunked)."""
+        return self._left if self._decoder is None else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the body ended with an error: what follows on the connection has no meaning."""
+        return self._error is not None
+
+    def receive(self, data: bytes, start: int = 0) -> int:
+        """Take in bytes of the connection, from position `start` of `data`.
+
+        Returns: the position behind what belongs to the body; `ended` tells whether that is its
+            end.
+        """
+        if self._error is not None:
+            return len(data)  # behind an error nothing has a meaning: it must not become a request
+        if self._decoder is not None:
+            return self._receive_chunked(self._decoder, data, start)
+        size = min(len(data) - start, self._left)
+        self._left -= size
+        self.ended = self._left == 0
+        self._add(data if size == len(data) else data[start : start + size])
+        return start + size
+
+    def _receive_chunked(self, decoder: ChunkDecoder, data: bytes, start: int) -> int:
+        try:
+            pieces, position = decoder.feed(data, start)
+        except StorageError as error:
+            self.fail(error)
+            return len(data)
+        self.ended = decoder.done
+        if pieces:  # as one piece: many tiny chunks must not become many objects
+            self._add(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if self.ended:
+            self._wake()
+        return position
+
+    def _add(self, chunk: bytes) -> None:
+        self.received_bytes += len(chunk)
+        if self._discarding:
+            return
+        self._chunks.append(chunk)
+        self._buffered += len(chunk)
+        self._wake()
+        held_bytes = self._buffered + _PIECE_OVERHEAD_BYTES * len(self._chunks)
+        if held_bytes > self._share.high_bytes and not (self._paused or self.ended):
+            self._paused = True
+            self._source.pause_body()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def fail(self, error: StorageError) -> None:
+        """No more will come: the reader gets `error` behind what has arrived."""
+        if not self.ended and self._error is None:
+            self._error = error
+            self._wake()
+
+    def discard(self) -> None:
+        """Nobody reads on: drop what is here and what will come."""
+        self._discarding = True
+        self._chunks.clear()
+        self._buffered = 0
+        self._resume()
+
+    def release(self) -> None:
+        """The handler has ended: drop all buffered bytes, read or not."""
+        self._chunks.clear()
+        self._buffered = 0
+        if self._documents is not None:
+            self._documents.drop(self)
+        buffers, self._buffers = self._buffers, None
+        if buffers is not None:
+            buffers.end()
+        if self._error is not None:
+            # Its frames refer to this body: the cycle would keep the whole request in memory.
+            self._error.with_traceback(None)
+
+    def _resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._source.resume_body()
+
+    # The handler's side.
+
+    def __aiter__(self) -> IncomingBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._chunks:
+            if self.ended:
+                raise StopAsyncIteration
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+        chunk = self._chunks.popleft()
+        self._buffered -= len(chunk)
+        if self._paused and self._buffered < self._share.low_bytes:
+            self._resume()
+        return chunk
+
+    async def _wait(self) -> None:
+        self._source.body_wanted()
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    async def read_all(self, max_bytes: int) -> bytes:
+        """The whole body (see `BodyReader`)."""
+        if self.size_bytes is not None and self.size_bytes > max_bytes:
+            raise body_too_large(max_bytes)
+        if self.ended and self._buffered <= max_bytes:
+            whole = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+            self.discard()
+            return whole
+        parts = []
+        total = 0
+        async for chunk in self:
+            total += len(chunk)
+            if total > max_bytes:
+                raise body_too_large(max_bytes)
+            if self._documents is not None:
+                self._documents.keep(self, len(chunk))
+            parts.append(chunk)
+        return b"".join(parts)

@@ -1,0 +1,65 @@
+"""How many bytes of arriving bodies may wait in memory for their handlers.
+
+Lives here: how all bodies of one server share this memory. Must not live here: bodies themselves
+(http/body.py), documents that are read whole (http/documents.py). While a handler waits for the
+disk, its body buffers the bytes that arrive. If few bodies arrive, each may buffer much, which is
+fast. If many arrive, each buffers little and is read from its socket in smaller pieces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom.limits import KIB
+
+# Every body may buffer at least this much.
+SHARE_BYTES_MIN: Final = 16 * KIB
+_LOW_DIVISOR: Final = 4
+
+
+def limit_reads(transport: asyncio.BaseTransport, size_bytes: int) -> None:
+    """From now on, have one read of a connection take at most `size_bytes`."""
+    # Plain asyncio transports have it; a TLS transport reads through a buffer of its own.
+    if hasattr(transport, "max_size"):
+        transport.max_size = size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The bytes that one body may buffer: reading pauses above `high_bytes` and resumes below
+    `low_bytes`."""
+
+    high_bytes: int
+    low_bytes: int
+
+
+class BodyBuffers:
+    """Counts the bodies that arrive on one server. On its event loop.
+
+    Arguments:
+        share_bytes_max: the largest share of one body.
+        total_bytes: the sum of all shares, except that no share is below SHARE_BYTES_MIN.
+    """
+
+    def __init__(self, share_bytes_max: int, total_bytes: int) -> None:
+        self._share_bytes_max = share_bytes_max
+        self._total_bytes = total_bytes
+        self._bodies = 0
+
+    def begin(self, transport: asyncio.BaseTransport) -> Share:
+        """A body begins to arrive.
+
+        Arguments:
+            transport: the connection of the body. From now on, one read takes at most the share.
+        """
+        self._bodies += 1
+        share_bytes = min(self._share_bytes_max, self._total_bytes // self._bodies)
+        share_bytes = max(SHARE_BYTES_MIN, share_bytes)
+        limit_reads(transport, share_bytes)
+        return Share(share_bytes, share_bytes // _LOW_DIVISOR)
+
+    def end(self) -> None:
+        """The handler of a body is over."""
+        self._bodies -= 1

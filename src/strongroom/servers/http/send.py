@@ -1,0 +1,405 @@
+"""Responses: heads as bytes, and bodies written with back-pressure.
+
+Lives here: framing of responses, files sent by the kernel. Must not live here: which response is
+sent, or when a connection ends (http/protocol.py). Source: RFC 9110 sections 6.4, 8.6 and 15.4.5
+(responses without content), RFC 9112 sections 6 and 7.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import os
+from collections.abc import AsyncIterable
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from strongroom.limits import KIB, MIB
+from strongroom.servers.http.outbox import Outbox
+from strongroom.values import FileSlice
+from strongroom.wire.core.http import Response
+
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_JOINED_BYTES_MAX: Final = 64 * KIB  # below: one write with the head; above: no copy
+_WAITING_BYTES_MAX: Final = 8 * KIB  # above: it does not wait for others
+_WRITE_BYTES: Final = 256 * KIB
+_INLINE_FILE_BYTES_MAX: Final = 64 * KIB
+# A slow reader is judged once per piece; the slowest that passes takes a piece in a stall timeout.
+_SENDFILE_BYTES: Final = MIB
+_READ_BYTES: Final = MIB
+# Tiny pieces that are at hand never wait for anything: without a pause they would hold up others.
+_PIECES_IN_A_ROW: Final = 32
+
+_OWN_FIELDS: Final = frozenset(
+    {
+        "Connection",
+        "Content-Length",
+        "Transfer-Encoding",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+    }
+)
+_status_lines: dict[int, str] = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus
+}
+# Of a pair; without a call of Python for each header.
+_NAME: Final = operator.itemgetter(0)
+_LINE: Final = ": ".join
+
+
+class BodyMismatch(Exception):
+    """A response body did not have the bytes that were announced."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How a response goes out: its head, and whether a body follows."""
+
+    head: bytes
+    with_body: bool
+    chunked: bool
+    keep_alive: bool
+
+
+def plan_response(response: Response, *, method: str, http_1_0: bool, keep_alive: bool) -> Plan:
+    """Decide the framing and write the head.
+
+    Arguments:
+        response: `Content-Length`, `Transfer-Encoding` and `Connection` among its headers are
+            ignored.
+        method: of the request; "HEAD" gets the head that GET would get.
+        http_1_0: whether the client speaks HTTP/1.0, which knows no chunks.
+        keep_alive: whether the connection may go on; the plan has the last word.
+
+    Raises: ValueError: a header holds CR, LF or NUL.
+    """
+    status = response.status
+    body = response.body
+    with_body = method != "HEAD"
+    chunked = False
+    framing: list[str] = []
+    if status in (204, 304) or status < 200:
+        with_body = False
+    else:
+        size_bytes = response.size_bytes
+        if isinstance(body, bytes) and (with_body or size_bytes is None):
+            size_bytes = len(body)
+        if size_bytes is not None:
+            framing.append(f"Content-Length: {size_bytes}")
+        elif http_1_0:
+            keep_alive = False  # the end of the connection is the end of the body
+        else:
+            framing.append("Transfer-Encoding: chunked")
+            chunked = True
+    if not keep_alive:
+        framing.append("Connection: close")
+    elif http_1_0:
+        framing.append("Connection: keep-alive")
+    return Plan(_head(response, framing), with_body, chunked, keep_alive)
+
+
+def _head(response: Response, framing: list[str]) -> bytes:
+    headers = response.headers
+    if not _OWN_FIELDS.isdisjoint(map(_NAME, headers)):
+        headers = [field for field in headers if field[0] not in _OWN_FIELDS]
+    lines = [_status_line(response), *map(_LINE, headers), *framing, "", ""]
+    # The net below every handler: a value that came from a client must not add a header or a
+    # response.
+    content = "".join(lines)
+    if "\r" in content or "\n" in content or "\0" in content:
+        raise ValueError("a response header holds a line end or NUL")
+    text = "\r\n".join(lines)
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode("utf-8")
+
+
+def _status_line(response: Response) -> str:
+    if response.reason is not None:
+        reason = response.reason
+        if not reason.isprintable():
+            reason = "".join(c if c.isprintable() else " " for c in reason)
+        return f"HTTP/1.1 {response.status} {reason}"
+    line = _status_lines.get(response.status)
+    return f"HTTP/1.1 {response.status} Unknown" if line is None else line
+
+
+class Sender:
+    """The writing side of one connection.
+
+    Arguments:
+        transport: where to write.
+        loop: the loop that serves it.
+        outbox: where small answers wait for those of other connections.
+        tls: whether the transport encrypts (files then have to pass through this process).
+    """
+
+    __slots__ = (
+        "_held",
+        "_loop",
+        "_outbox",
+        "_paused",
+        "_tls",
+        "_transport",
+        "_waiter",
+        "_waiting_bytes",
+        "bytes_out",
+        "in_kernel",
+        "lost",
+        "started",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        outbox: Outbox,
+        *,
+        tls: bool,
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._outbox = outbox
+        self._tls = tls
+        self._held = b""
+        self._waiting_bytes = 0  # in the outbox
+        self._paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        self.bytes_out = 0
+        self.lost = False
+        self.in_kernel = False  # whether sendfile runs: it does not notice that a transport is lost
+        self.started = False  # whether bytes of the current response have been written
+
+    # The protocol's side.
+
+    def pause(self) -> None:
+        """The transport's buffer is full."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """The transport's buffer has room."""
+        self._paused = False
+        self._wake()
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        self.lost = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def flushed_bytes(self) -> int:
+        """How many bytes have left for the kernel."""
+        kept_bytes = len(self._held) + self._waiting_bytes
+        return self.bytes_out - kept_bytes - self._transport.get_write_buffer_size()
+
+    def catch_up(self) -> None:
+        """Let go of what waits in the outbox: something is about to happen that must come after
+        it."""
+        if self._waiting_bytes:
+            self._outbox.empty()
+
+    def _leave(self, data: bytes) -> None:
+        self._waiting_bytes -= len(data)
+        if not self.lost:
+            self._transport.write(data)
+
+    def report(self, error: Exception) -> None:
+        """Report an error that concerns the whole process, such as MemoryError."""
+        self._loop.call_exception_handler({"message": "a request failed", "exception": error})
+
+    @property
+    def congested(self) -> bool:
+        """Whether the client reads more slowly than we write."""
+        return self._paused
+
+    def end(self) -> None:
+        """Close the sending side, if the transport can do that (TLS cannot)."""
+        if not self._transport.can_write_eof():
+            return
+        try:
+            self._transport.write_eof()
+        except OSError:  # not connected: the client has gone, and asyncio has yet to notice
+            self._transport.abort()
+
+    # The response's side.
+
+    def write_at_once(self, head: bytes, body: bytes, *, is_last: bool = True) -> bool:
+        """Write a small response; False when it is too large for that (nothing is then written).
+
+        Arguments:
+            is_last: the connection ends with it, so it waits for no other.
+        """
+        size = len(body)
+        if size > _JOINED_BYTES_MAX:
+            return False
+        if not self.lost:
+            self.started = True
+            data = head + body if size else head
+            self.bytes_out += len(data)
+            if is_last or not self._outbox.is_crowd or size > _WAITING_BYTES_MAX:
+                self.write_now(data)
+            else:
+                self._waiting_bytes += len(data)
+                self._outbox.put(self._leave, data)
+        return True
+
+    def write_now(self, data: bytes) -> None:
+        """Write a few bytes, after what waits."""
+        self.catch_up()
+        self._transport.write(data)
+
+    async def send(self, plan: Plan, response: Response) -> None:
+        """Write a response of any kind.
+
+        Raises: ConnectionError, OSError: the client is gone. BodyMismatch: the body's length is not
+        what was announced. Whatever the body's iterator raises.
+        """
+        self._hold(plan.head)
+        if plan.with_body:
+            if isinstance(response.body, bytes):
+                await self._send_bytes(response.body)
+            else:
+                await self._send_pieces(response.body, response.size_bytes, plan.chunked)
+        self._flush()
+        await self.drain()
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough. Raises ConnectionResetError when it is gone."""
+        while self._paused and not self.lost:
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if self.lost:
+            raise ConnectionResetError("the client is gone")
+
+    def _hold(self, data: bytes) -> None:
+        """Keep a few bytes for the next write, to save a system call and a packet."""
+        self._held += data
+        self.bytes_out += len(data)
+
+    def drop_held(self) -> None:
+        """Forget what was kept: the response that it began will not be sent."""
+        self.bytes_out -= len(self._held)
+        self._held = b""
+
+    def _flush(self) -> None:
+        if self._held:
+            self._write(b"")
+
+    def _write(self, data: bytes | memoryview) -> None:
+        if self.lost:
+            raise ConnectionResetError("the client is gone")
+        self.catch_up()
+        self.started = True
+        self.bytes_out += len(data)
+        held, self._held = self._held, b""
+        if not held:
+            self._transport.write(data)
+        elif len(data) <= _JOINED_BYTES_MAX:
+            self._transport.write(b"".join((held, data)))
+        else:
+            self._transport.write(held)
+            self._transport.write(data)
+
+    async def _send_bytes(self, data: bytes) -> None:
+        if len(data) <= _WRITE_BYTES:
+            self._write(data)
+            await self.drain()
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), _WRITE_BYTES):
+            self._write(view[start : start + _WRITE_BYTES])
+            await self.drain()
+
+    async def _send_pieces(
+        self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool
+    ) -> None:
+        try:
+            await self._send_each(pieces, size_bytes, chunked)
+        finally:
+            # A generator that is given up must let go of what it holds now, not some day.
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _send_each(
+        self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool
+    ) -> None:
+        sent = count = 0
+        async for piece in pieces:
+            count += 1
+            if count % _PIECES_IN_A_ROW == 0:
+                await asyncio.sleep(0)
+            length = piece.length if isinstance(piece, FileSlice) else len(piece)
+            if length == 0:
+                continue  # an empty chunk would end the body
+            sent += length
+            if size_bytes is not None and sent > size_bytes:
+                raise BodyMismatch(f"the body has more than {size_bytes} bytes")
+            if chunked:
+                self._hold(b"%x\r\n" % length)
+            if isinstance(piece, FileSlice):
+                await self._send_file(piece)
+            else:
+                await self._send_bytes(piece)
+            if chunked:
+                self._hold(b"\r\n")
+        if size_bytes is not None and sent != size_bytes:
+            raise BodyMismatch(f"the body has {sent} of {size_bytes} bytes")
+        if chunked:
+            self._hold(b"0\r\n\r\n")
+
+    async def _send_file(self, piece: FileSlice) -> None:
+        if piece.length <= _INLINE_FILE_BYTES_MAX:
+            data = os.pread(piece.file.fileno(), piece.length, piece.offset)
+            if len(data) != piece.length:
+                raise BodyMismatch("the file is shorter than its slice")
+            self._write(data)
+            await self.drain()
+        elif self._tls or not await self._sent_by_kernel(piece):
+            await self._send_through_thread(piece)
+
+    async def _sent_by_kernel(self, piece: FileSlice) -> bool:
+        """Send by sendfile; False when this file cannot be sent that way (nothing is then sent)."""
+        self._flush()
+        offset, end = piece.offset, piece.offset + piece.length
+        while offset < end:
+            await self.drain()
+            count = min(_SENDFILE_BYTES, end - offset)
+            self.in_kernel = True
+            try:
+                sent = await self._loop.sendfile(
+                    self._transport, piece.file, offset, count, fallback=False
+                )
+            except RuntimeError as error:
+                if isinstance(error, asyncio.SendfileNotAvailableError) and offset == piece.offset:
+                    return False
+                # asyncio's ways to say that the client, or the transport, went away meanwhile.
+                raise ConnectionResetError("the client is gone") from error
+            finally:
+                self.in_kernel = False
+            if sent != count:
+                raise BodyMismatch("the file is shorter than its slice")
+            self.bytes_out += sent
+            offset += sent
+        return True
+
+    async def _send_through_thread(self, piece: FileSlice) -> None:
+        offset, end = piece.offset, piece.offset + piece.length
+        file_number = piece.file.fileno()
+        while offset < end:
+            count = min(_READ_BYTES, end - offset)
+            data = await self._loop.run_in_executor(None, os.pread, file_number, count, offset)
+            if not data:
+                raise BodyMismatch("the file is shorter than its slice")
+            self._write(data)
+            await self.drain()
+            offset += len(data)

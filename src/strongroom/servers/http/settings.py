@@ -1,0 +1,94 @@
+"""Bounds and timeouts of the HTTP server, and what it tells an observer about each exchange.
+
+Lives here: plain frozen data. Must not live here: sockets, or limits of Azure operations
+(limits.py). Source: RFC 9112 sections 2.3, 3 and 9.5 (a server may bound what it accepts, and may
+close an idle or slow connection); the figures are our own choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from strongroom.errors import StorageError
+from strongroom.limits import (
+    KIB,
+    MIB,
+    REQUEST_HEAD_BYTES_MAX,
+    REQUEST_HEADERS_MAX,
+    REQUEST_TARGET_BYTES_MAX,
+)
+from strongroom.wire.core.http import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Everything that can be set on an HTTP server; the defaults suit the internet and loopback
+    alike.
+
+    A connection may send `pipeline_bytes_max` ahead of its turn, soft by one read (256 KiB). The
+    first read of a connection takes at most `first_read_bytes_max`: it may bring a body's
+    beginning, which no share of memory bounds yet. A body whose handler is slow holds
+    `body_buffer_bytes_max`, soft by as much; where many arrive, each holds its share of
+    `body_buffers_bytes` (http/buffers.py). Of bodies that are read whole and do not fit there, at
+    most `documents_bytes_max` are in memory: beyond that the one that has been arriving for longest
+    is refused (503).
+    While a body is read or an answer is written, `stall_bytes_min` must move in every stall
+    timeout. Of answers that are held whole and are larger than `answer_large_bytes`, at most
+    `answers_bytes_max` are held for clients that have yet to read them: beyond that the one that
+    has taken longest is broken off. An unread body of up to `discard_bytes_max` is thrown away to
+    keep the connection; beyond that the connection ends, lingering until the client has seen the
+    answer (`linger_*`).
+    """
+
+    head_bytes_max: int = REQUEST_HEAD_BYTES_MAX
+    headers_max: int = REQUEST_HEADERS_MAX
+    target_bytes_max: int = REQUEST_TARGET_BYTES_MAX
+    connections_max: int = 8192
+    backlog: int = 1024
+    pipeline_bytes_max: int = 64 * KIB
+    first_read_bytes_max: int = 64 * KIB
+    body_buffer_bytes_max: int = 256 * KIB
+    body_buffers_bytes: int = 4 * MIB
+    write_buffer_high_bytes: int = 512 * KIB
+    documents_bytes_max: int = 256 * MIB
+    answer_large_bytes: int = 512 * KIB
+    answers_bytes_max: int = 256 * MIB
+    stall_bytes_min: int = KIB
+    head_timeout_s: float = 30.0
+    idle_timeout_s: float = 120.0
+    body_stall_timeout_s: float = 30.0
+    write_stall_timeout_s: float = 60.0
+    discard_bytes_max: int = MIB
+    discard_timeout_s: float = 5.0
+    linger_bytes_max: int = 512 * MIB
+    linger_timeout_s: float = 30.0
+    linger_idle_timeout_s: float = 2.0
+    tls_handshake_timeout_s: float = 15.0
+    tls_shutdown_timeout_s: float = 1.0
+    sweep_interval_s: float = 1.0
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """One request and how it was answered, for telemetry.
+
+    `request` is None when no request could be read. `bytes_in` counts the body bytes that
+    arrived, `bytes_out` everything handed to the socket, head included. `seconds` runs from the
+    complete request head to the last byte handed over. `complete` is False when the answer could
+    not be sent whole. `response` is what the handler answered, None when nothing was asked.
+    """
+
+    request: Request | None
+    status: int
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+    complete: bool
+    response: Response | None = None
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+RenderError = Callable[[StorageError, Request | None], Response]
+Observer = Callable[[Exchange], None]

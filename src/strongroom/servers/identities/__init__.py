@@ -1,0 +1,1 @@
+"""Who may ask: the files of accounts and roles, and the keys that sign bearer tokens."""

@@ -1,0 +1,123 @@
+"""Who may be believed, as it is now: an issuer's keys and the roles of its users.
+
+Lives here: the keys and the roles put together for authentication, and which signatures are
+remembered. Must not live here: what makes a token acceptable (auth/bearer.py), where keys and roles
+are kept (identities/token_keys.py, identities/roles_file.py). A token never appears in a log.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.auth import bearer
+from strongroom.auth.bearer import Issuer, Token
+from strongroom.auth.claims import BearerClaim, Claim, SasClaim, SasKind
+from strongroom.auth.key_set import ALGORITHMS, KeySet, is_signed
+from strongroom.auth.refusals import invalid_token
+from strongroom.auth.roles import Assignments
+from strongroom.errors import StorageError
+from strongroom.servers.identities.roles_file import ServedRoles
+from strongroom.servers.identities.token_keys import TokenKeys
+from strongroom.wire.core.http import Request
+
+# A client sends the same token for an hour. Each may have 16 KiB.
+_REMEMBERED: Final = 128
+
+
+class ServedIdentities:
+    """Judges bearer tokens: the Identities of auth/bearer.py.
+
+    Arguments:
+        issuer: whose tokens are accepted.
+        keys: its keys; None in development mode, in which signatures are not checked.
+        roles: who may do what.
+    """
+
+    def __init__(self, issuer: Issuer, keys: TokenKeys | None, roles: ServedRoles) -> None:
+        self.issuer = issuer
+        self._keys = keys
+        self._roles = roles
+        self._verified: dict[str, None] = {}
+        self._verified_with: KeySet | None = None
+
+    async def ready(self, request: Request) -> None:
+        """Return when what a request's token is checked with is there, as far as it can be had."""
+        if self._keys is None:
+            return
+        text = bearer.bearer_text(request.headers.get("authorization"))
+        if text is None or not (request.tls or not self.issuer.signed):
+            return
+        try:
+            token = bearer.parse_token(text)
+        except StorageError:
+            return  # refused in its turn
+        if token.algorithm in ALGORITHMS:
+            await self._keys.ready(token.kid)
+
+    def verify(self, token: Token) -> None:
+        """See Identities.verify."""
+        if self._keys is None:
+            return
+        keys = self._keys.current()
+        if keys is not self._verified_with:
+            self._verified, self._verified_with = {}, keys
+        if token.text in self._verified:
+            return
+        _verify(token, keys, self.issuer)
+        if len(self._verified) >= _REMEMBERED:
+            del self._verified[next(iter(self._verified))]
+        self._verified[token.text] = None
+
+    def assignments(self, principals: tuple[str, ...], account: str) -> Assignments:
+        """See Identities.assignments."""
+        return self._roles.of(principals, account)
+
+    def present(self, claim: Claim) -> PresentIdentities:
+        """What a request whose claim this is can be judged by later, as it is now."""
+        keys, roles = None, None
+        if self._keys is not None and isinstance(claim, BearerClaim | SasClaim):
+            keys = self._keys.current()
+        if isinstance(claim, BearerClaim):
+            roles = self.assignments(claim.identity.principals, claim.account)
+        elif isinstance(claim, SasClaim) and claim.kind is SasKind.USER_DELEGATION:
+            roles = self.assignments((claim.sas.skoid,), claim.account)
+        return PresentIdentities(self.issuer, keys, roles or ())
+
+
+class PresentIdentities(msgspec.Struct, frozen=True):
+    """The Identities of one request at one time. They read nothing, so decisions may ask them.
+
+    Attributes:
+        keys: the issuer's keys; None = they could not be read.
+        roles: those of the request's principals.
+    """
+
+    issuer: Issuer
+    keys: KeySet | None
+    roles: Assignments
+
+    def verify(self, token: Token) -> None:
+        """See Identities.verify."""
+        _verify(token, self.keys, self.issuer)
+
+    def assignments(self, principals: tuple[str, ...], account: str) -> Assignments:
+        """See Identities.assignments."""
+        return self.roles
+
+
+def _verify(token: Token, keys: KeySet | None, issuer: Issuer) -> None:
+    """See Identities.verify."""
+    if keys is None:
+        raise StorageError(
+            errors.SERVER_BUSY, "The keys of the token issuer cannot be read at present."
+        )
+    key = keys.find(token.kid)
+    if key is None:
+        reason = "Signature validation failed. The issuer has no key with the token's kid."
+        raise invalid_token(reason, issuer.challenge())
+    if not is_signed(token.text, token.algorithm, key):
+        reason = "Signature validation failed. The signature did not match."
+        raise invalid_token(reason, issuer.challenge())

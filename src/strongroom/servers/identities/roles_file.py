@@ -1,0 +1,82 @@
+"""The role assignments that are in force: those of a file that may change while we serve.
+
+Lives here: reading and changing a roles file, and finding assignments by principal. Must not live
+here: its format and what roles permit (auth/roles.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from strongroom.auth import roles
+from strongroom.auth.roles import Assignment, Assignments, RolesError
+from strongroom.servers.identities import private_file
+from strongroom.servers.identities.private_file import WatchedFile
+
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+
+Edit = Callable[[Assignments], Assignments]
+_Key = tuple[str, str]
+
+
+def read_roles(path: Path) -> Assignments:
+    """The assignments of a file. Raises: FileNotFoundError, OSError, RolesError naming the file."""
+    text = private_file.read(path, FILE_BYTES_MAX)
+    if text is None:
+        raise RolesError(f"{path}: longer than {FILE_BYTES_MAX} bytes")
+    try:
+        return roles.parse_document(text)
+    except RolesError as error:
+        raise RolesError(f"{path}: {error}") from None
+
+
+def change_roles(path: Path, edit: Edit) -> None:
+    """Replace the file by what `edit` makes of its assignments (none when there is no file).
+
+    Raises: OSError, RolesError, whatever `edit` raises.
+    """
+    with private_file.changing(path) as replace:
+        try:
+            before = read_roles(path)
+        except FileNotFoundError:
+            before = ()
+        replace(roles.serialise_document(edit(before)))
+
+
+class ServedRoles:
+    """The assignments as they are now.
+
+    A file that breaks a rule changes nothing; one that is gone assigns nothing.
+
+    Arguments:
+        file: the roles file; it need not exist. None = there is none.
+        open_without: whether each principal may do everything as long as there is no file
+            (development mode).
+
+    Raises: OSError, RolesError: the file is there and cannot be used.
+    """
+
+    def __init__(self, file: Path | None, open_without: bool = False) -> None:
+        self._open_without = open_without
+        self._file: WatchedFile[dict[_Key, Assignments]] | None = None
+        if file is not None:
+            try:
+                self._file = WatchedFile(file, FILE_BYTES_MAX, _indexed, {})
+            except RolesError as error:
+                raise RolesError(f"{file}: {error}") from None
+
+    def of(self, principals: tuple[str, ...], account: str) -> Assignments:
+        """The assignments of any of these principals in an account; a user's own id is first."""
+        found = {} if self._file is None else self._file.get()
+        if self._open_without and (self._file is None or not self._file.exists):
+            return roles.everything(principals[0], account)
+        return tuple(one for principal in principals for one in found.get((principal, account), ()))
+
+
+def _indexed(text: bytes) -> dict[_Key, Assignments]:
+    found: dict[_Key, list[Assignment]] = {}
+    for one in roles.parse_document(text):
+        found.setdefault((one.principal, one.account), []).append(one)
+    return {key: tuple(some) for key, some in found.items()}

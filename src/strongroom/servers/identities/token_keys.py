@@ -1,0 +1,140 @@
+"""The issuer's keys: of a file, or of a URL that is asked seldom, within bounds.
+
+Lives here: when a key set is read again, and how long it may be believed. Must not live here: its
+format (auth/key_set.py), connections (copies/client.py). Source: RFC 7517; OpenID Connect Core 1.0,
+section 10.1.1 (an unknown `kid` makes a verifier look at the published keys again).
+
+It fails closed: without a key set that was read within a day, no token is believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from strongroom.auth.key_set import DOCUMENT_BYTES_MAX, KeySet, KeySetError, parse_key_set
+from strongroom.errors import StorageError
+from strongroom.servers.copies.client import CopyClient
+from strongroom.servers.identities.private_file import WatchedFile
+from strongroom.services.blob.copies.sources import WHOLE, SourceBroken
+
+FRESH_S: Final = 3600.0
+"""A key set that is older is read again beside the requests that use it."""
+BELIEVED_S: Final = 24 * 3600.0
+"""A key set that is older is not used: its issuer may have given up a stolen key."""
+PAUSE_S: Final = 60.0
+"""How long the URL is left alone after it was asked, whatever the answer was."""
+FETCH_TIMEOUT_S: Final = 15.0
+_log = logging.getLogger(__name__)
+
+
+class TokenKeys(Protocol):
+    """Where keys come from."""
+
+    def current(self) -> KeySet | None:
+        """The key set that may be believed now; None when there is none."""
+        ...
+
+    async def ready(self, kid: str | None) -> None:
+        """Return when the key `kid` is there, or there is no hope that it will be."""
+        ...
+
+
+class KeyFile:
+    """The keys of a file. A file that breaks changes nothing; one that is gone has no keys.
+
+    Raises: OSError, KeySetError: the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file: WatchedFile[KeySet | None]
+        self._file = WatchedFile(path, DOCUMENT_BYTES_MAX, parse_key_set, None)
+        if not self._file.exists:
+            raise FileNotFoundError(f"there is no key file {path}")
+
+    def current(self) -> KeySet | None:
+        """See TokenKeys."""
+        return self._file.get()
+
+    async def ready(self, kid: str | None) -> None:
+        """See TokenKeys."""
+
+
+class KeyUrl:
+    """The keys of a URL.
+
+    Arguments:
+        fetch: reads the document. Raises: OSError, KeySetError, SourceBroken, StorageError.
+        time_s: seconds of a clock that nobody sets.
+    """
+
+    def __init__(self, fetch: Callable[[], Awaitable[bytes]], time_s: Callable[[], float]) -> None:
+        self._fetch = fetch
+        self._time_s = time_s
+        self._keys: KeySet | None = None
+        self._read_at = 0.0
+        self._asked_at: float | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def current(self) -> KeySet | None:
+        """See TokenKeys."""
+        is_believed = self._time_s() - self._read_at < BELIEVED_S
+        return self._keys if is_believed else None
+
+    async def ready(self, kid: str | None) -> None:
+        """See TokenKeys. Requests that come at a time share one question."""
+        keys = self.current()
+        is_known = keys is not None and keys.find(kid) is not None
+        if is_known and self._time_s() - self._read_at < FRESH_S:
+            return
+        asking = self._ask()
+        if asking is not None and not is_known:
+            # The question goes on when this request is given up: others wait for it too.
+            await asyncio.shield(asking)
+
+    async def close(self) -> None:
+        """Give up a question that is under way."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+
+    def _ask(self) -> asyncio.Task[None] | None:
+        if self._asking is not None and not self._asking.done():
+            return self._asking
+        if self._asked_at is not None and self._time_s() - self._asked_at < PAUSE_S:
+            return None
+        self._asked_at = self._time_s()
+        self._asking = asyncio.create_task(self._read())
+        return self._asking
+
+    async def _read(self) -> None:
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT_S):
+                keys = parse_key_set(await self._fetch())
+        except StorageError as error:
+            _log.error("the issuer's keys cannot be read: %s", error.message)
+        except (OSError, KeySetError, SourceBroken) as error:
+            reason = str(error) or "it takes too long"
+            _log.error("the issuer's keys cannot be read: %s", reason)
+        else:
+            self._keys, self._read_at = keys, self._time_s()
+
+
+async def fetch(client: CopyClient, url: str) -> bytes:
+    """A document of at most DOCUMENT_BYTES_MAX bytes. Redirects are not followed.
+
+    Raises: StorageError, SourceBroken, KeySetError when it is longer.
+    """
+    source = await client.open(url, WHOLE)
+    try:
+        found = bytearray()
+        async for chunk in source:
+            found += chunk
+            if len(found) > DOCUMENT_BYTES_MAX:
+                raise KeySetError(f"the key set is longer than {DOCUMENT_BYTES_MAX} bytes")
+        return bytes(found)
+    finally:
+        await source.close()

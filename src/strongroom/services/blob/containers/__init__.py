@@ -1,0 +1,1 @@
+"""Containers: creating, listing, deleting, and sweeping what was deleted."""

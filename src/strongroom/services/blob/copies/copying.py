@@ -1,0 +1,341 @@
+"""Copy Blob, Copy Blob From URL, Abort Copy Blob: the requests.
+
+Lives here: the opening of the source, the commits that begin, complete or abort a copy, and the
+wait for a copy that has begun. Must not live here: the work of a pending copy (copies/jobs.py), the
+bytes (copies/transfer.py).
+Source: "Copy Blob", "Copy Blob From URL", "Abort Copy Blob"; reference section 8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from strongroom import blob_errors, errors, limits
+from strongroom.clock import guid
+from strongroom.engines.base import Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import appends, copies, tiers
+from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob.pages import PageState
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.services.blob import access, intake
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.copies.reading import open_named
+from strongroom.services.blob.copies.sources import (
+    CopySources,
+    OpenSource,
+    SourceBroken,
+    SourceRequest,
+    cannot_read,
+    check_url,
+    reported_url,
+)
+from strongroom.services.blob.copies.transfer import Moved, transfer
+from strongroom.services.blob.heads import (
+    modified_head,
+    refuse_pending_copy,
+    replace_head,
+)
+from strongroom.services.blob.intake import Digests
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.services.core.waiting import NotYet
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.bodies.body import NewBody
+from strongroom.store.blob.bodies.kinds import empty_body
+from strongroom.store.blob.bodies.pages import renewed
+from strongroom.store.blob.bodies.received import Received
+from strongroom.store.core import keys
+from strongroom.store.core.records import CopyOrder, Job, JobKind
+from strongroom.values import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBlob:
+    """Input of both copies. No metadata: the source's. `source_md5` is what its content must
+    have. `wait_s` is how long the request may take until a pending copy of an own blob is answered
+    as it is. `authorization` is for the source; `copies_tags` means the source's tags. `wait_s` is
+    of Copy Blob only, and `source_md5`, `authorization`, `copies_tags` of Copy Blob From URL only.
+    `seal`: whether the copy of an append blob is sealed; None = as its source.
+    """
+
+    source: str
+    source_conditions: Conditions = conditional.NONE
+    metadata: Metadata = ()
+    tags: Metadata = ()
+    tier: str | None = None
+    source_md5: bytes | None = None
+    wait_s: float = 0.0
+    authorization: str | None = None
+    copies_tags: bool = False
+    seal: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMade:
+    """Result of a copy: `etag` and `modified` are stamps; digests where they were computed."""
+
+    etag: int
+    modified: int
+    copy_id: str
+    copy_status: str
+    md5: bytes | None = None
+    crc64: int | None = None
+
+
+async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
+    """Copy Blob: small blobs of this server at once; everything else is pending first.
+
+    Many clients use the copy without checking that it is complete. So the answer to a copy of a
+    blob of this server waits a while for the copy to end, and then reports its state.
+
+    Raises: StorageError InvalidHeaderValue (no usable URL), CannotVerifyCopySource,
+        SourceConditionNotMet, InfiniteLeaseDurationRequired, PendingCopyOperation,
+        UnauthorizedBlobOverwrite, BlobArchived, and what guard_blob raises.
+    """
+    answer_at = asyncio.get_running_loop().time() + call.input.wait_s
+    source, order = await _open(services, call)
+    if order.url:
+        return await _begin(services, call, source, order)
+    size_bytes = source.size_bytes
+    at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
+    if not at_once or services.held.of(CopySources).is_held(order.destination, call.target.blob):
+        begun = await _begin(services, call, source, order)
+        return await _awaited(services, call, begun, answer_at)
+    try:
+        moved = await transfer(services.store.contents, source)
+        return await _complete(services, call, source, moved, require_infinite_lease=True)
+    finally:
+        await source.close()
+
+
+async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
+    """Copy Blob From URL: complete when it is answered, for sources of up to 256 MiB.
+
+    Raises: as copy_blob, but for the lease; Md5Mismatch, RequestBodyTooLarge with MaxLimit,
+        BothUserTagsAndSourceTagsCopyPresentException, InvalidSourceBlobType for a page blob.
+    """
+    given = call.input
+    source, _ = await _open(services, call)
+    try:
+        if source.page is not None:
+            raise StorageError(blob_errors.INVALID_SOURCE_BLOB_TYPE)
+        bytes_max = limits.COPY_FROM_URL_BYTES_MAX
+        if (source.size_bytes or 0) > bytes_max:
+            raise errors.body_too_large(bytes_max)
+        wants_md5 = given.source_md5 is not None
+        moved = await transfer(services.store.contents, source, md5=wants_md5, bytes_max=bytes_max)
+        return await _complete(services, call, source, moved, require_infinite_lease=False)
+    except SourceBroken as broken:
+        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+    finally:
+        await source.close()
+
+
+async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, CopyOrder]:
+    """The source, open, and the order that would find it again."""
+    given = call.input
+    url, wanted = given.source, given.source_conditions
+    check_url(url)
+    conditional.require_write_combination(wanted)
+    await access.check_blob(services, call)
+    metadata = given.metadata or None
+    destination = f"{call.target.account}/{call.target.container}"
+    asked = SourceRequest(wanted, authorization=given.authorization, with_tags=given.copies_tags)
+    source, local = await open_named(services, call, url, asked)
+    if local is None:
+        order = CopyOrder(
+            url=url,
+            etag=source.etag,
+            metadata=metadata,
+            destination=destination,
+        )
+        return source, order
+    try:
+        tiers.require_copy_tier(source.tier, given.tier)
+    except BaseException:
+        await source.close()
+        raise
+    order = CopyOrder(
+        account=local.account,
+        container=local.container,
+        generation=local.generation,
+        blob=local.blob,
+        snapshot=local.snapshot,
+        etag=source.etag,
+        metadata=metadata,
+        destination=destination,
+    )
+    return source, order
+
+
+async def _complete(
+    services: Services,
+    call: Call[CopyBlob],
+    source: OpenSource,
+    moved: Moved,
+    *,
+    require_infinite_lease: bool,
+) -> CopyMade:
+    """Commit a copy whose bytes have arrived."""
+    given = call.input
+    copy_id = guid(services.clock)
+    try:
+        if given.source_md5 is not None:
+            arrived = Received(moved.body.size_bytes, 0, moved.md5, None, None)
+            intake.verify(Digests(given.source_md5), arrived)
+
+        def decide(state: BlobState, change: BlobChange) -> CopyMade:
+            begun = copies.started(copy_id, reported_url(given.source), moved.body.size_bytes)
+            copy = copies.succeeded(begun, change.stamp)
+            _replace(
+                call,
+                source,
+                state,
+                change,
+                copy=copy,
+                new=moved.body,
+                require_infinite_lease=require_infinite_lease,
+            )
+            return _made(change, copy, moved)
+
+        return await access.change_blob(services, call, decide)
+    except BaseException:
+        moved.body.discard(services.store.contents)
+        raise
+
+
+async def _begin(
+    services: Services, call: Call[CopyBlob], source: OpenSource, order: CopyOrder
+) -> CopyMade:
+    """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
+    copy_id = guid(services.clock)
+    job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
+
+    def decide(state: BlobState, change: BlobChange) -> CopyMade:
+        copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
+        _replace(
+            call,
+            source,
+            state,
+            change,
+            copy=copy,
+            new=empty_body(source.kind),
+            require_infinite_lease=True,
+        )
+        change.add_job(job)
+        return _made(change, copy, None)
+
+    # Before the commit: the copy may begin as soon as its job can be seen.
+    try:
+        await services.held.of(CopySources).hand_over(copy_id, source)
+        return await access.change_blob(services, call, decide)
+    except BaseException:
+        left = services.held.of(CopySources).take(copy_id)
+        if left is not None:
+            await left.close()
+        raise
+
+
+async def _awaited(
+    services: Services, call: Call[CopyBlob], begun: CopyMade, answer_at: float
+) -> CopyMade:
+    """The state of a pending copy when it has ended, or at `answer_at` (time of the event loop).
+
+    The wait ends early when the server stops or the client disconnects. If the destination was
+    overwritten meanwhile, the answer is the copy's state at its start.
+    """
+    ref = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
+
+    async def attempt() -> CopyMade:
+        (found,) = await services.store.read([ref])
+        head = blob_records.visible(found)
+        copy = None if head is None else head.copy
+        if found is None or head is None or copy is None or copy.id != begun.copy_id:
+            return begun
+        if copies.is_pending(copy):
+            raise NotYet(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
+        return CopyMade(head.etag, head.modified, copy.id, copy.status.value)
+
+    left_s = answer_at - asyncio.get_running_loop().time()
+    try:
+        return await services.waiting.until_answered(left_s, attempt, call.client)
+    except StorageError:
+        return begun
+
+
+def _replace(
+    call: Call[CopyBlob],
+    source: OpenSource,
+    state: BlobState,
+    change: BlobChange,
+    *,
+    copy: Copy,
+    new: NewBody,
+    require_infinite_lease: bool,
+) -> None:
+    """Write the destination's head, with the body that the copy has by now."""
+    refuse_pending_copy(state.head)
+    given = call.input
+    if state.head is not None and state.head.committed:
+        copies.require_same_type(source.kind, state.head.kind)
+    sealed = appends.sealed_copy(source.kind, source.sealed, given.seal)
+    if given.tier is not None:
+        tiers.require_tiered(source.kind)
+    if require_infinite_lease and state.head is not None:
+        copies.require_infinite_lease(state.head.lease, state.now)
+    page = None
+    if source.page is not None:
+        page = PageState(source.page.state.sequence_number)
+    properties = source.properties
+    if copies.is_pending(copy):
+        # It is that of the content to come: until then, or for ever, the blob is empty.
+        properties = properties.with_md5(None)
+    replace_head(
+        call,
+        state,
+        change,
+        new=new,
+        properties=properties,
+        metadata=given.metadata or source.metadata,
+        tier=given.tier,
+        copy=copy,
+        tags=source.tags if given.copies_tags else given.tags,
+        kind=source.kind,
+        sealed=sealed,
+        page=page,
+    )
+
+
+def _made(change: BlobChange, copy: Copy, moved: Moved | None) -> CopyMade:
+    md5, crc64 = (None, None) if moved is None else (moved.md5, moved.body.crc64)
+    return CopyMade(change.stamp, change.stamp, copy.id, copy.status.value, md5, crc64)
+
+
+@dataclass(frozen=True, slots=True)
+class AbortCopy:
+    """Input of Abort Copy Blob: the id of the copy."""
+
+    copy_id: str
+
+
+async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
+    """Abort Copy Blob: the destination stays, empty.
+
+    Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what guard_blob raises.
+    """
+
+    def decide(state: BlobState, change: BlobChange) -> None:
+        head = state.head
+        assert head is not None
+        copy = copies.aborted(head.copy, call.input.copy_id, change.stamp)
+        usual = head.page is not None and head.page.incremental is None
+        body = renewed(head.body, change) if usual else head.body
+        change.put_head(modified_head(head, change.stamp, copy=copy, body=body, sealed=False))
+
+    await access.change_blob(services, call, decide)
+    services.work.set()

@@ -1,0 +1,133 @@
+"""Incremental Copy Blob: the request that orders a copy of a snapshot of a page blob.
+
+Lives here: which source and destination are taken, and the commit that begins the copy. Must not
+live here: the work (copies/incremental_jobs.py), other copies (copies/copying.py).
+Source: "Incremental Copy Blob"; reference section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from strongroom import blob_errors
+from strongroom.clock import guid
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import copies
+from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob.pages import IncrementalCopy, PageState, check_next_source
+from strongroom.services.blob import access
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.copies.copying import CopyMade
+from strongroom.services.blob.copies.reading import open_local
+from strongroom.services.blob.copies.sources import (
+    WHOLE,
+    CopySources,
+    LocalSource,
+    OpenSource,
+    check_url,
+    reported_url,
+)
+from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import generation_of
+from strongroom.services.core.runner import Services
+from strongroom.store.blob.bodies.pages import NewPages
+from strongroom.store.core.records import CopyOrder, Job, JobKind
+
+
+@dataclass(frozen=True, slots=True)
+class CopyIncrementally:
+    """Input of Incremental Copy Blob: the URL of a snapshot."""
+
+    source: str
+
+
+async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) -> CopyMade:
+    """Incremental Copy Blob: the copy is pending when it is answered.
+
+    Raises: StorageError InvalidHeaderValue (no usable URL), InvalidSourceBlobUrl,
+        IncrementalCopySourceMustBeSnapshot, InvalidSourceBlobType, IncrementalCopyBlobMismatch,
+        IncrementalCopyOfEralierVersionSnapshotNotAllowed, CannotVerifyCopySource,
+        PendingCopyOperation, and what guard_blob raises.
+    """
+    url = call.input.source
+    check_url(url)
+    await access.check_blob(services, call)
+    locate = services.held.of(CopySources).locate
+    local = None if locate is None else await locate(url, call, WHOLE)
+    if local is None:
+        raise StorageError(blob_errors.INVALID_SOURCE_BLOB_URL)
+    if local.snapshot is None:
+        raise StorageError(blob_errors.INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT)
+    source = await open_local(services, local)
+    try:
+        if source.page is None:
+            raise StorageError(blob_errors.INVALID_SOURCE_BLOB_TYPE)
+        return await _begin(services, call, local, source)
+    finally:
+        await source.close()
+
+
+async def _begin(
+    services: Services, call: Call[CopyIncrementally], local: LocalSource, source: OpenSource
+) -> CopyMade:
+    copy_id = guid(services.clock)
+    order = CopyOrder(
+        account=local.account,
+        container=local.container,
+        generation=local.generation,
+        blob=local.blob,
+        snapshot=local.snapshot,
+        etag=source.etag,
+        destination=f"{call.target.account}/{call.target.container}",
+    )
+    job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
+    copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
+
+    def decide(state: BlobState, change: BlobChange) -> CopyMade:
+        _order(call, source, order, copy, state, change)
+        change.add_job(job)
+        return CopyMade(change.stamp, change.stamp, copy.id, copy.status.value)
+
+    return await access.change_blob(services, call, decide)
+
+
+def source_text(order: CopyOrder) -> str:
+    """What tells the source blob of an order from others."""
+    return f"{order.account}/{order.container}/{order.generation}/{order.blob}"
+
+
+def _order(
+    call: Call[CopyIncrementally],
+    source: OpenSource,
+    order: CopyOrder,
+    copy: Copy,
+    state: BlobState,
+    change: BlobChange,
+) -> None:
+    """Write the destination's head, with a copy that is to be done."""
+    head, snapshot = state.head, order.snapshot
+    assert snapshot is not None
+    refuse_pending_copy(head)
+    if head is None or not head.committed:
+        replace_head(
+            call,
+            state,
+            change,
+            new=NewPages(0),
+            properties=source.properties,
+            metadata=source.metadata,
+            copy=copy,
+            page=PageState(0, IncrementalCopy(source_text(order), snapshot)),
+        )
+        return
+    page = head.page
+    if page is None or page.incremental is None:
+        raise StorageError(blob_errors.INCREMENTAL_COPY_BLOB_MISMATCH)
+    check_next_source(page.incremental, source_text(order), snapshot)
+    ordered = msgspec.structs.replace(page.incremental, source_snapshot=snapshot)
+    page = msgspec.structs.replace(page, incremental=ordered)
+    change.put_head(modified_head(head, change.stamp, copy=copy, page=page))

@@ -1,0 +1,250 @@
+"""The work of an incremental copy: from the changes of a snapshot to a snapshot of the destination.
+
+Lives here: which pages are written and cleared, in commits of bounded size, and the last commit,
+which takes the snapshot. Must not live here: the request (incremental.py), other copies
+(copies/jobs.py). Source: "Incremental Copy Blob".
+
+The destination itself cannot be read, so it does not matter how far it has come. Its snapshot is
+taken when all is there. A copy that begins again does the same once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from strongroom.engines.base import Commit, Record, Ref
+from strongroom.semantics.blob import copies
+from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob.pages import IncrementalCopy
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.copies.sources import OpenSource, PageSource
+from strongroom.services.blob.sweep import tidy_head
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.body import Body
+from strongroom.store.blob.bodies.pages import (
+    are_of_one_map,
+    changed,
+    list_to_copy,
+    map_of,
+    newest_snapshot,
+    read_pages,
+    renewed,
+    take_change,
+)
+from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.core import extents, keys, records
+from strongroom.store.core.extents import Backlog, Draft, Mutation, Outdated, Pins, Range
+from strongroom.store.core.records import Job
+from strongroom.values import Purpose
+
+_Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
+
+
+class NotPending(Exception):
+    """The copy is not pending any more, or its destination is gone."""
+
+
+async def run_incremental(services: Services, job: Job, source: OpenSource) -> None:
+    """Do a pending incremental copy to its end.
+
+    Arguments:
+        source: the snapshot, registered as being read.
+
+    Raises: NotPending; SourceBroken, DataDamaged, the engine's errors.
+    """
+    work = _Work(services, job, source)
+    async with work.previous() as before:
+        if before is None:
+            # Nothing is known of what the destination has: a new map takes all of the source.
+            await work.edit(_emptied)
+        await work.write_changes(before)
+    await work.resize()
+    await work.edit(work.finished)
+
+
+def _emptied(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+    return msgspec.structs.replace(head, size_bytes=0, body=renewed(head.body, change))
+
+
+class _Work:
+    """One run of an incremental copy."""
+
+    def __init__(self, services: Services, job: Job, source: OpenSource) -> None:
+        assert source.page is not None and job.order is not None
+        self._services = services
+        self._job = job
+        self._order = job.order
+        self._source = source
+        self._page: PageSource = source.page
+        self._size_bytes = source.size_bytes or 0
+        self._partition = keys.blob(job.generation, job.blob)
+
+    @asynccontextmanager
+    async def previous(self) -> AsyncIterator[Body | None]:
+        """The state of the source that was copied last, while it is being read; None when it is
+        gone, or when there is none."""
+        services, partition = self._services, self._page.place.partition
+        reading = services.held.of(Readers).begin(partition, services.store.gateways)
+        try:
+            await reading.settled()
+            copied = _incremental(await self._head()).copied
+            refs = [Ref(partition, keys.snapshot(copied))]
+            (found,) = await services.store.read(refs) if copied else [None]
+            before = blob_records.BLOB.of(found)
+            body = None if before is None or before.page is None else before.body
+            if body is not None and not are_of_one_map(body, self._page.body):
+                body = None
+            reading.stand(0 if body is None else body.position)
+            yield body
+        finally:
+            reading.end()
+
+    async def _head(self) -> BlobRecord:
+        (found,) = await self._services.store.read([Ref(self._partition, keys.HEAD_KEY)])
+        head = blob_records.BLOB.of(found)
+        if head is None or head.copy is None or head.copy.id != self._job.token:
+            raise NotPending
+        return head
+
+    async def write_changes(self, before: Body | None) -> None:
+        """Write and clear what has changed in the source."""
+        resume: int | None = 0
+        while resume is not None:
+            found = await list_to_copy(
+                self._page.place, before, self._page.body, resume, self._size_bytes
+            )
+            for one in found.ranges:
+                await self._take(one)
+            resume = found.resume
+
+    async def _take(self, one: Range) -> None:
+        store = self._services.store
+        place = map_of((await self._head()).body, self._partition)
+        if one.is_clear:
+            await self._apply(extents.clear(store, place, one.start, one.end - one.start))
+            return
+        start = one.start
+        while start < one.end:
+            length = min(extents.WRITE_BYTES_MAX, one.end - start)
+            pieces = read_pages(self._page.place, self._page.body, start, length)
+            await self._apply(await extents.receive(store, place, start, pieces, length))
+            start += length
+
+    async def resize(self) -> None:
+        """Clear what lies beyond the source's end."""
+        head = await self._head()
+        place = map_of(head.body, self._partition)
+        before = max(head.size_bytes, self._size_bytes)
+        await self._apply(extents.resize(self._services.store, place, before, self._size_bytes))
+
+    async def _apply(self, draft: Draft) -> None:
+        async with draft:
+            while True:
+                newest = newest_snapshot((await self._head()).body)
+                try:
+                    await self._commit(await draft.prepare(newest), _as_it_is)
+                    return
+                except Outdated:
+                    continue
+                except Backlog:
+                    await tidy_head(self._services, self._partition)
+
+    async def edit(self, edit: _Edit) -> None:
+        """Change the head while the copy is pending. Raises NotPending."""
+        await self._commit(None, edit)
+
+    async def _commit(self, mutation: Mutation | None, edit: _Edit) -> None:
+        services, order = self._services, self._order
+        maps = services.held.of(Readers).maps
+        refs = [Ref(self._partition, keys.HEAD_KEY), keys.container(*order.destination.split("/"))]
+        refs += [] if mutation is None else mutation.reads
+
+        def reader(stamp: int) -> int:
+            if services.store.gateways.is_alone:
+                return maps.pins(self._partition, 0).reader
+            return stamp
+
+        decision = _Decided(
+            self._partition,
+            refs,
+            Purpose.GROWTH,
+            job=self._job,
+            mutation=mutation,
+            edit=edit,
+            reader=reader,
+        )
+        with maps.mutating(self._partition):
+            await services.commit(decision)
+
+    def finished(self, head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        """The head when all is there: a snapshot of it is taken in the same commit."""
+        source, order = self._source, self._order
+        assert head.page is not None and order.snapshot is not None
+        made = msgspec.structs.replace(
+            _incremental(head), snapshot=change.stamp, copied=order.snapshot
+        )
+        number = self._page.state.sequence_number
+        page = msgspec.structs.replace(head.page, sequence_number=number, incremental=made)
+        done = msgspec.structs.replace(copy, total_bytes=self._size_bytes)
+        ended = msgspec.structs.replace(
+            head,
+            etag=change.stamp,
+            modified=change.stamp,
+            size_bytes=self._size_bytes,
+            properties=source.properties,
+            metadata=source.metadata,
+            copy=copies.succeeded(done, change.stamp),
+            page=page,
+        )
+        taken = msgspec.structs.replace(ended, lease=None, snapshots=0)
+        change.put(keys.snapshot(change.stamp), blob_records.BLOB.encode(taken))
+        body = head.body.snapshot(change, ())
+        return msgspec.structs.replace(ended, body=body, snapshots=head.snapshots + 1)
+
+
+def _as_it_is(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+    return head
+
+
+def _incremental(head: BlobRecord) -> IncrementalCopy:
+    if head.page is None or head.page.incremental is None:
+        raise NotPending
+    return head.page.incremental
+
+
+class _Decided(Decision[None], frozen=True):
+    """One commit of a copy, while it is pending and its container is there. Reads: the head, the
+    container, and what the mutation reads."""
+
+    job: Job
+    mutation: Mutation | None
+    edit: _Edit
+    reader: Callable[[int], int]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises NotPending, Outdated, Backlog."""
+        head, place = blob_records.BLOB.of(found[0]), records.CONTAINER.of(found[1])
+        if place is None or place.generation != self.job.generation:
+            raise NotPending
+        if head is None or head.copy is None or head.copy.id != self.job.token:
+            raise NotPending
+        if not copies.is_pending(head.copy):
+            raise NotPending
+        job = self.job
+        change = BlobChange(self.partition, job.generation, job.blob, stamp, head, None)
+        if self.mutation is not None:
+            pins = Pins(head.snapshots or int(head.shares), self.reader(stamp))
+            body, written = changed(head.body, self.mutation, found[2:], stamp, pins)
+            take_change(change, written)
+            if written.has_garbage:
+                change.sweep()
+            head = msgspec.structs.replace(head, body=body)
+        assert head.copy is not None
+        change.put_head(self.edit(head, head.copy, change))
+        return Commit(None, change.steps())

@@ -1,0 +1,254 @@
+"""Pending copies: the work that goes on after Copy Blob was answered, and after a restart.
+
+Lives here: moving the bytes, telling the progress, and the last commit, which only a copy that is
+still pending may make: so an abort always wins. Must not live here: the requests
+(copies/copying.py). Source: "Copy Blob", "Working with a pending copy".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from strongroom import blob_errors, errors
+from strongroom.engines.base import DataDamaged, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import copies
+from strongroom.semantics.blob.copies import Copy
+from strongroom.services.blob.access import BlobState, change_unattended
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.copies.incremental_jobs import NotPending, run_incremental
+from strongroom.services.blob.copies.reading import open_ordered
+from strongroom.services.blob.copies.sources import CopySources, OpenSource, SourceBroken
+from strongroom.services.blob.copies.transfer import Moved, transfer
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.pages import (
+    CopiedLeaves,
+    NewPages,
+    copy_leaves,
+    is_untouched,
+    renewed,
+    with_leaves,
+)
+from strongroom.store.core import keys
+from strongroom.store.core.records import CopyOrder, Job
+
+Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
+_log = logging.getLogger(__name__)
+
+
+class _Void(Exception):
+    """The copy is not pending any more (aborted), or its destination is gone."""
+
+
+async def run_copy(services: Services, job: Job) -> None:
+    """Do a pending copy to its end, whatever that is; afterwards the job is of no use.
+
+    Raises: the engine's errors (the job is then tried again).
+    """
+    order = job.order
+    assert order is not None
+    await services.held.of(CopySources).released(order.destination, job.blob)
+    left = services.held.of(CopySources).take(job.token)
+    try:
+        await _progress(services, job, order, 0)
+        if left is None or not await _copied(services, job, order, left):
+            await _copy(services, job, order, await open_ordered(services, order))
+    except (_Void, NotPending):
+        _log.debug("copy %s is not pending any more", job.token)
+    except DataDamaged as damaged:
+        # A retry would not help. If the destination is damaged, this fails too, and is logged.
+        _log.error("copy %s has failed, since data is damaged: %s", job.token, damaged)
+        await _fail(services, job, order, f"500 {errors.INTERNAL_ERROR.code}")
+    except SourceBroken as broken:
+        await _fail(services, job, order, str(broken))
+    except StorageError as refusal:
+        await _fail(services, job, order, f"{refusal.row.status} {refusal.row.code}")
+    finally:
+        if left is not None:
+            await left.close()
+
+
+async def _copied(services: Services, job: Job, order: CopyOrder, left: OpenSource) -> bool:
+    """Copy from the source that the request has left open; False when it is to be opened again:
+    another server may not have waited until it was the copy's turn."""
+    try:
+        await _copy(services, job, order, left)
+    except SourceBroken as broken:
+        if not order.url:
+            raise
+        _log.debug("copy %s begins again: %s", job.token, broken)
+        return False
+    return True
+
+
+async def _copy(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
+    try:
+        if await _is_incremental(services, job):
+            await run_incremental(services, job, source)
+            return
+        if source.page is not None:
+            await _copy_pages(services, job, order, source)
+            return
+        moved = await transfer(
+            services.store.contents,
+            source,
+            progress=lambda done: _progress(services, job, order, done),
+        )
+        await _succeed(services, job, order, source, moved)
+    finally:
+        await source.close()
+
+
+async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: int) -> None:
+    """Record how far a copy is. Raises _Void."""
+
+    def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        return msgspec.structs.replace(head, copy=copies.advanced(copy, done_bytes))
+
+    await _edit(services, job, order, edit)
+
+
+async def _is_incremental(services: Services, job: Job) -> bool:
+    (found,) = await services.store.read([Ref(keys.blob(job.generation, job.blob), keys.HEAD_KEY)])
+    head = blob_records.BLOB.of(found)
+    return head is not None and head.page is not None and head.page.incremental is not None
+
+
+def _keeps_body(head: BlobRecord) -> bool:
+    """Whether a copy that has failed leaves the body as it is: nothing of it is seen, or wrong."""
+    return head.page is None or head.page.incremental is not None
+
+
+async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
+    """Copy the allocated pages of a page blob in commits of bounded size. The blob is of length 0
+    until the last one."""
+    page, size_bytes = source.page, source.size_bytes or 0
+    assert page is not None
+
+    def begin(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        if is_untouched(head.body):
+            return head
+        return msgspec.structs.replace(head, body=renewed(head.body, change))
+
+    await _edit(services, job, order, begin)
+    resume: int | None = 0
+    while resume is not None:
+        contents = services.store.contents
+        leaves = await copy_leaves(page.place, page.body, resume, size_bytes, contents)
+        resume = leaves.resume
+        new = NewPages(0, leaves.parts)
+        done_bytes = size_bytes if resume is None else resume
+
+        def put(
+            head: BlobRecord,
+            copy: Copy,
+            change: BlobChange,
+            leaves: CopiedLeaves = leaves,
+            done_bytes: int = done_bytes,
+        ) -> BlobRecord:
+            body = with_leaves(head.body, leaves.parts, change)
+            advanced = copies.advanced(copy, done_bytes)
+            return msgspec.structs.replace(head, body=body, copy=advanced)
+
+        try:
+            await _edit(services, job, order, put)
+        except BaseException:
+            new.discard(contents)
+            raise
+
+    def end(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        done = msgspec.structs.replace(copy, total_bytes=size_bytes)
+        return msgspec.structs.replace(
+            head,
+            etag=change.stamp,
+            modified=change.stamp,
+            size_bytes=size_bytes,
+            properties=source.properties,
+            metadata=source.metadata if order.metadata is None else order.metadata,
+            copy=copies.succeeded(done, change.stamp),
+        )
+
+    await _edit(services, job, order, end)
+
+
+async def _succeed(
+    services: Services, job: Job, order: CopyOrder, source: OpenSource, moved: Moved
+) -> None:
+    def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        done = msgspec.structs.replace(copy, total_bytes=moved.body.size_bytes)
+        # The source may have been replaced before a restart: what was read goes together.
+        return msgspec.structs.replace(
+            head,
+            etag=change.stamp,
+            modified=change.stamp,
+            size_bytes=moved.body.size_bytes,
+            body=moved.body.take(change),
+            properties=source.properties,
+            metadata=source.metadata if order.metadata is None else order.metadata,
+            copy=copies.succeeded(done, change.stamp),
+        )
+
+    try:
+        await _edit(services, job, order, edit)
+    except BaseException:
+        moved.body.discard(services.store.contents)
+        raise
+
+
+async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> None:
+    def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+        ended = copies.failed(copy, reason, change.stamp)
+        body = head.body if _keeps_body(head) else renewed(head.body, change)
+        return msgspec.structs.replace(
+            head, etag=change.stamp, modified=change.stamp, copy=ended, sealed=False, body=body
+        )
+
+    try:
+        await _edit(services, job, order, edit)
+    except _Void:
+        _log.debug("copy %s failed, but is not pending any more", job.token)
+
+
+async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> None:
+    """Change the head while it says that this very copy is pending. Raises _Void otherwise."""
+
+    def decide(state: BlobState, change: BlobChange) -> bool:
+        copy = None if state.head is None else state.head.copy
+        if state.head is None or copy is None or copy.id != job.token:
+            return False
+        if not copies.is_pending(copy):
+            return False
+        change.put_head(edit(state.head, copy, change))
+        return True
+
+    edited = await change_unattended(services, job.generation, job.blob, decide, order.destination)
+    if edited is None:
+        await _end_in_deleted(services, job, order)
+    if not edited:
+        raise _Void
+
+
+async def _end_in_deleted(services: Services, job: Job, order: CopyOrder) -> None:
+    """A copy fails whose container was deleted and is kept: restored, it must not have a copy that
+    is pending for ever."""
+    account, name = order.destination.split("/")
+    kept = keys.deleted_container(account, name, job.generation)
+    if await services.store.read([kept]) == [None]:
+        return
+
+    def decide(state: BlobState, change: BlobChange) -> None:
+        head = state.head
+        copy = None if head is None else head.copy
+        if head is None or copy is None or copy.id != job.token:
+            return
+        if copies.is_pending(copy):
+            reason = f"404 {blob_errors.CONTAINER_NOT_FOUND.code}"
+            ended = copies.failed(copy, reason, change.stamp)
+            change.put_head(msgspec.structs.replace(head, copy=ended))
+
+    await change_unattended(services, job.generation, job.blob, decide)

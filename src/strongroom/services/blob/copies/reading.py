@@ -1,0 +1,200 @@
+"""Opening the source of a copy: a blob of this server as it is at one moment, or whatever an order
+says.
+
+Lives here: the pinning of a source, so that what is copied is one of its contents and never a
+mixture. Must not live here: who may read it (the locator that the program is composed with).
+Source: "Copy Blob", "Remarks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from strongroom import blob_errors, limits
+from strongroom.engines.base import ContentMissing, Partition, Record, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import pages, tiers
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.services.blob.copies.source_tags import remote_tags
+from strongroom.services.blob.copies.sources import (
+    WHOLE,
+    CopySources,
+    LocalSource,
+    OpenSource,
+    PageSource,
+    SourceBroken,
+    SourceRequest,
+    cannot_read,
+    require_part,
+    source_missing,
+)
+from strongroom.services.blob.rereading import Rereading
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.body import BodyPlace
+from strongroom.store.blob.bodies.kinds import read_with
+from strongroom.store.blob.bodies.readers import Readers, Reading
+from strongroom.store.blob.bodies.reading import to_store
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import CopyOrder
+from strongroom.values import etag_text
+
+# A longer content of which a range is wanted is not read as a whole, to verify it.
+_VERIFIED_FOR_RANGE_BYTES_MAX: Final = 16 * limits.MIB
+
+
+async def open_named(
+    services: Services, call: Call[Any], url: str, wanted: SourceRequest
+) -> tuple[OpenSource, LocalSource | None]:
+    """Open the source that a URL names, here or on another server. None: it is on another.
+
+    Raises: as Locate, open_local and RemoteReader.open.
+    """
+    sources = services.held.of(CopySources)
+    local = None if sources.locate is None else await sources.locate(url, call, wanted)
+    if local is None:
+        return await _open_remote(sources, url, wanted), None
+    return await open_local(services, local, wanted), local
+
+
+async def _open_remote(sources: CopySources, url: str, wanted: SourceRequest) -> OpenSource:
+    source = await sources.open_remote(url, wanted)
+    if wanted.with_tags:
+        try:
+            source.tags = await remote_tags(sources, url, wanted.authorization)
+        except SourceBroken as broken:
+            await source.close()
+            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+        except BaseException:
+            await source.close()
+            raise
+    return source
+
+
+async def open_local(
+    services: Services, source: LocalSource, wanted: SourceRequest = WHOLE
+) -> OpenSource:
+    """Pin a blob of this server, judge the conditions on it, and return it open.
+
+    Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), InvalidRange, what
+        `wanted` refuses, InternalError (something of the source is missing),
+        OperationNotAllowedOnIncrementalCopyBlob. DataDamaged, also while it is read.
+    """
+    partition = keys.blob(source.generation, source.blob)
+    what = f"{source.account}/{source.container}/{source.blob}"
+    looks = Rereading(what, lambda: _look(services, partition, source))
+    while True:
+        # Registered before the look at the head: what it names is not swept while it is read.
+        reading = services.held.of(Readers).begin(partition, services.store.gateways)
+        try:
+            await reading.settled()
+            blob, beside = await _look(services, partition, source)
+            reading.stand(blob.body.position)
+            looks.saw(blob.body)
+            if source.snapshot is None:
+                pages.require_usual(blob.page)
+            _judge(wanted, blob)
+            return await _open(services, partition, (blob, beside), wanted, reading)
+        except ContentMissing as reason:
+            # Replaced between the look at the head and the pin: the new head decides.
+            reading.end()
+            await looks.again(reason)
+        except BaseException:
+            reading.end()
+            raise
+
+
+async def open_ordered(services: Services, order: CopyOrder) -> OpenSource:
+    """Open again what a pending copy reads.
+
+    Raises: as open_local and RemoteReader.open; SourceConditionNotMet when conditions were put on
+        the source and it has changed since.
+    """
+    etags = None if order.etag is None else (order.etag,)
+    conditions = conditional.NONE if etags is None else Conditions(if_match=etags)
+    if order.url:
+        wanted = SourceRequest(conditions)
+        return await services.held.of(CopySources).open_remote(order.url, wanted)
+    source = LocalSource(
+        order.account, order.container, order.generation, order.blob, order.snapshot
+    )
+    return await open_local(services, source, SourceRequest(conditions))
+
+
+def _judge(wanted: SourceRequest, blob: BlobRecord) -> None:
+    """Refuse a blob that is not as it must be to be read. Raises: StorageError."""
+    tags = dict(blob.tags)
+    if not wanted.is_read:
+        # A copy of an archived blob may be possible: that depends on the tier that it gets.
+        conditional.check_source(wanted.conditions, blob.etag, blob.modified, tags)
+        return
+    conditional.check_read_source(wanted.conditions, blob.etag, blob.modified, tags)
+    try:
+        tiers.require_online(blob.tier)
+    except StorageError as refusal:
+        raise cannot_read(refusal.row, None, refusal.row.status, refusal.row.code) from None
+
+
+async def _look(
+    services: Services, partition: Partition, source: LocalSource
+) -> tuple[BlobRecord, Sequence[Record | None]]:
+    key = keys.HEAD_KEY if source.snapshot is None else keys.snapshot(source.snapshot)
+    refs = [Ref(partition, one) for one in (key, *read_with(source.snapshot))]
+    place, named, *beside = await services.store.read(
+        [keys.container(source.account, source.container), *refs]
+    )
+    container = records.CONTAINER.of(place)
+    if container is None or container.generation != source.generation:
+        raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
+    blob = blob_records.visible(named)
+    if blob is None or not blob.committed:
+        raise source_missing(blob_errors.BLOB_NOT_FOUND)
+    return blob, beside
+
+
+async def _open(
+    services: Services,
+    partition: Partition,
+    found: tuple[BlobRecord, Sequence[Record | None]],
+    wanted: SourceRequest,
+    reading: Reading,
+) -> OpenSource:
+    blob, beside = found
+    offset, length = 0, blob.size_bytes
+    if wanted.range is not None:
+        offset, length = require_part(wanted.range, blob.size_bytes)
+    is_whole = length == blob.size_bytes
+    place = BodyPlace(services.store, partition, beside)
+    take = to_store() if is_whole else to_store(_VERIFIED_FOR_RANGE_BYTES_MAX)
+    opened = await blob.body.open(place, offset, length, take)
+    reading.left = opened.left
+
+    def release() -> None:
+        if opened.close is not None:
+            opened.close()
+        reading.end()
+
+    pieces = opened.pieces
+    return OpenSource(
+        length,
+        _once(pieces) if isinstance(pieces, bytes) else pieces,
+        release,
+        blob.properties,
+        blob.metadata,
+        etag_text(blob.etag),
+        opened.copy_writer if is_whole else None,
+        blob.tier,
+        blob.tags,
+        kind=blob.kind,
+        sealed=blob.sealed,
+        page=None if blob.page is None else PageSource(blob.page, place, blob.body),
+    )
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    if data:
+        yield data
