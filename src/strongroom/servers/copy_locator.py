@@ -1,7 +1,7 @@
 """Which copy sources are blobs of this server, and whether the caller may read them.
 
 Lives here: the recognition of this server in a URL, and the same authentication and authorization
-that a GET of that URL would meet. Must not live here: reading the source (services/copy_*.py).
+that a GET of that URL would meet. Must not live here: reading the source (services/blob/copies/).
 Source: "Copy Blob", remarks on authorization of the source; reference section 8.
 """
 
