@@ -121,6 +121,27 @@ def test_what_only_a_deleted_snapshot_saw_comes_back_with_the_next_write() -> No
     run(test)
 
 
+def test_bytes_that_a_deleted_snapshot_shared_come_back_while_an_older_one_lives() -> None:
+    """B-PAG-21. The sweep after the deletion removes the version of the leaf that it saw."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await pages.create(on, "b", TIB)
+        await do.snapshot(on, "b")
+        await pages.write(on, "b", 0, b"1" * 64 * KIB)
+        shared = await do.snapshot(on, "b")
+        await pages.write(on, "b", 0, b"2" * 32 * KIB)
+        await do.delete(on, "b", ticks=shared)
+        await swept(on, sweeper)
+        await pages.write(on, "b", 0, b"3" * 64 * KIB)
+        assert pages.problems(on) == []
+        await swept(on, sweeper)
+        assert pages.problems(on) == []
+        assert len(do.left(on)[1]) == 1
+
+    run(test)
+
+
 async def _written(on: Services, turn: int) -> int:
     await pages.write(on, "b", 0, bytes([turn]) * 200 * KIB)
     await pages.write(on, "b", PAGE * turn + MIB, b"s" * PAGE)

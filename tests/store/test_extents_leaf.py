@@ -201,6 +201,8 @@ _LEAF: Final = Leaf(50, (extent(0, 600, INLINE), extent(600, 1000, B)))
         (extents.Pins(reader=60), [100], False, True),
         (extents.Pins(reader=1 << 64), [100], False, True),
         (extents.Pins(snapshot=60, reader=1 << 64), [100], False, False),
+        (extents.Pins(lost=29), [], True, False),
+        (extents.Pins(lost=30), [100], False, True),  # its past leaf may be gone already
     ],
 )
 def test_what_may_be_seen_is_kept_and_the_rest_is_dropped(

@@ -310,7 +310,7 @@ def changed(
         raise extents.Outdated
     if pins.snapshot and pages.lost:
         # The newest snapshot is not known any more: the sweep decides what is still seen.
-        pins = Pins(0, max(pins.reader, pages.pinned))
+        pins = Pins(0, pins.reader, pages.pinned)
     elif pins.snapshot:
         pins = Pins(pages.pinned, pins.reader)
     change = mutation.decide(found, stamp, pins)

@@ -5,7 +5,9 @@ whose bytes somebody may still read. Must not live here: how its bytes got to th
 
 Which bytes go at once. A version of a leaf is kept, as a past leaf, if the newest snapshot or
 reader is as new as the version. A store that is no longer named is dropped if it was born after the
-newest of them. Otherwise the past leaf that they see names it, and the sweep decides.
+newest of them. Otherwise the past leaf that they see names it, and the sweep decides. The past leaf
+that a deleted snapshot saw may be gone. So a version is also kept if only it may still lead the
+sweep to such a store.
 """
 
 from __future__ import annotations
@@ -55,10 +57,14 @@ class Backlog(Exception):
 
 class Pins(NamedTuple):
     """Who may still read earlier states: the stamps of the newest snapshot and of the newest
-    reader; 0 = there is none."""
+    reader; 0 = there is none.
+
+    `lost`: a snapshot that was deleted, while older ones may still see what it saw.
+    """
 
     snapshot: int = 0
     reader: int = 0
+    lost: int = 0
 
 
 class MapChange(msgspec.Struct, frozen=True):
@@ -182,7 +188,7 @@ class Mutation(msgspec.Struct, frozen=True):
         Raises: Outdated, Backlog; CorruptRecord.
         """
         collector = Collector(self.place)
-        pins = Pins(pins.snapshot, min(pins.reader, stamp - 1))
+        pins = pins._replace(reader=min(pins.reader, stamp - 1))
         if self.cleared is not None:
             _log_clear(collector, clears_of(found[0]), Clear(stamp, *self.cleared), max(pins))
             return collector.change()
@@ -269,7 +275,10 @@ def _retire(
         # Too many for one commit: as if somebody read all of it.
         pinned = after.since - 1
     for version, following in zip(versions, (*versions[1:], after), strict=True):
-        if version.since <= pinned and version.extents:
+        is_last_trace = pins.lost and any(
+            store.born <= pins.lost for store in gone & stores_of(version.extents).keys()
+        )
+        if version.extents and (version.since <= pinned or is_last_trace):
             collector.keep(number, version, following.since)
             if not version.since <= pins.snapshot < following.since:
                 collector.has_garbage = True
