@@ -249,10 +249,12 @@ async def copy_leaves(
             leaves.setdefault(first, []).append((at - first, stop - first))
             at = stop
     resume = found.resume
-    if leaves and (resume is not None or len(leaves) > _LEAVES_AT_ONCE):
-        # The last leaf may go on in the next list.
-        resume = max(leaves)
-        del leaves[resume]
+    if leaves:
+        last = max(leaves)
+        goes_on = resume is not None and resume < last + extents.LEAF_BYTES
+        if goes_on or len(leaves) > _LEAVES_AT_ONCE:
+            resume = last
+            del leaves[last]
     made: list[Part] = []
     try:
         for first, runs in leaves.items():
