@@ -276,6 +276,8 @@ def test_too_many_pending_clears_ask_for_a_sweep() -> None:
         (found,) = await store.read([volume.place.clears()])
         with pytest.raises(extents.Backlog):
             mutation.decide([found], 1 << 60, extents.Pins())
+        ending = await extents.end(store, volume.place).prepare()
+        assert ending.decide([found], 1 << 61, extents.Pins(snapshot=1 << 60)).has_garbage
         await volume.clear(0, 4 * TIB)  # what is inside of it is done with it
         assert await volume.read(5, 4) == bytes(4)
         for index in range(2 * model.CLEARS_MAX):

@@ -253,11 +253,12 @@ def version_of(record: Record | None) -> int | None:
 
 def _log_clear(collector: Collector, pending: Sequence[Clear], new: Clear, pinned: int) -> None:
     """Record a clear. Those inside of it are as good as done, unless somebody may see the state
-    between them. Raises Backlog."""
+    between them. The end of a content is the last of its clears, and always fits. Raises Backlog.
+    """
     kept = [
         one for one in pending if one.start < new.start or one.end > new.end or one.stamp <= pinned
     ]
-    if len(kept) >= CLEARS_MAX:
+    if len(kept) >= CLEARS_MAX and not new.is_end:
         raise Backlog
     collector.put_clears((*kept, new))
     collector.has_garbage = True

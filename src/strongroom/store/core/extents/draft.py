@@ -190,7 +190,7 @@ def end(store: Store, place: MapPlace) -> Draft:
 async def is_ended(store: Store, place: MapPlace) -> bool:
     """Whether the whole content was given up, and a sweep has not finished with it."""
     (found,) = await store.read([place.clears()])
-    return any((one.start, one.end) == (0, OFFSET_MAX) for one in clears_of(found))
+    return any(one.is_end for one in clears_of(found))
 
 
 async def store_leaf(

@@ -95,6 +95,11 @@ class Clear(msgspec.Struct, frozen=True, array_like=True):
     start: int
     end: int
 
+    @property
+    def is_end(self) -> bool:
+        """Whether the whole content was given up."""
+        return (self.start, self.end) == (0, OFFSET_MAX)
+
 
 class Clears(msgspec.Struct, frozen=True, array_like=True):
     """Clears, the oldest first, that are not yet applied to every leaf."""
