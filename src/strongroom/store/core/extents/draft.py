@@ -11,11 +11,12 @@ rewritten.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Final
 
-from strongroom.engines.base import CommitUnknown, ContentMissing, Contents, Record, Store
+from strongroom.engines.base import ContentMissing, Contents, Record, Store
 from strongroom.store.core.extents import change
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.change import Mutation, Part
@@ -74,7 +75,7 @@ class Draft:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None and not issubclass(kind, CommitUnknown):
+        if kind is not None:
             self._discard()
             _forget(self._store.contents, self._whole.values())
 
@@ -159,9 +160,9 @@ async def receive(
             part = await task
             whole[part.span.leaf] = part
     except BaseException:
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(ended, Part):
-                _forget(store.contents, (ended,))
+        for task in tasks:
+            task.add_done_callback(functools.partial(_forget_stored, store.contents))
+        await asyncio.gather(*tasks, return_exceptions=True)
         raise
     return Draft(store, place, spans, whole, ends)
 
@@ -269,6 +270,12 @@ async def _pieces(
             raise ValueError("a write is longer than was said")
     if not is_done:
         raise ValueError("a write is shorter than was said")
+
+
+def _forget_stored(contents: Contents, task: asyncio.Task[Part]) -> None:
+    """Discard what a task has stored, whenever it ends."""
+    if not task.cancelled() and task.exception() is None:
+        _forget(contents, (task.result(),))
 
 
 def _forget(contents: Contents, parts: Iterable[Part]) -> None:

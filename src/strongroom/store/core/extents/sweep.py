@@ -166,21 +166,29 @@ class Sweep:
         return self._store.gateways.is_alone and leaves.needs_rewrite(version.extents)
 
     async def _apply(self, numbers: Sequence[int]) -> None:
-        """Let the pending clears come true in these leaves, as far as none needs rewriting."""
+        """Let the pending clears come true in these leaves. A clear that came after the look may
+        leave so little of a leaf that it is rewritten."""
         place = self._place
 
-        def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[list[int]]:
             collector = Collector(place)
+            to_rewrite: list[int] = []
             for number, record in zip(numbers, found[1:], strict=True):
                 versions = leaves.history(leaf_of(record), number, clears_of(found[0]), stamp)
-                if len(versions) > 1 and not self._must_rewrite(versions[-1]):
-                    collector.put_leaf(number, versions[0], versions[-1])
-                    self._retire(collector, number, versions)
-            return _commit(place, collector)
+                if len(versions) < 2:
+                    continue  # a mutation came first
+                if self._must_rewrite(versions[-1]):
+                    to_rewrite.append(number)
+                    continue
+                collector.put_leaf(number, versions[0], versions[-1])
+                self._retire(collector, number, versions)
+            return Commit(to_rewrite, _steps(place, collector))
 
         refs = [place.clears(), *map(place.leaf, numbers)]
-        await self._store.update(place.partition, refs, decide, Purpose.FREEING)
+        late = await self._store.update(place.partition, refs, decide, Purpose.FREEING)
         await self._pace()
+        for number in late:
+            await self._rewrite(number)
 
     async def _rewrite(self, number: int) -> None:
         """The same for a leaf of which less than half is left: it is stored anew."""
@@ -216,18 +224,18 @@ class Sweep:
                 after = last._replace(extents=leaves.laid_out(laid, store, last.since))
             collector.put_leaf(number, versions[0], after)
             self._retire(collector, number, [*before, after])
-            return _commit(place, collector)
+            return Commit(None, _steps(place, collector))
 
         try:
             # Nobody who begins to read may have seen the leaf as it was.
             with self._readers.mutating(place.partition):
                 await self._store.update(place.partition, refs, decide, Purpose.FREEING)
-        except (Outdated, Looking) as error:
+        except BaseException as error:
             if part is not None and part.content:
                 self._store.contents.discard(part.content)
-            if isinstance(error, Looking):
-                raise
-            return False
+            if isinstance(error, Outdated):
+                return False
+            raise
         await self._pace()
         return True
 
@@ -265,7 +273,7 @@ class Sweep:
             collector = Collector(place)
             if found[0] is not None:
                 collector.put_clears(tuple(one for one in clears_of(found[0]) if one not in done))
-            return _commit(place, collector)
+            return Commit(None, _steps(place, collector))
 
         await self._store.update(place.partition, [place.clears()], decide, Purpose.FREEING)
 
@@ -311,11 +319,13 @@ class Sweep:
                 past[Key(True, item.name)] = decode_leaf(item.value), until
 
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
-            if found[0] != present:
+            # Another sweep may have removed versions that name what these name.
+            if found[0] != present or None in found[1:]:
                 raise Outdated
             return self._decide_past(leaf, leaf_of(present), past)
 
-        return await self._store.update(self._place.partition, [ref], decide, Purpose.FREEING)
+        refs = [ref, *(Ref(ref.partition, key) for key in past)]
+        return await self._store.update(ref.partition, refs, decide, Purpose.FREEING)
 
     def _decide_past(
         self, number: int, present: Leaf | None, past: dict[Key, tuple[Leaf, int]]
@@ -336,14 +346,14 @@ class Sweep:
             collector.put(Ref(self._place.partition, key), None)
             for store in stores_of(past[key][0].extents).keys() - named.keys():
                 collector.give_up(number, store)
-        return Commit(len(gone) == len(unseen), _commit(self._place, collector).steps)
+        return Commit(len(gone) == len(unseen), _steps(self._place, collector))
 
 
-def _commit(place: MapPlace, collector: Collector) -> Commit[None]:
+def _steps(place: MapPlace, collector: Collector) -> tuple[Step, ...]:
     change = collector.change()
     if not change.writes:
-        return Commit(None)
-    return Commit(None, (Step(place.partition, change.writes, change.adopt, change.drop),))
+        return ()
+    return (Step(place.partition, change.writes, change.adopt, change.drop),)
 
 
 def _is_seen(since: int, until: int, viewers: Collection[int]) -> bool:

@@ -1,0 +1,158 @@
+"""Writes and sweeps of a map between whose steps something else happens, or that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from strongroom.clock import ManualClock
+from strongroom.engines.base import Decide, Full, Partition, Ref, Written
+from strongroom.engines.memory import MemoryStore
+from strongroom.store.core import extents
+from strongroom.store.core.extents.model import LEAF_BYTES
+from strongroom.values import Purpose
+from tests.store.volumes import Volume
+
+KIB = 1024
+MIB = 1024 * KIB
+LEAF = 144 * LEAF_BYTES
+
+
+class Interrupted(MemoryStore):
+    """A store in which something happens once, before the next update.
+
+    Attributes:
+        first: what happens.
+    """
+
+    first: Callable[[], Awaitable[object]] | None = None
+
+    async def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[Any],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Any:
+        first, self.first = self.first, None
+        if first is not None:
+            await first()
+        return await super().update(partition, reads, decide, purpose)
+
+
+async def cut_leaf(store: Interrupted, clear_bytes: int) -> Volume:
+    """A volume with one whole leaf, of whose beginning a pending clear has taken some bytes."""
+    volume = Volume(store)
+    await volume.create(64 * MIB)
+    await volume.write(LEAF, b"x" * LEAF_BYTES)
+    await volume.clear(0, LEAF + clear_bytes)
+    return volume
+
+
+def test_a_clear_that_comes_during_a_sweep_brings_no_earlier_bytes_back() -> None:
+    """After both clears too little of the leaf is left, so the sweep must rewrite it."""
+
+    async def prove() -> None:
+        store = Interrupted(ManualClock())
+        volume = await cut_leaf(store, 20 * KIB)
+        expected = bytes(20 * KIB) + b"x" * 20 * KIB + bytes(24 * KIB)
+        store.first = lambda: volume.clear(LEAF + 40 * KIB, 9 * MIB)
+        for _ in range(2):
+            await volume.sweep()
+            assert await volume.read(LEAF, LEAF_BYTES) == expected
+        check = await volume.check()
+        assert not check.has_waste
+        assert check.needed == set(store.content_ids())
+
+    asyncio.run(prove())
+
+
+def test_two_sweeps_that_saw_different_readers_give_up_what_all_versions_share() -> None:
+    """The first sees no reader any more, but has listed the versions before the second removed
+    those that the reader did not see."""
+
+    async def prove() -> None:
+        store = Interrupted(ManualClock())
+        volume = Volume(store)
+        await volume.create(LEAF_BYTES)
+        await volume.write(0, b"x" * LEAF_BYTES)
+        reading = await volume.begin()
+        snapshots = []
+        for number in range(10):
+            await volume.write(0, bytes([number]) * 16 * KIB)
+            snapshots.append(await volume.snapshot())
+        await volume.write(0, b"y" * LEAF_BYTES)
+        for stamp in snapshots:
+            await volume.delete_snapshot(stamp)
+
+        async def other() -> None:
+            assert not await volume.sweep()
+            reading.end()
+
+        store.first = other
+        await volume.sweep()
+        assert await volume.sweep()
+        assert not (await volume.check()).has_waste
+        assert len(list(store.content_ids())) == 1
+
+    asyncio.run(prove())
+
+
+def test_a_sweep_that_cannot_commit_a_rewritten_leaf_leaves_no_content_behind() -> None:
+    async def refuse() -> None:
+        raise Full
+
+    async def prove() -> None:
+        store = Interrupted(ManualClock())
+        volume = await cut_leaf(store, 40 * KIB)
+        store.first = refuse
+        with pytest.raises(Full):
+            await volume.sweep()
+        assert not store.contents.written
+        assert await volume.sweep()
+        assert await volume.read(LEAF, LEAF_BYTES) == bytes(40 * KIB) + b"x" * 24 * KIB
+
+    asyncio.run(prove())
+
+
+def test_a_write_that_is_cancelled_twice_leaves_no_content_behind() -> None:
+    """The second time while it waits for what is still being stored."""
+
+    async def prove() -> None:
+        store = MemoryStore(ManualClock())
+        volume = Volume(store)
+        write, stored = store.contents.write, asyncio.Event()
+        waiting = asyncio.Event()
+
+        async def first_only(
+            chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
+        ) -> Written:
+            if stored.is_set():
+                waiting.set()
+                await asyncio.Event().wait()
+            written = await write(chunks, size_bytes, md5)
+            stored.set()
+            return written
+
+        async def source() -> AsyncIterator[bytes]:
+            yield bytes(LEAF_BYTES)
+            await stored.wait()
+            yield bytes(LEAF_BYTES)
+            await asyncio.Event().wait()
+
+        store.contents.write = first_only  # type: ignore[method-assign]  # as a slow disk
+        length = 3 * LEAF_BYTES
+        task = asyncio.ensure_future(extents.receive(store, volume.place, 0, source(), length))
+        await waiting.wait()
+        assert store.contents.written
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not store.contents.written
+
+    asyncio.run(prove())
