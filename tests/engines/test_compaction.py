@@ -23,7 +23,7 @@ from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
 from strongroom.testing.disk import Disk
 from tests.engines import embedded_stores
-from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
+from tests.engines.embedded_stores import SEGMENT_BYTES, Gate, store_on
 
 _BODY_BYTES = 30_000
 
@@ -174,6 +174,36 @@ def test_a_copy_that_fails_after_compaction_was_stopped_is_nobodys_error(tmp_pat
         return unheard
 
     assert asyncio.run(prove()) == []
+
+
+def test_what_a_cancelled_compaction_has_moved_is_not_emptied_before_it_lives_there(
+    tmp_path: Path,
+) -> None:
+    """Its commit goes on, and the segment that it fills has no live bytes until then."""
+    fitting = 4 if embedded_stores.LARGE_BODY_BYTES == _BODY_BYTES else 5
+
+    async def prove() -> None:
+        disk, gate = Disk(tmp_path), Gate()
+        async with store_on(disk) as store:
+            ids = await _store_bodies(store, range(2 * fitting - 2))
+            await _drop(store, ids, [number for number in ids if number > 1])
+            disk.fault = gate
+            gate.shut()
+            try:
+                first = asyncio.create_task(store.compact_once())
+                assert await asyncio.to_thread(gate.reached.wait, 30)
+                first.cancel()
+                await asyncio.wait([first])
+                second = asyncio.create_task(store.compact_once())
+                await asyncio.sleep(0)
+            finally:
+                gate.open()
+            await second
+            await _compact_all(store)
+            await _all_there(store, ids)
+        assert list(check(tmp_path / "data")) == []
+
+    asyncio.run(prove())
 
 
 def test_a_damaged_content_is_left_where_it_is(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ segment less than half alive is always being emptied, so waste <= live bytes + t
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Final
@@ -92,17 +93,19 @@ class Compactor:
             if victim.live_bytes:
                 await self._committer.make_room(_copied_bytes(victim.live_bytes))
             try:
-                is_empty = await self._empty(victim)
-                if is_empty:
-                    await self._committer.work(lambda group: self._writer.forget_segment(victim.id))
+                is_empty = await self._empty(victim) and await self._forget(victim)
             except DataDamaged as error:
                 _log.critical("segment %016x cannot be compacted: %s", victim.id, error)
                 is_empty = False
-            if not is_empty:  # it stays, with its damaged contents; go on with the others
+            if is_empty:
+                self._segments.retire(victim)
+            else:  # it stays, with its damaged contents; go on with the others
                 victim.damaged = True
-                return True
-            self._segments.retire(victim)
             return True
+
+    def _forget(self, victim: Segment) -> Awaitable[bool]:
+        """Delete the segment's row, durably; False if a content lies there all the same."""
+        return self._committer.work(lambda group: self._writer.forget_segment(victim.id))
 
     async def _empty(self, victim: Segment) -> bool:
         """Move all live contents out of a segment; False if damaged ones were left there."""
@@ -148,10 +151,23 @@ class Compactor:
                     _log.critical("content %d is damaged: its checksum differs", content_id)
             for segment in {room.segment for room in rooms}:
                 await asyncio.shield(self._segments.durable(segment))
-            await self._committer.work(lambda group: self._repoint(moves, group))
-        finally:
-            for room in rooms:
-                self._segments.release(room.segment)
+        except BaseException:
+            self._release(rooms)
+            raise
+        moved = self._committer.work(lambda group: self._repoint(moves, group))
+        # Until it is known whether the rows point there, these segments are not compacted. So the
+        # work goes on where its caller is cancelled.
+        moved.add_done_callback(functools.partial(self._moved, rooms))
+        await asyncio.shield(moved)
+
+    def _moved(self, rooms: Sequence[Room], done: asyncio.Future[None]) -> None:
+        self._release(rooms)
+        if not done.cancelled():
+            done.exception()  # retrieved: the caller may have been cancelled
+
+    def _release(self, rooms: Sequence[Room]) -> None:
+        for room in rooms:
+            self._segments.release(room.segment)
 
     async def _copy(self, victim: Segment, source: Location, room: Room) -> bool:
         segments = self._segments

@@ -238,9 +238,12 @@ class Writer:
             "INSERT INTO segments VALUES (?, 0, 1) ON CONFLICT DO UPDATE SET sealed = 1", (segment,)
         )
 
-    def forget_segment(self, segment: int) -> None:
-        """Delete the row of a segment in which nothing lives."""
-        self._execute("DELETE FROM segments WHERE id = ? AND live_bytes = 0", (segment,))
+    def forget_segment(self, segment: int) -> bool:
+        """Delete the row of a segment in which no content lies; False when one does."""
+        if self._execute("SELECT id FROM contents WHERE segment = ? LIMIT 1", (segment,)).get:
+            return False
+        self._execute("DELETE FROM segments WHERE id = ?", (segment,))
+        return True
 
     def raise_ceiling(self, ceiling: int) -> None:
         """Note that no time up to `ceiling` may come again."""
