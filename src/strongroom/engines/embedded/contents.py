@@ -14,6 +14,7 @@ from strongroom.engines.base import ContentMissing, EngineError, Full, Written
 from strongroom.engines.embedded.bodies.intake import BodyWriter
 from strongroom.engines.embedded.bodies.segment_content import SegmentContent
 from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.bodies.unadopted import Unadopted
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.records.checksummed_pages import unreadable
 from strongroom.engines.embedded.records.sqlite import Reader
@@ -31,12 +32,14 @@ class EmbeddedContents:
         self,
         segments: SegmentStore,
         bodies: BodyWriter,
+        unadopted: Unadopted,
         committer: Committer,
         reader: Reader,
         stopped: Callable[[], EngineError | None],
     ) -> None:
         self._segments = segments
         self._bodies = bodies
+        self._unadopted = unadopted
         self._committer = committer
         self._reader = reader
         self._stopped = stopped
@@ -69,7 +72,7 @@ class EmbeddedContents:
     def discard(self, content_id: int) -> None:
         """See Contents.discard."""
         if self._stopped() is None:
-            self._segments.discard(content_id)
+            self._unadopted.discard(content_id)
 
     def _check_serving(self) -> None:
         if (error := self._stopped()) is not None:

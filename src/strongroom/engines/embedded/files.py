@@ -59,6 +59,11 @@ def is_no_space(error: OSError) -> bool:
     return error.errno in _NO_SPACE
 
 
+def lacks_handles(error: OSError) -> bool:
+    """Whether `error` says that too many files are open."""
+    return error.errno in (errno.EMFILE, errno.ENFILE)
+
+
 class Files(Protocol):
     """The calls that change files. All raise OSError; all may be called from any thread."""
 

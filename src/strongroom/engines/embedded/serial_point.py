@@ -3,7 +3,7 @@ what those before it have changed.
 
 Lives here: a group, what its decisions see, and what they leave behind. Must not live here: which
 items make a group, and what becomes of it (group_commit.py), SQL (records/sqlite.py), bodies
-(segments.py).
+(bodies/unadopted.py).
 
 It goes in three stretches: all records are looked up, all decisions are made, and what has changed
 is written, as it is in the end. Each by itself fits into a processor's caches, and what many

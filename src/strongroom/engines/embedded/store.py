@@ -42,6 +42,7 @@ from strongroom.engines.embedded.bodies.segments import (
     SEGMENT_BYTES,
     SegmentStore,
 )
+from strongroom.engines.embedded.bodies.unadopted import Unadopted
 from strongroom.engines.embedded.commit_thread import CommitThread
 from strongroom.engines.embedded.contents import EmbeddedContents
 from strongroom.engines.embedded.directory import DataDirectory
@@ -133,7 +134,8 @@ class EmbeddedStore:
             segment_bytes=options.segment_bytes,
             large_body_bytes=options.large_body_bytes,
         )
-        self._bodies = BodyWriter(self._segments, self._io_threads, self._new_id)
+        unadopted = Unadopted(self._segments)
+        self._bodies = BodyWriter(self._segments, unadopted, self._io_threads, self._new_id)
         self._committer = Committer(
             writer,
             self._thread,
@@ -141,13 +143,18 @@ class EmbeddedStore:
             self.watchers,
             self._cache,
             self._reader,
-            self._segments,
+            unadopted,
             reserve,
             on_committed=lambda: self._checkpointer.look(self._committer),
             on_broken=self._stopped,
         )
         self.contents = EmbeddedContents(
-            self._segments, self._bodies, self._committer, self._reader, self._why_stopped
+            self._segments,
+            self._bodies,
+            unadopted,
+            self._committer,
+            self._reader,
+            self._why_stopped,
         )
         self._compactor = Compactor(
             self._segments, self._reader, writer, self._committer, self._io_threads

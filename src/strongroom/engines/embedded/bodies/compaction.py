@@ -1,8 +1,10 @@
 """Reclaiming dead space while serving: what lives in a mostly dead segment moves to another.
 
 Lives here: which segments, in which order, and the proof that a copy is right before a row points
-to it. Must not live here: allocation and unlinking (segments.py). The bound on waste: a sealed
-segment less than half alive is always being emptied, so waste <= live bytes + the open segments.
+to it. Must not live here: allocation (segments.py), the end of the files (unlinking.py).
+
+The bound on waste: a sealed segment less than half alive is always being emptied. So waste is at
+most the live bytes plus the open segments.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ class Compactor:
                 is_waiting = True
                 await asyncio.sleep(_RETRY_S)
                 self._due.set()
-            if not self._segments.reap():
+            if not self._segments.unlinking.reap():
                 asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
 
     async def compact_once(self) -> bool:
@@ -98,7 +100,7 @@ class Compactor:
                 _log.critical("segment %016x cannot be compacted: %s", victim.id, error)
                 is_empty = False
             if is_empty:
-                self._segments.retire(victim)
+                self._segments.unlinking.retire(victim)
             else:  # it stays, with its damaged contents; go on with the others
                 victim.damaged = True
             return True
@@ -171,7 +173,8 @@ class Compactor:
 
     async def _copy(self, victim: Segment, source: Location, room: Room) -> bool:
         segments = self._segments
-        writing = segments.writing_past_cache if room.is_tail else segments.writing
+        handles = segments.handles
+        writing = handles.writing_past_cache if room.is_tail else handles.writing
         try:
             descriptor = writing(room.segment)
             job = asyncio.wrap_future(
@@ -187,10 +190,10 @@ class Compactor:
                 job.exception()  # retrieved only so that asyncio does not log it
                 raise
         except OSError as error:
-            raise segments.broken(error) from error
+            raise segments.failures.of_write(error) from error
 
     def _copy_bytes(self, path: str, source: Location, descriptor: int, room: Room) -> bool:
-        files, position = self._segments.files, room.offset
+        files, position = self._segments.handles.files, room.offset
         checksum, left = 0, source.length
         try:
             for count in _pieces(path, source, self._buffer):

@@ -15,19 +15,26 @@ from strongroom.engines.base import Written
 from strongroom.engines.embedded.bodies.buffers import Buffers
 from strongroom.engines.embedded.bodies.pours import Order, Pour, SharedPour, TailPour
 from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.bodies.unadopted import Unadopted
 
 
 class BodyWriter:
     """Writes bodies.
 
     Arguments:
+        unadopted: takes over each body that is durable.
         new_id: unique, rising ids.
     """
 
     def __init__(
-        self, segments: SegmentStore, executor: Executor, new_id: Callable[[], int]
+        self,
+        segments: SegmentStore,
+        unadopted: Unadopted,
+        executor: Executor,
+        new_id: Callable[[], int],
     ) -> None:
         self._segments = segments
+        self._unadopted = unadopted
         self._executor = executor
         self._new_id = new_id
         self._buffers = Buffers()
@@ -36,16 +43,15 @@ class BodyWriter:
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool
     ) -> Written:
         """See Contents.write."""
-        segments = self._segments
         body = self._pour(size_bytes, md5)
         try:
             await body.pour(chunks)
-            await asyncio.shield(segments.durable(body.room.segment))
+            await asyncio.shield(self._segments.durable(body.room.segment))
         except BaseException:
             body.abandon()
             raise
         content_id = self._new_id()
-        segments.keep(content_id, body.room.location(body.size_bytes, body.crc64))
+        self._unadopted.keep(content_id, body.room.location(body.size_bytes, body.crc64))
         digest = None if body.md5 is None else body.md5.digest()
         return Written(content_id, body.size_bytes, body.crc64, digest)
 

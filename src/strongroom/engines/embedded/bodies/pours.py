@@ -55,6 +55,7 @@ class Pour(ABC):
         self.crc64 = 0
         self.md5: _Hash | None = hashlib.md5(usedforsecurity=False) if order.md5 else None
         self._segments = order.segments
+        self._handles = order.segments.handles
         self._executor = order.executor
         self._said_bytes = order.size_bytes
         self._loop = asyncio.get_running_loop()
@@ -113,7 +114,7 @@ class Pour(ABC):
         try:
             await asyncio.shield(self._job)
         except OSError as error:
-            raise self._segments.broken(error) from error
+            raise self._segments.failures.of_write(error) from error
         self._job = None
 
     def _digest(self, data: bytes | memoryview) -> None:
@@ -146,12 +147,12 @@ class SharedPour(Pour):
         if not count:
             return
         try:
-            descriptor = self._segments.writing(self.room.segment)
+            descriptor = self._handles.writing(self.room.segment)
             if count <= _INLINE_BYTES:
                 self._write(descriptor, pieces, start)
                 return
         except OSError as error:
-            raise self._segments.broken(error) from error
+            raise self._segments.failures.of_write(error) from error
         self._begin_job(lambda: self._write(descriptor, pieces, start))
 
     def _end(self) -> None:
@@ -160,7 +161,7 @@ class SharedPour(Pour):
     def _write(self, descriptor: int, pieces: Sequence[bytes], start: int) -> None:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._digest(data)
-        self._segments.files.write_at(descriptor, data, start)
+        self._handles.files.write_at(descriptor, data, start)
 
 
 class TailPour(Pour):
@@ -223,9 +224,9 @@ class TailPour(Pour):
     def _hand_over(self, last_bytes: int) -> None:
         """Have a thread write the full buffers; of the last one, `last_bytes`."""
         try:
-            descriptor = self._segments.writing_past_cache(self.room.segment)
+            descriptor = self._handles.writing_past_cache(self.room.segment)
         except OSError as error:
-            raise self._segments.broken(error) from error
+            raise self._segments.failures.of_write(error) from error
         buffers = self._full
         start = self.room.offset + self._handed_bytes
         job = self._begin_job(lambda: self._write(descriptor, buffers, last_bytes, start))
@@ -244,7 +245,7 @@ class TailPour(Pour):
         for view in views:
             self._digest(view)
         self._digest(last[:last_bytes])
-        self._segments.files.write_aligned(descriptor, [*views, last[:padded_bytes]], start)
+        self._handles.files.write_aligned(descriptor, [*views, last[:padded_bytes]], start)
 
     def _end(self) -> None:
         if self._ended:

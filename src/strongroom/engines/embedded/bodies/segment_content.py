@@ -1,7 +1,7 @@
 """A pinned content in a segment, and its bytes: verified, or as a slice of the file.
 
 Lives here: reading a content and comparing its checksum. Must not live here: when a segment may be
-deleted (segments.py).
+deleted (unlinking.py).
 """
 
 from __future__ import annotations

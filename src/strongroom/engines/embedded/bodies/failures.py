@@ -1,0 +1,38 @@
+"""What it means that a write or a sync of a segment has failed.
+
+Lives here: which failures stop the store, and what the caller is told. Must not live here: retries;
+nothing is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strongroom.engines.base import Busy, EngineError, Full, Unavailable
+from strongroom.engines.embedded.files import is_no_space, lacks_handles
+
+
+class Failures:
+    """Failures of one store's segments.
+
+    Arguments:
+        on_broken: told of each that stops the store.
+    """
+
+    def __init__(self, on_broken: Callable[[Exception], None]) -> None:
+        self._on_broken = on_broken
+
+    def of_write(self, error: OSError) -> EngineError:
+        """What a failed write means for its caller: Full, Busy, or the end of the store."""
+        if is_no_space(error):
+            return Full()
+        if lacks_handles(error):
+            # Nothing was written: this caller is refused, and the disk is not to blame.
+            return Busy(f"a segment cannot be opened now: {error}")
+        return self.fatal(error, "an I/O error")
+
+    def fatal(self, error: BaseException, what: str) -> Unavailable:
+        """Stop the store after `what`; the error for those who wait."""
+        stopped = Unavailable(f"the store has stopped after {what}: {error}")
+        self._on_broken(error if isinstance(error, Exception) else stopped)
+        return stopped

@@ -1,0 +1,91 @@
+"""The open files of segments: how each is opened, and how many stay open.
+
+Lives here: the three handles that a segment may have. Must not live here: what is written or synced
+through them (pours.py, syncs.py), who may write where (segments.py).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import BinaryIO, Final
+
+from strongroom.engines.base import Busy, Unavailable
+from strongroom.engines.embedded.bodies.segment import Segment
+from strongroom.engines.embedded.files import Files, lacks_handles
+
+_READERS_MAX: Final = 64
+
+
+class Handles:
+    """The open files of all segments. Those for reading are kept for the next reader, the least
+    used being closed first; those for writing until their segment is sealed or rests."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._reading: OrderedDict[int, Segment] = OrderedDict()
+        self._stopped = False
+
+    def writing(self, segment: Segment) -> int:
+        """The descriptor for writing, opened when it is first needed. Raises OSError,
+        Unavailable."""
+        if segment.descriptor is None:
+            self.check_open()
+            segment.descriptor = self.files.reopen(segment.path)
+        return segment.descriptor
+
+    def writing_past_cache(self, segment: Segment) -> int:
+        """Like `writing`, of aligned bytes at aligned offsets only."""
+        if segment.past_cache is None:
+            self.check_open()
+            segment.past_cache = self.files.open_past_cache(segment.path)
+        return segment.past_cache
+
+    def reading(self, segment: Segment) -> BinaryIO:
+        """The file for reading, which stays open while the segment is pinned. Raises Busy,
+        Unavailable."""
+        if segment.reader is None:
+            try:
+                segment.reader = open(segment.path, "rb", buffering=0)  # noqa: SIM115
+            except OSError as error:
+                kind = Busy if lacks_handles(error) else Unavailable
+                raise kind(f"segment {segment.id:016x} cannot be read: {error}") from error
+            self._reading[segment.id] = segment
+            self._close_unused()
+        else:
+            self._reading.move_to_end(segment.id)
+        return segment.reader
+
+    def _close_unused(self) -> None:
+        if len(self._reading) <= _READERS_MAX:
+            return
+        for segment in [one for one in self._reading.values() if not one.pins][:-1]:
+            if len(self._reading) > _READERS_MAX:
+                self._close_reading(segment)
+
+    def _close_reading(self, segment: Segment) -> None:
+        if segment.reader is not None:
+            segment.reader.close()
+            segment.reader = None
+            del self._reading[segment.id]
+
+    def close_writing(self, segment: Segment) -> None:
+        """Close what a segment is written through."""
+        descriptors = (segment.descriptor, segment.past_cache)
+        segment.descriptor = segment.past_cache = None
+        for descriptor in descriptors:
+            if descriptor is not None:
+                self.files.close(descriptor)
+
+    def close(self, segment: Segment) -> None:
+        """Close all files of a segment."""
+        self._close_reading(segment)
+        self.close_writing(segment)
+
+    def stop(self) -> None:
+        """Open nothing more for writing."""
+        self._stopped = True
+
+    def check_open(self) -> None:
+        """Raise Unavailable after `stop`."""
+        if self._stopped:
+            raise Unavailable("the store is closed")

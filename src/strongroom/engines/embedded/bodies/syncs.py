@@ -1,0 +1,108 @@
+"""Syncs of segments: one for all who wait, and the next for those who come meanwhile.
+
+Lives here: when a segment is synced, and who is told. Must not live here: what was written
+(pours.py), where there is room (segments.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+
+from strongroom.engines.base import EngineError
+from strongroom.engines.embedded.bodies.failures import Failures
+from strongroom.engines.embedded.bodies.handles import Handles
+from strongroom.engines.embedded.bodies.segment import Segment
+from strongroom.engines.embedded.files import lacks_handles
+
+
+class Syncs:
+    """The syncs of one store's segments. On the event loop; each runs in the executor.
+
+    Arguments:
+        directory: in which the segments lie. It is synced once after a segment was created.
+        on_ended: told of the end of each sync, which has kept its segment busy.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        executor: Executor,
+        handles: Handles,
+        failures: Failures,
+        on_ended: Callable[[Segment], None],
+    ) -> None:
+        self._directory = directory
+        self._executor = executor
+        self._handles = handles
+        self._failures = failures
+        self._on_ended = on_ended
+        self._loop = asyncio.get_running_loop()
+
+    def durable(self, segment: Segment) -> asyncio.Future[None]:
+        """Done when everything written to `segment` before this call is durable. Shield it.
+
+        All who wait share a sync: whoever comes while one runs waits for the next.
+        """
+        if segment.next_sync is not None:
+            return segment.next_sync
+        waiting = segment.next_sync = self._loop.create_future()
+        waiting.add_done_callback(_retrieve)
+        if not segment.syncing:
+            self._start(segment)
+        return waiting
+
+    def _start(self, segment: Segment) -> None:
+        waiting, segment.next_sync = segment.next_sync, None
+        assert waiting is not None, "a sync starts for somebody"
+        try:
+            self._handles.check_open()
+            descriptor = segment.past_cache
+            if descriptor is None:
+                descriptor = self._handles.writing(segment)
+        except EngineError as error:
+            waiting.set_exception(error)
+            return
+        except OSError as error:
+            waiting.set_exception(self._failures.of_write(error))
+            return
+        segment.syncing = True
+        segment.busy += 1
+        job = self._executor.submit(self._sync, segment, descriptor)
+        job.add_done_callback(
+            lambda done: self._loop.call_soon_threadsafe(self._synced, segment, waiting, done)
+        )
+
+    def _sync(self, segment: Segment, descriptor: int) -> None:
+        files = self._handles.files
+        files.sync(descriptor)
+        if not segment.named:
+            files.sync_directory(self._directory)
+            segment.named = True
+
+    def _synced(self, segment: Segment, waiting: asyncio.Future[None], job: Future[None]) -> None:
+        segment.syncing = False
+        error = job.exception()
+        if isinstance(error, OSError) and lacks_handles(error):
+            # The directory could not be opened. Whoever tries again syncs it again.
+            waiting.set_exception(self._failures.of_write(error))
+        elif error is not None:
+            # Not even "no space" may be tried again here: the kernel may have dropped the pages.
+            stopped = self._failures.fatal(error, "a failed sync")
+            waiting.set_exception(stopped)
+            if segment.next_sync is not None:
+                segment.next_sync.set_exception(stopped)
+                segment.next_sync = None
+            return
+        else:
+            waiting.set_result(None)
+        if segment.next_sync is not None:
+            self._start(segment)
+        self._on_ended(segment)
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    # Whoever waits hears of a failure; it is no loss when nobody does.
+    if not future.cancelled():
+        future.exception()

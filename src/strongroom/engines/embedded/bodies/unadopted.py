@@ -1,0 +1,64 @@
+"""Contents that are durable and that no commit has adopted yet.
+
+Lives here: what becomes of each: adopted by a commit, or forgotten. Must not live here: where its
+bytes lie (segments.py), the transaction that adopts it (serial_point.py).
+
+A content is never forgotten while a transaction that adopts it is under way. `discard` waits for
+its outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.records.sqlite import Location
+
+
+class Unadopted:
+    """See serial_point.Bodies. A content keeps its segment busy until a commit adopts it."""
+
+    def __init__(self, segments: SegmentStore) -> None:
+        self._segments = segments
+        self._written: dict[int, Location] = {}
+        self._adopting: set[int] = set()
+        self._discarded: set[int] = set()
+
+    def keep(self, content_id: int, location: Location) -> None:
+        """A reservation became a written content."""
+        self._written[content_id] = location
+
+    def discard(self, content_id: int) -> None:
+        """See Contents.discard."""
+        if content_id in self._adopting:
+            self._discarded.add(content_id)
+            return
+        location = self._written.pop(content_id, None)
+        if location is not None:
+            self._segments.release(self._segments.by_id[location.segment])
+
+    def location(self, content_id: int) -> Location | None:
+        """See serial_point.Bodies."""
+        return self._written.get(content_id)
+
+    def adopting(self, content_id: int) -> None:
+        """See serial_point.Bodies."""
+        self._adopting.add(content_id)
+
+    def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
+        """See serial_point.Bodies."""
+        if live:
+            self._segments.count_live(live)
+        for content_id in adopted:
+            self._adopting.discard(content_id)
+            self._discarded.discard(content_id)
+            location = self._written.pop(content_id)
+            self._segments.release(self._segments.by_id[location.segment])
+
+    def unsettle(self, adopted: Sequence[int]) -> None:
+        """See serial_point.Bodies."""
+        self._adopting.difference_update(adopted)
+        for content_id in adopted:
+            if content_id in self._discarded:
+                self._discarded.discard(content_id)
+                self.discard(content_id)

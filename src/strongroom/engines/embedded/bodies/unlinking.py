@@ -1,0 +1,100 @@
+"""The end of segments: their files go when no row, no reader and no backup needs them.
+
+Lives here: pins, and when a dead segment is unlinked. Must not live here: when a segment is dead
+(compaction.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+
+from strongroom.engines.embedded.bodies.failures import Failures
+from strongroom.engines.embedded.bodies.handles import Handles
+from strongroom.engines.embedded.bodies.segment import Segment
+from strongroom.engines.embedded.directory import FileLock
+
+_log = logging.getLogger(__name__)
+
+
+class Unlinking:
+    """Removes the segments of one store that are gone. On the event loop.
+
+    Arguments:
+        by_id: all segments; those that are removed leave it.
+        backup_lock: a backup holds it while it needs the files.
+        on_left: told that `reap` must be called again later.
+    """
+
+    def __init__(
+        self,
+        by_id: dict[int, Segment],
+        backup_lock: FileLock,
+        executor: Executor,
+        handles: Handles,
+        failures: Failures,
+        on_left: Callable[[], None],
+    ) -> None:
+        self._by_id = by_id
+        self._backup_lock = backup_lock
+        self._executor = executor
+        self._handles = handles
+        self._failures = failures
+        self._on_left = on_left
+        self._loop = asyncio.get_running_loop()
+        self._running = False
+        self._stopped = False
+
+    def unpin(self, segment: Segment) -> None:
+        """Give a pin back; the last one of a segment that is gone takes the file with it."""
+        segment.pins -= 1
+        if segment.gone and not segment.pins and not self.reap():
+            # The files are kept just now: somebody must come back for this one.
+            self._on_left()
+
+    def retire(self, segment: Segment) -> None:
+        """No row points into the segment, durably: it goes with its last pin."""
+        segment.gone = True
+        self.reap()
+
+    def reap(self) -> bool:
+        """Unlink what is gone and not pinned; False when that must be tried again later, because a
+        backup keeps the files, say."""
+        doomed = [one for one in self._by_id.values() if one.gone and not one.pins]
+        if not doomed:
+            return True
+        if self._stopped or self._running or not self._may_unlink():
+            return False
+        for segment in doomed:
+            self._handles.close(segment)
+            del self._by_id[segment.id]
+        self._running = True
+        job = self._executor.submit(self._unlink, [segment.path for segment in doomed])
+        job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._unlinked, done))
+        return True
+
+    def _may_unlink(self) -> bool:
+        try:
+            return self._backup_lock.acquire()
+        except OSError as error:  # too many open files, perhaps: the dead can wait
+            _log.warning("dead segments cannot be removed now: %s", error)
+            return False
+
+    def _unlink(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._handles.files.unlink(path)
+
+    def _unlinked(self, job: Future[None]) -> None:
+        self._running = False
+        self._backup_lock.release()
+        error = job.exception()
+        if isinstance(error, Exception):
+            self._failures.fatal(error, "an attempt to remove segments")
+            return
+        self.reap()
+
+    def stop(self) -> None:
+        """Begin nothing more; what runs is finished."""
+        self._stopped = True
