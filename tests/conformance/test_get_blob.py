@@ -67,9 +67,12 @@ def test_head_has_the_headers_of_get(client: Client, digits: str) -> None:
         ({"Range": "bytes=7-"}, 7, 9),
         ({"Range": "bytes=9-"}, 9, 9),
         ({"Range": "bytes=5-1000000000000"}, 5, 9),
+        ({"Range": f"bytes=5-{2**63 - 1}"}, 5, 9),
+        ({"x-ms-range": f"bytes=5-{2**64 - 1}"}, 5, 9),
         ({"x-ms-range": "bytes=1-2"}, 1, 2),
         ({"x-ms-range": "bytes=1-2", "Range": "bytes=4-5"}, 1, 2),
         ({"x-ms-range": "bytes=1-2", "Range": "bytes=99-"}, 1, 2),
+        ({"x-ms-range": "", "Range": "bytes=4-5"}, 4, 5),
     ],
 )
 def test_a_range(
@@ -82,7 +85,7 @@ def test_a_range(
     assert read["Content-Length"] == str(last + 1 - first)
 
 
-@pytest.mark.parametrize("first", [10, 11, 10**15])
+@pytest.mark.parametrize("first", [10, 11, 10**15, 2**64 - 1])
 def test_a_range_past_the_end(client: Client, digits: str, first: int) -> None:
     """B-GET-04."""
     for text in (f"bytes={first}-", f"bytes={first}-{first + 1}"):
@@ -107,6 +110,12 @@ def test_a_range_that_is_ignored(client: Client, digits: str, text: str) -> None
     read = expect(client.get(digits, {"Range": text}), 200)
     assert read.body == DIGITS
     assert read.get("Content-Range") is None
+
+
+def test_x_ms_range_wins_though_it_is_ignored(client: Client, digits: str) -> None:
+    """B-GET-03, B-GET-05."""
+    read = expect(client.get(digits, {"x-ms-range": "nonsense", "Range": "bytes=0-1"}), 200)
+    assert read.body == DIGITS
 
 
 @pytest.mark.parametrize("size", [10, 100_000, 5 * MIB])

@@ -20,7 +20,8 @@ from strongroom.values import ByteRange, md5_text
 
 METADATA_PREFIX: Final = "x-ms-meta-"
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
-_RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
+# 20 digits hold the largest number of 64 bits, which some clients send for "to the end".
+_RANGE: Final = re.compile(r"bytes=([0-9]{1,20})-([0-9]{1,20})?")
 _ETAG: Final = re.compile(r'\s*(?:((?:W/)?"[^"]*")|([^\s",]+))\s*(?:,|$)')
 _HEX: Final = "[0-9A-Fa-f]"
 _D_FORM: Final = "-".join(f"{_HEX}{{{digits}}}" for digits in (8, 4, 4, 4, 12))
@@ -85,11 +86,6 @@ def byte_range(value: str | None) -> ByteRange | None:
     first = int(found[1])
     last = None if found[2] is None else int(found[2])
     return None if last is not None and last < first else ByteRange(first, last)
-
-
-def requested_range(range_: str | None, x_ms_range: str | None) -> ByteRange | None:
-    """The range that a read asks for: x-ms-range wins over Range."""
-    return byte_range(range_ if x_ms_range is None else x_ms_range)
 
 
 def etags(name: str, value: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from strongroom import limits
 from strongroom.errors import invalid_header, missing_header
+from strongroom.operations.blob.fields.blob_fields import RANGE_HEADERS, sent_range
 from strongroom.operations.core.fields import filled, header, integer, parameter
 from strongroom.operations.core.listing_fields import max_results
 from strongroom.operations.core.spec import Field
@@ -47,14 +48,13 @@ TIER: Final = header("tier", tiers.HEADER, pages.read_tier)
 
 def _range(request: Request) -> ByteRange | None:
     """The range, where one is taken. Raises InvalidHeaderValue for one that cannot be read."""
-    for name in ("x-ms-range", "range"):
-        value = filled(request, name)
-        if value is not None:
-            found = wire.requested_range(value, None)
-            if found is None:
-                raise invalid_header(name, value)
-            return found
-    return None
+    sent = sent_range(request)
+    if sent is None:
+        return None
+    found = wire.byte_range(sent[1])
+    if found is None:
+        raise invalid_header(*sent)
+    return found
 
 
 def _pages(request: Request, query: Query) -> tuple[int, int]:
@@ -64,10 +64,8 @@ def _pages(request: Request, query: Query) -> tuple[int, int]:
     return pages.page_range(found)
 
 
-PAGES: Final = Field("pages", _pages, headers=("range", "x-ms-range"))
-RANGE: Final = Field(
-    "range", lambda request, query: _range(request), headers=("range", "x-ms-range")
-)
+PAGES: Final = Field("pages", _pages, headers=RANGE_HEADERS)
+RANGE: Final = Field("range", lambda request, query: _range(request), headers=RANGE_HEADERS)
 
 
 def _no_digests(request: Request, query: Query) -> None:
