@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ from strongroom.values import ByteRange
 DATA = bytes(range(200))
 
 
-async def _pieces(data: bytes, size_bytes: int) -> AsyncIterator[bytes]:
+async def _pieces(data: bytes, size_bytes: int) -> AsyncGenerator[bytes]:
     for start in range(0, len(data), size_bytes):
         yield data[start : start + size_bytes]
 

@@ -193,8 +193,9 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
         fields.append((f"v{at}", Any, msgspec.field(name=name, default=None)))
         kind = msgspec.field(name=f"{name}@odata.type", default=None)
         fields.append((f"t{at}", str | None, kind))
-    named = msgspec.defstruct("Named", fields, gc=False)
-    return msgspec.json.Decoder(list[named])  # type: ignore[valid-type]
+    # The class is made here, so it is no type to the type checker.
+    named: Any = msgspec.defstruct("Named", fields, gc=False)
+    return msgspec.json.Decoder(list[named])
 
 
 def _compiled(expression: Expression, places: dict[str, int]) -> Test:

@@ -11,7 +11,7 @@ have an end; nothing after the first answer is looked at.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 from urllib.parse import SplitResult
 
@@ -87,7 +87,7 @@ class CopyExchange:
         except TimeoutError:
             raise SourceBroken("The copy source does not answer in time.") from None
 
-    async def body(self) -> AsyncIterator[bytes]:
+    async def body(self) -> AsyncGenerator[bytes]:
         """The body, once. Raises SourceBroken."""
         size_bytes = between_bytes = 0
         while True:

@@ -41,4 +41,5 @@ class Decision(msgspec.Struct, Generic[T], frozen=True):
             found: the records of `reads`.
             stamp: of the commit; store time.
         """
+        # Every kind of decision overrides it; the base itself is never run.
         raise NotImplementedError

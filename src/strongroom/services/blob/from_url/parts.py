@@ -8,7 +8,7 @@ From URL", request header x-ms-source-range; RFC 9110, section 14.4, for Content
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
@@ -52,8 +52,8 @@ def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | No
 
 
 def part_of(
-    chunks: AsyncIterator[bytes], size_bytes: int | None, wanted: ByteRange
-) -> tuple[int | None, AsyncIterator[bytes]]:
+    chunks: AsyncGenerator[bytes], size_bytes: int | None, wanted: ByteRange
+) -> tuple[int | None, AsyncGenerator[bytes]]:
     """The length of a part, None when it is not known, and its bytes, cut out of the whole.
 
     Arguments:
@@ -72,11 +72,11 @@ def part_of(
 
 
 async def _cut(
-    chunks: AsyncIterator[bytes], offset: int, length: int | None
-) -> AsyncIterator[bytes]:
+    chunks: AsyncGenerator[bytes], offset: int, length: int | None
+) -> AsyncGenerator[bytes]:
     """The bytes from `offset` on, `length` of them or, None, all."""
     found = False
-    async with aclosing(chunks):  # type: ignore[type-var]
+    async with aclosing(chunks):
         async for chunk in chunks:
             kept = chunk[offset:]
             offset = max(0, offset - len(chunk))
