@@ -93,9 +93,11 @@ def test_forms_of_a_time(client: Client, container: str, make: Make, until: str)
 )
 def test_a_time_that_is_none(client: Client, container: str, make: Make, until: str) -> None:
     """B-SAS-03."""
-    detail(get(client, container, make(se=until)))
+    said = f"se='{until}': it must be a UTC time" if until else "has no expiry"
+    assert said in detail(get(client, container, make(se=until)))
     if until:
-        detail(get(client, container, make(st=until)))
+        said = f"st='{until}': it must be a UTC time"
+        assert said in detail(get(client, container, make(st=until)))
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,8 @@ def test_checks_before_a_body_is_read() -> None:
         asked: Call[Any] = await placed(on, blob="b", rule=blob.PUT_BLOB.rule, lease_id=ID)
         slow_time(on, lambda: renew_blob(on))
         await access.check_blob(on, asked)
+        view = await do.run(on, blob.GET_BLOB_PROPERTIES, "b", None, lease_id=ID)
+        assert view.blob.lease is not None and view.blob.lease.id == ID
 
     run(test)
 
