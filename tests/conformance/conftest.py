@@ -1,6 +1,7 @@
 """Fixtures of the conformance tests: one server for all, names of their own for each.
 
 `client` is a signed client of the development account; `container` the name of a new container;
+`leased` a new container or blob, without a lease yet;
 `account` a client of an account that only this test uses. `queues`, `queue`, `queue_account` are
 the same for queues, and `tables`, `table`, `table_account` for tables. See client.py. `trusting`
 is a server of its own that accepts bearer tokens: see trusting.py.
@@ -14,7 +15,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conformance.answer import expect
-from tests.conformance.client import Client
+from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.leasing import Leased
 from tests.conformance.running import Running
 from tests.conformance.table_client import TableClient
 from tests.conformance.trusting import Trusting
@@ -58,6 +60,17 @@ def container(client: Client, new_name: Callable[[], str]) -> str:
     name = new_name()
     expect(client.put(f"/{name}?restype=container"), 201)
     return name
+
+
+@pytest.fixture(params=["container", "blob"])
+def leased(
+    request: pytest.FixtureRequest, server: Running, client: Client, container: str
+) -> Leased:
+    """A new container or blob without a lease."""
+    if request.param == "container":
+        return Leased(server, client, f"/{container}?restype=container")
+    expect(client.put(f"/{container}/b", PUT_BLOB, b"content"), 201)
+    return Leased(server, client, f"/{container}/b")
 
 
 @pytest.fixture(scope="session")

@@ -13,17 +13,6 @@ from tests.conformance.leasing import A, B, Leased
 from tests.conformance.running import Running
 
 
-@pytest.fixture(params=["container", "blob"])
-def leased(
-    request: pytest.FixtureRequest, server: Running, client: Client, container: str
-) -> Leased:
-    """A new container or blob without a lease."""
-    if request.param == "container":
-        return Leased(server, client, f"/{container}?restype=container")
-    expect(client.put(f"/{container}/b", PUT_BLOB, b"content"), 201)
-    return Leased(server, client, f"/{container}/b")
-
-
 def left_s(leased: Leased, **fields: str | int) -> int:
     """Break, and the seconds that are left."""
     return int(expect(leased.act("break", **fields), 202)["x-ms-lease-time"])
@@ -172,6 +161,8 @@ def test_an_unknown_action(leased: Leased) -> None:
 def test_durations_that_are_taken(leased: Leased, duration_s: int) -> None:
     """B-LSE-15: the bounds themselves."""
     leased.acquire(duration_s=duration_s)
+    assert leased.reported()["x-ms-lease-duration"] == ("infinite" if duration_s < 0 else "fixed")
+    leased.check("leased(A)")
 
 
 PLAIN = A.replace("-", "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.answer import Answer, expect
-from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.client import Client
 from tests.conformance.leasing import BREAK_S, DURATION_S, IDS, Cell, Leased, table
 from tests.conformance.running import Running
 
@@ -22,17 +22,6 @@ OTHERS = {
     "get acl": ("GET", "&comp=acl"),
     "set acl": ("PUT", "&comp=acl"),
 }
-
-
-@pytest.fixture(params=["container", "blob"])
-def leased(
-    request: pytest.FixtureRequest, server: Running, client: Client, container: str
-) -> Leased:
-    """A new container or blob without a lease."""
-    if request.param == "container":
-        return Leased(server, client, f"/{container}?restype=container")
-    expect(client.put(f"/{container}/b", PUT_BLOB, b"content"), 201)
-    return Leased(server, client, f"/{container}/b")
 
 
 def act(leased: Leased, request: str) -> Answer:

@@ -28,17 +28,6 @@ COMPS = ("", "&comp=metadata", "&comp=acl")
 NOT_WAITING = [row for row in SERVED_BY_KEY if "x-strongroom-wait" not in row.optional]
 
 
-@pytest.fixture(params=["container", "blob"])
-def leased(
-    request: pytest.FixtureRequest, server: Running, client: Client, container: str
-) -> Leased:
-    """A new container or blob without a lease."""
-    if request.param == "container":
-        return Leased(server, client, f"/{container}?restype=container")
-    expect(client.put(f"/{container}/b", PUT_BLOB, b"content"), 201)
-    return Leased(server, client, f"/{container}/b")
-
-
 def acquiring(leased: Leased, lease_id: str, wait_s: int = 40) -> Future[Answer]:
     """An acquisition that waits, in a thread, for an infinite lease."""
     comp = ("&" if "?" in leased.target else "?") + "comp=lease"
