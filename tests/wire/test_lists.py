@@ -18,11 +18,12 @@ from strongroom.wire.blob.list_blobs import (
     write_blobs,
 )
 from strongroom.wire.blob.list_containers import ContainerItem, write_containers
+from strongroom.wire.core.xml import PageRequest
 
 ENDPOINT = "http://127.0.0.1:10000/acct/"
 TIME = UNIX_EPOCH_TICKS
 DATE = "Thu, 01 Jan 1970 00:00:00 GMT"
-QUERY = ListQuery(ENDPOINT, "c")
+QUERY = ListQuery(PageRequest(ENDPOINT), "c")
 
 
 def names(element: ElementTree.Element) -> list[str]:
@@ -110,14 +111,14 @@ def test_prefixes_stand_between_blobs_in_order() -> None:
 
 
 def test_a_page_repeats_what_was_asked() -> None:
-    root = parsed(write_blobs(ListQuery(ENDPOINT, "c", "p<", "m", 7, "/"), [], "next"))
+    root = parsed(write_blobs(ListQuery(PageRequest(ENDPOINT, "p<", "m", 7), "c", "/"), [], "next"))
     assert root.attrib == {"ServiceEndpoint": ENDPOINT, "ContainerName": "c"}
     assert [(child.tag, child.text) for child in root] == [
         *(("Prefix", "p<"), ("Marker", "m"), ("MaxResults", "7"), ("Delimiter", "/")),
         *(("Blobs", None), ("NextMarker", "next")),
     ]
     assert names(parsed(write_blobs(QUERY, [], ""))) == ["Blobs", "NextMarker"]
-    empty = parsed(write_blobs(ListQuery(ENDPOINT, "c", "", "", None, ""), [], ""))
+    empty = parsed(write_blobs(ListQuery(PageRequest(ENDPOINT, "", ""), "c", ""), [], ""))
     assert names(empty) == ["Prefix", "Marker", "Delimiter", "Blobs", "NextMarker"]
 
 
@@ -144,7 +145,7 @@ def test_containers() -> None:
             *("b", 0x2F, TIME, "locked", "leased", "infinite", PublicAccess.BLOB, (("k", "v"),))
         ),
     ]
-    root = parsed(write_containers(ENDPOINT, items, "b", "p", "m", 2))
+    root = parsed(write_containers(PageRequest(ENDPOINT, "p", "m", 2), items, "b"))
     assert names(root) == ["Prefix", "Marker", "MaxResults", "Containers", "NextMarker"]
     first, second = root.findall("Containers/Container")
     assert names(first) == ["Name", "Properties"]
@@ -159,4 +160,7 @@ def test_containers() -> None:
     ]
     assert text(second, "Properties/PublicAccess") == "blob"
     assert text(second, "Metadata/k") == "v"
-    assert names(parsed(write_containers(ENDPOINT, [], ""))) == ["Containers", "NextMarker"]
+    assert names(parsed(write_containers(PageRequest(ENDPOINT), [], ""))) == [
+        "Containers",
+        "NextMarker",
+    ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strongroom import limits
 from strongroom.values import TICKS_PER_S
-from strongroom.wire.core.xml import escape
+from strongroom.wire.core.xml import PageRequest, escape
 from strongroom.wire.queue.list_queues import QueueItem, write_queues
 from strongroom.wire.queue.queue_messages import (
     MessageItem,
@@ -143,7 +143,7 @@ def test_elements_come_in_the_order_of_the_reference() -> None:
 def test_a_list_of_queues() -> None:
     """Q-LST-01, Q-LST-02."""
     rows = [QueueItem("a"), QueueItem("b", (("k", "<v>"),))]
-    root = ET.fromstring(write_queues("http://h/a/", rows, "next", "", None, 2))
+    root = ET.fromstring(write_queues(PageRequest("http://h/a/", "", None, 2), rows, "next"))
     assert root.get("ServiceEndpoint") == "http://h/a/"
     assert [child.tag for child in root] == ["Prefix", "MaxResults", "Queues", "NextMarker"]
     assert [queue.findtext("Name") for queue in root.iter("Queue")] == ["a", "b"]

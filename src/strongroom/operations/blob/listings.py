@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from strongroom.operations.core.answers import document
+from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin
 from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.blob.pages import PageState
@@ -39,7 +40,6 @@ from strongroom.wire.blob.list_blobs import (
     TierItem,
 )
 from strongroom.wire.blob.list_containers import ContainerItem, DeletedItem
-from strongroom.wire.core.query import Query
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 
 _FREE: Final[LeaseItem | None] = LeaseItem("unlocked", "available")
@@ -48,15 +48,8 @@ _INFERRED: Final = TierItem(tiers.ACCOUNT_TIER, is_inferred=True)
 
 def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
     """The answer of List Blobs."""
-    asked, include = origin.query, call.input.include
-    query = ListQuery(
-        origin.endpoint,
-        call.target.container,
-        asked.get("prefix"),
-        asked.get("marker"),
-        _asked_results(asked, call.input.max_results),
-        asked.get("delimiter"),
-    )
+    asked, include = page_request(origin, call.input.max_results), call.input.include
+    query = ListQuery(asked, call.target.container, origin.query.get("delimiter"))
     metadata, copy = list_blobs.METADATA in include, list_blobs.COPY in include
     tags = list_blobs.TAGS in include
     items = [
@@ -146,17 +139,11 @@ def _copy(row: BlobRow) -> CopyItem:
 
 def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) -> Content:
     """The answer of List Containers."""
-    asked = origin.query
+    asked = page_request(origin, call.input.max_results)
     metadata = list_containers.METADATA in call.input.include
-    body = containers_xml.write_containers(
-        origin.endpoint,
-        [_container(row, max(page.now, row.version), metadata) for row in page.items],
-        listing.encode_marker(page.marker),
-        asked.get("prefix"),
-        asked.get("marker"),
-        _asked_results(asked, call.input.max_results),
-    )
-    return document(body)
+    rows = [_container(row, max(page.now, row.version), metadata) for row in page.items]
+    marker = listing.encode_marker(page.marker)
+    return document(containers_xml.write_containers(asked, rows, marker))
 
 
 def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
@@ -176,10 +163,6 @@ def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
         record.metadata if metadata else None,
         deleted,
     )
-
-
-def _asked_results(asked: Query, max_results: int) -> int | None:
-    return max_results if asked.get("maxresults") else None
 
 
 def acl(view: ContainerView, call: Call[Any], origin: Origin) -> Content:

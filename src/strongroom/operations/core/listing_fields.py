@@ -11,11 +11,13 @@ from typing import Final
 from strongroom import limits
 from strongroom.errors import out_of_range_query
 from strongroom.operations.core.fields import parameter
-from strongroom.operations.core.spec import Field
+from strongroom.operations.core.spec import Field, Origin
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
+from strongroom.wire.core.xml import PageRequest
 
 _MAX_RESULTS: Final = "maxresults"
+_INCLUDE: Final = "include"
 # Any number that a client may send: what is too large is cut, what is too small is refused.
 ANY_INTEGER: Final = 10**18
 
@@ -35,6 +37,29 @@ def max_results(most: int, default: int | None) -> Field:
         return min(value, most)
 
     return Field("max_results", read, query=(_MAX_RESULTS,))
+
+
+def includes(known: frozenset[str]) -> Field:
+    """`include`: what the rows of a list show beside the usual.
+
+    Raises (when read): InvalidQueryParameterValue for a word that is not among `known`.
+    """
+
+    def read(request: Request, query: Query) -> frozenset[str]:
+        return query.comma_list(_INCLUDE, known)
+
+    return Field("include", read, query=(_INCLUDE,))
+
+
+def page_request(origin: Origin, max_results: int) -> PageRequest:
+    """What a page repeats of its request.
+
+    Arguments:
+        max_results: how many rows the page was to have; shown if the request gave a number.
+    """
+    asked = origin.query
+    most = max_results if asked.get(_MAX_RESULTS) else None
+    return PageRequest(origin.endpoint, asked.get("prefix"), asked.get("marker"), most)
 
 
 MAX_RESULTS: Final = max_results(limits.LIST_RESULTS_MAX, limits.LIST_RESULTS_MAX)

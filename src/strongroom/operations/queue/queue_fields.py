@@ -12,6 +12,7 @@ from typing import Final
 from strongroom import limits, queue_errors
 from strongroom.errors import StorageError, invalid_query
 from strongroom.operations.core.fields import parameter
+from strongroom.operations.core.listing_fields import includes
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import listing
 from strongroom.services.queue import list_queues
@@ -49,11 +50,7 @@ def _required_visibility(request: Request, query: Query) -> int:
 
 
 MARKER: Final = parameter("start", "marker", _marker, default=listing.START)
-QUEUE_INCLUDES: Final = Field(
-    "include",
-    lambda request, query: query.comma_list("include", list_queues.INCLUDES),
-    query=("include",),
-)
+QUEUE_INCLUDES: Final = includes(list_queues.INCLUDES)
 COUNT: Final = _bounded("count", "numofmessages", limits.MESSAGES_PER_GET, 1)
 PUT_VISIBILITY: Final = _bounded("visibility_s", _VISIBILITY, limits.PUT_VISIBILITY_S, 0)
 GET_VISIBILITY: Final = _bounded(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from strongroom.operations.core.answers import document
+from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.semantics.core import listing
 from strongroom.services.core.calls import Call
@@ -37,22 +39,15 @@ def created_status(created: bool) -> int:
 
 def acl(view: QueueView, call: Call[Any], origin: Origin) -> Content:
     """The answer of Get Queue ACL."""
-    return _document(write_signed_identifiers(view.record.policies))
+    return document(write_signed_identifiers(view.record.policies))
 
 
 def queues(page: QueuePage, call: Call[ListQueues], origin: Origin) -> Content:
     """The answer of List Queues."""
-    asked, given = origin.query, call.input
-    metadata = list_queues.METADATA in given.include
-    body = queues_xml.write_queues(
-        origin.endpoint,
-        [QueueItem(row.name, row.metadata if metadata else None) for row in page.items],
-        listing.encode_marker(page.marker),
-        asked.get("prefix"),
-        asked.get("marker"),
-        given.max_results if asked.get("maxresults") else None,
-    )
-    return _document(body)
+    asked = page_request(origin, call.input.max_results)
+    metadata = list_queues.METADATA in call.input.include
+    rows = [QueueItem(row.name, row.metadata if metadata else None) for row in page.items]
+    return document(queues_xml.write_queues(asked, rows, listing.encode_marker(page.marker)))
 
 
 def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Content:
@@ -61,17 +56,17 @@ def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Co
         return Content(b"", 0)
     message = view.message
     item = MessageItem(message.id, message.inserted, message.expires, view.receipt, message.visible)
-    return _document(write_messages([item]))
+    return document(write_messages([item]))
 
 
 def got_messages(views: Iterable[MessageView], call: Call[Any], origin: Origin) -> Content:
     """The answer of Get Messages."""
-    return _document(write_messages([_item(view, view.message.visible) for view in views]))
+    return document(write_messages([_item(view, view.message.visible) for view in views]))
 
 
 def peeked_messages(views: Iterable[MessageView], call: Call[Any], origin: Origin) -> Content:
     """The answer of Peek Messages: no receipts, and no time at which a message is seen again."""
-    return _document(write_messages([_item(view, None) for view in views]))
+    return document(write_messages([_item(view, None) for view in views]))
 
 
 def _item(view: MessageView, visible: int | None) -> MessageItem:
@@ -85,7 +80,3 @@ def _item(view: MessageView, visible: int | None) -> MessageItem:
         message.dequeued,
         view.text,
     )
-
-
-def _document(body: bytes) -> Content:
-    return Content(body, len(body))

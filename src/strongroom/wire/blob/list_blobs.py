@@ -83,13 +83,10 @@ class BlobPrefix(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What a page repeats of the request; None = it was not given. `endpoint` ends with a slash."""
+    """What a page repeats of the request; `delimiter` None = it was not given."""
 
-    endpoint: str
+    asked: xml.PageRequest
     container: str
-    prefix: str | None = None
-    marker: str | None = None
-    max_results: int | None = None
     delimiter: str | None = None
 
 
@@ -98,12 +95,13 @@ def write_blobs(
 ) -> bytes:
     """The page as XML; `next_marker` is empty when nothing is left."""
     rows = [_blob(item) if isinstance(item, BlobItem) else _prefix(item) for item in items]
-    most = None if query.max_results is None else str(query.max_results)
+    asked = query.asked
+    most = None if asked.max_results is None else str(asked.max_results)
     head = (
-        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(query.endpoint)}"'
+        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(asked.endpoint)}"'
         f' ContainerName="{escape(query.container)}">'
-        f"{'' if query.prefix is None else _asked('Prefix', query.prefix)}"
-        f"{xml.optional_element('Marker', query.marker)}{xml.optional_element('MaxResults', most)}"
+        f"{'' if asked.prefix is None else _asked('Prefix', asked.prefix)}"
+        f"{xml.optional_element('Marker', asked.marker)}{xml.optional_element('MaxResults', most)}"
         f"{'' if query.delimiter is None else _asked('Delimiter', query.delimiter)}<Blobs>"
     )
     tail = f"</Blobs>{xml.element('NextMarker', next_marker)}</EnumerationResults>"

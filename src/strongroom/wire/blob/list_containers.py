@@ -37,22 +37,10 @@ class ContainerItem(msgspec.Struct, frozen=True):
 
 
 def write_containers(
-    endpoint: str,
-    containers: Iterable[ContainerItem],
-    next_marker: str,
-    prefix: str | None = None,
-    marker: str | None = None,
-    max_results: int | None = None,
+    asked: xml.PageRequest, containers: Iterable[ContainerItem], next_marker: str
 ) -> bytes:
-    """The page as XML.
-
-    Arguments:
-        endpoint: the service's URL, with a slash at its end.
-        prefix, marker, max_results: as they were asked for; None = they were not.
-        next_marker: empty when nothing is left.
-    """
-    rows = "".join(map(_row, containers))
-    return xml.enumeration(endpoint, "Containers", rows, next_marker, prefix, marker, max_results)
+    """The page as XML; `next_marker` is empty when nothing is left."""
+    return xml.enumeration(asked, "Containers", "".join(map(_row, containers)), next_marker)
 
 
 def _row(item: ContainerItem) -> str:

@@ -28,6 +28,20 @@ _SPECIAL: Final = re.compile(f'[&<>"\r{_ILLEGAL_CLASS}]')
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;"}
 
 
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """What a page of a list repeats of its request; None = it was not given.
+
+    Attributes:
+        endpoint: the service's URL, with a slash at its end.
+    """
+
+    endpoint: str
+    prefix: str | None = None
+    marker: str | None = None
+    max_results: int | None = None
+
+
 @dataclass(slots=True)
 class Element:
     """An element: its name, the text directly inside it, its children in order."""
@@ -186,26 +200,17 @@ def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
     return f"<Metadata>{pairs}</Metadata>"
 
 
-def enumeration(
-    endpoint: str,
-    tag: str,
-    rows: str,
-    next_marker: str,
-    prefix: str | None,
-    marker: str | None,
-    max_results: int | None,
-) -> bytes:
-    """A page of a list of the account: `rows`, ready, inside `<tag>`, and what was asked for.
+def enumeration(asked: PageRequest, tag: str, rows: str, next_marker: str) -> bytes:
+    """A page of a list of the account.
 
     Arguments:
-        endpoint: the service's URL, with a slash at its end.
+        rows: ready; they come inside `<tag>`.
         next_marker: empty when nothing is left.
-        prefix, marker, max_results: as they were asked for; None = they were not.
     """
-    most = None if max_results is None else str(max_results)
+    most = None if asked.max_results is None else str(asked.max_results)
     return (
-        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(endpoint)}">'
-        f"{optional_element('Prefix', prefix)}{optional_element('Marker', marker)}"
+        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(asked.endpoint)}">'
+        f"{optional_element('Prefix', asked.prefix)}{optional_element('Marker', asked.marker)}"
         f"{optional_element('MaxResults', most)}<{tag}>{rows}</{tag}>"
         f"{element('NextMarker', next_marker)}</EnumerationResults>"
     ).encode("utf-8", "replace")

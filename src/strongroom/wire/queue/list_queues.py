@@ -20,23 +20,9 @@ class QueueItem(msgspec.Struct, frozen=True):
     metadata: Metadata | None = None
 
 
-def write_queues(
-    endpoint: str,
-    queues: Iterable[QueueItem],
-    next_marker: str,
-    prefix: str | None = None,
-    marker: str | None = None,
-    max_results: int | None = None,
-) -> bytes:
-    """The page as XML.
-
-    Arguments:
-        endpoint: the service's URL, with a slash at its end.
-        prefix, marker, max_results: as they were asked for; None = they were not.
-        next_marker: empty when nothing is left.
-    """
-    rows = "".join(map(_row, queues))
-    return xml.enumeration(endpoint, "Queues", rows, next_marker, prefix, marker, max_results)
+def write_queues(asked: xml.PageRequest, queues: Iterable[QueueItem], next_marker: str) -> bytes:
+    """The page as XML; `next_marker` is empty when nothing is left."""
+    return xml.enumeration(asked, "Queues", "".join(map(_row, queues)), next_marker)
 
 
 def _row(item: QueueItem) -> str:

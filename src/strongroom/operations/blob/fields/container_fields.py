@@ -12,7 +12,7 @@ from typing import Final
 from strongroom import limits
 from strongroom.errors import missing_header
 from strongroom.operations.core.fields import LEASE_ID_HEADER, filled, header, integer, parameter
-from strongroom.operations.core.listing_fields import ANY_INTEGER
+from strongroom.operations.core.listing_fields import ANY_INTEGER, includes
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
@@ -62,13 +62,5 @@ MARKER: Final = parameter(
     "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
 )
 START_FROM: Final = parameter("start_from", "startfrom", default="")
-BLOB_INCLUDES: Final = Field(
-    "include",
-    lambda request, query: query.comma_list("include", list_blobs.INCLUDES),
-    query=("include",),
-)
-CONTAINER_INCLUDES: Final = Field(
-    "include",
-    lambda request, query: query.comma_list("include", list_containers.INCLUDES),
-    query=("include",),
-)
+BLOB_INCLUDES: Final = includes(list_blobs.INCLUDES)
+CONTAINER_INCLUDES: Final = includes(list_containers.INCLUDES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom.operations.core.fields import parameter
-from strongroom.operations.core.spec import Field
+from strongroom.operations.core.listing_fields import includes
 from strongroom.semantics.blob import tag_queries
 from strongroom.semantics.blob.tags import check
 from strongroom.services.blob.tags import find_blobs
@@ -35,8 +35,4 @@ MARKER: Final = parameter(
     lambda _, value: tag_queries.decode_marker(value),
     default=tag_queries.START,
 )
-INCLUDES: Final = Field(
-    "include",
-    lambda request, query: query.comma_list("include", find_blobs.INCLUDES),
-    query=("include",),
-)
+INCLUDES: Final = includes(find_blobs.INCLUDES)
