@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from strongroom import errors, limits
+from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Record, Step, Write
 from strongroom.errors import Extras, StorageError
@@ -93,11 +93,7 @@ class _Set(Decision[None], frozen=True):
 
 
 def _check(request: ServiceProperties) -> None:
-    rules = request.cors or ()
-    if len(rules) > limits.CORS_RULES_MAX:
-        message = f"There are more than {limits.CORS_RULES_MAX} CORS rules."
-        raise StorageError(errors.INVALID_XML_DOCUMENT, message)
-    cors.check_rules(rules)
+    cors.check_rules(request.cors or ())
     if request.static_website is not None and request.static_website.enabled:
         raise _not_implemented("StaticWebsite", "Enabled")
     retention = request.delete_retention
