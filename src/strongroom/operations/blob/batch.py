@@ -11,17 +11,11 @@ from typing import Final
 
 from strongroom import blob_errors, limits
 from strongroom.auth.authorize import Permission
-from strongroom.auth.request import Service
-from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
 from strongroom.operations.blob.blob import DELETE_BLOB, SET_BLOB_TIER
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import header
 from strongroom.operations.core.spec import Body, Operation, Resource
 from strongroom.wire.core import multipart
-
-# Each request in a batch is authorized by itself: any token and any role may bring one.
-_ANY_ACCOUNT_SAS: Final = ("sco", tuple(ACCOUNT_LETTERS))
-_ANY_SAS: Final = tuple(PERMISSION_LETTERS[Service.BLOB])
 
 
 def _batch(
@@ -44,22 +38,19 @@ def _batch(
     )
 
 
-_OF_ACCOUNT: Final = Permission(
-    _ANY_ACCOUNT_SAS, actions=permissions.ANY_BLOB_ACTION, anywhere=True
-)
 BLOB_BATCH: Final = _batch(
-    "Blob Batch", "service_submit_batch", Resource.SERVICE, None, _OF_ACCOUNT
+    "Blob Batch", "service_submit_batch", Resource.SERVICE, None, permissions.ANY_OF_ACCOUNT
 )
 # Some clients send the batch of an account with the `restype` of a container's.
 BLOB_BATCH_WITH_RESTYPE: Final = _batch(
-    "Blob Batch", "service_submit_batch", Resource.SERVICE, "container", _OF_ACCOUNT
+    "Blob Batch", "service_submit_batch", Resource.SERVICE, "container", permissions.ANY_OF_ACCOUNT
 )
 BLOB_BATCH_CONTAINER: Final = _batch(
     "Blob Batch (container)",
     "container_submit_batch",
     Resource.CONTAINER,
     "container",
-    Permission(_ANY_ACCOUNT_SAS, _ANY_SAS, actions=permissions.ANY_BLOB_ACTION, anywhere=True),
+    permissions.ANY_OF_BLOBS,
 )
 
 OPERATIONS: Final = (BLOB_BATCH_WITH_RESTYPE, BLOB_BATCH, BLOB_BATCH_CONTAINER)

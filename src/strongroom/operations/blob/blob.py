@@ -78,7 +78,6 @@ GET_BLOB: Final = Operation(
     content=documents.download,
     fails=(
         errors.INVALID_RANGE,
-        errors.OUT_OF_RANGE_INPUT,
         errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
         blob_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,

@@ -38,15 +38,13 @@ def download(result: Download, call: Call[Any], origin: Origin) -> Content:
 
 def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
     """The XML of Get Block List."""
-    body = write_block_list(result.committed, result.uncommitted)
-    return Content(body, len(body))
+    return document(write_block_list(result.committed, result.uncommitted))
 
 
 def page_list(result: PageList, call: Call[Any], origin: Origin) -> Content:
     """The XML of Get Page Ranges."""
     rows = ((one.start, one.end - 1, one.is_clear) for one in result.ranges)
-    body = write_page_list(rows, result.next_marker)
-    return Content(body, len(body))
+    return document(write_page_list(rows, result.next_marker))
 
 
 def head_only(result: BlobView, call: Call[Any], origin: Origin) -> Content:

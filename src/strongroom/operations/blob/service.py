@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from strongroom.auth.authorize import Permission
 from strongroom.operations.blob import listings
 from strongroom.operations.blob.fields import container_fields as fields
 from strongroom.operations.blob.fields import container_returned as give
@@ -35,42 +36,38 @@ LIST_CONTAINERS: Final = Operation(
     run=list_containers.list_containers,
 )
 
-_INFORMATION: Final = (give.SKU_NAME, give.ACCOUNT_KIND, give.HIERARCHICAL)
 
-GET_ACCOUNT_INFORMATION: Final = Operation(
-    name="Get Account Information",
-    id="service_get_account_info",
-    methods=("GET",),
-    resource=Resource.SERVICE,
-    restype="account",
-    comp="properties",
-    permission=permissions.INFORMATION,
-    returns=_INFORMATION,
-    run=account.get_information,
+def _information(name: str, id: str, resource: Resource, permission: Permission) -> Operation:
+    return Operation(
+        name=name,
+        id=id,
+        methods=("GET",),
+        resource=resource,
+        restype="account",
+        comp="properties",
+        permission=permission,
+        returns=(give.SKU_NAME, give.ACCOUNT_KIND, give.HIERARCHICAL),
+        run=account.get_information,
+    )
+
+
+GET_ACCOUNT_INFORMATION: Final = _information(
+    "Get Account Information",
+    "service_get_account_info",
+    Resource.SERVICE,
+    permissions.INFORMATION,
 )
-
-GET_ACCOUNT_INFORMATION_CONTAINER: Final = Operation(
-    name="Get Account Information (container)",
-    id="container_get_account_info",
-    methods=("GET",),
-    resource=Resource.CONTAINER,
-    restype="account",
-    comp="properties",
-    permission=permissions.INFORMATION_BELOW,
-    returns=_INFORMATION,
-    run=account.get_information,
+GET_ACCOUNT_INFORMATION_CONTAINER: Final = _information(
+    "Get Account Information (container)",
+    "container_get_account_info",
+    Resource.CONTAINER,
+    permissions.INFORMATION_BELOW,
 )
-
-GET_ACCOUNT_INFORMATION_BLOB: Final = Operation(
-    name="Get Account Information (blob)",
-    id="blob_get_account_info",
-    methods=("GET",),
-    resource=Resource.BLOB,
-    restype="account",
-    comp="properties",
-    permission=permissions.INFORMATION_BELOW,
-    returns=_INFORMATION,
-    run=account.get_information,
+GET_ACCOUNT_INFORMATION_BLOB: Final = _information(
+    "Get Account Information (blob)",
+    "blob_get_account_info",
+    Resource.BLOB,
+    permissions.INFORMATION_BELOW,
 )
 
 OPERATIONS: Final = (

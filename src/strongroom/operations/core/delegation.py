@@ -10,7 +10,7 @@ from typing import Any
 
 from strongroom import limits
 from strongroom.operations.core import permissions
-from strongroom.operations.core.answers import XML
+from strongroom.operations.core.answers import XML, document
 from strongroom.operations.core.spec import Body, Content, Operation, Origin, Resource
 from strongroom.services.core import delegation
 from strongroom.services.core.calls import Call, Rule
@@ -28,7 +28,7 @@ def _document(result: delegation.IssuedKey, call: Call[Any], origin: Origin) -> 
         delegated_tenant=result.key.delegated_tenant,
         value=result.value,
     )
-    return Content(body, len(body))
+    return document(body)
 
 
 def get_user_delegation_key(rule: Rule) -> Operation:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom.auth.authorize import Permission
+from strongroom.auth.request import Service
+from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
 from strongroom.values import PublicAccess
 
 READ: Final = Permission(("o", ("r",)), ("r",), PublicAccess.BLOB, actions=("blobs/read",))
@@ -84,9 +86,25 @@ ENTITY_DELETE: Final = Permission(("o", ("d",)), ("d",), actions=("entities/dele
 SERVICE_LIST: Final = Permission(("s", ("l",)), actions=("containers/read", "queues/read"))
 SERVICE_READ: Final = Permission(("s", ("r",)), actions=("services/read",))
 SERVICE_WRITE: Final = Permission(("s", ("w",)), actions=("services/write",))
-ANY_BLOB_ACTION: Final = ("blobs/read", "blobs/write", "blobs/delete")
-ANY_ENTITY_ACTION: Final = ("entities/read", "entities/write", "entities/delete")
-"""For requests whose parts are judged by themselves."""
+
+# Each request of a batch is authorized by itself: any token and any role may bring one.
+_ANY_ACCOUNT_SAS: Final = ("sco", tuple(ACCOUNT_LETTERS))
+_ANY_BLOB_ACTION: Final = ("blobs/read", "blobs/write", "blobs/delete")
+_ANY_ENTITY_ACTION: Final = ("entities/read", "entities/write", "entities/delete")
+ANY_OF_ACCOUNT: Final = Permission(_ANY_ACCOUNT_SAS, actions=_ANY_BLOB_ACTION, anywhere=True)
+ANY_OF_BLOBS: Final = Permission(
+    _ANY_ACCOUNT_SAS,
+    tuple(PERMISSION_LETTERS[Service.BLOB]),
+    actions=_ANY_BLOB_ACTION,
+    anywhere=True,
+)
+ANY_OF_ENTITIES: Final = Permission(
+    _ANY_ACCOUNT_SAS,
+    tuple(PERMISSION_LETTERS[Service.TABLE]),
+    actions=_ANY_ENTITY_ACTION,
+    anywhere=True,
+)
+
 DELEGATE: Final = Permission(actions=("generateUserDelegationKey/action",), bearer_only=True)
 NOBODY: Final = PublicAccess.NONE
 """Public access where there is no container."""

@@ -18,7 +18,7 @@ from strongroom.auth.authorize import Permission
 from strongroom.enums import Heading
 from strongroom.errors import ErrorCode
 from strongroom.operations.core import unsaid
-from strongroom.semantics.core.lease import LeaseUse
+from strongroom.semantics.core.lease import GUARDS, LeaseUse
 from strongroom.services.core.calls import Call, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
 from strongroom.wire.core.http import BodyReader, Headers, Request
@@ -49,8 +49,10 @@ class Resource(Heading):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """What tells operations on the same URL apart: a header, or a query parameter (`?name`), that
-    must be present, and equal `value` (in any case) unless that is None."""
+    """What tells operations on the same URL apart: a header, or a query parameter (`?name`).
+
+    It must be present, and equal `value` in any case, unless that is None.
+    """
 
     name: str
     value: str | None = None
@@ -165,8 +167,8 @@ class Operation:
         content: the answer's body, from (result, call, origin).
         fails: the errors that only this operation answers; common ones follow from the rest.
         run: the service function; None = not served yet (501), unless it has `parts`.
-        parts: its body is a batch of requests, each of which is carried out by itself; what these
-            may ask for, all of a batch the same.
+        parts: its body is a batch of requests, each carried out by itself. These are the operations
+            that they may ask for, all of a batch the same one.
         unsaid: what a request asks for that says nothing; None where that cannot be.
         is_served: whether it is carried out, and not answered 501.
     """
@@ -206,7 +208,7 @@ class Operation:
 
     def may_fail_with(self, row: ErrorCode) -> bool:
         """Whether the declaration allows this error to leave the operation."""
-        return row in self.fails or row in _common(self)
+        return row in self.fails or row in common_errors(self)
 
 
 def _unsaid(operation: Operation) -> Unsaid | None:
@@ -276,35 +278,29 @@ _DIGESTS: Final = frozenset(
         errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
     }
 )
-_LEASES: Final[dict[LeaseUse, frozenset[ErrorCode]]] = {
-    LeaseUse.NONE: frozenset(),
-    LeaseUse.READ: frozenset(
-        {
-            errors.LEASE_NOT_PRESENT_WITH_BLOB_OPERATION,
-            errors.LEASE_ID_MISMATCH_WITH_BLOB_OPERATION,
-            errors.LEASE_LOST,
-        }
-    ),
-    LeaseUse.READ_CONTAINER: frozenset(
-        {
-            errors.LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION,
-            errors.LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION,
-            errors.LEASE_LOST,
-        }
-    ),
+# What the lease can refuse, by what an operation asks of it.
+_LEASES: Final = {
+    use: frozenset(row for (_, asked, _), row in GUARDS.items() if asked is use and row is not None)
+    for use in LeaseUse
 }
-_CONDITIONS: Final[dict[ConditionUse, frozenset[ErrorCode]]] = {
-    ConditionUse.NONE: frozenset(),
-    ConditionUse.READ: frozenset(
-        {errors.NOT_MODIFIED, errors.CONDITION_NOT_MET, errors.UNSATISFIABLE_CONDITION}
-    ),
-}
-_CONDITIONS[ConditionUse.BLOB_READ] = _CONDITIONS[ConditionUse.READ]
+_READ_CONDITIONS: Final = frozenset(
+    {errors.NOT_MODIFIED, errors.CONDITION_NOT_MET, errors.UNSATISFIABLE_CONDITION}
+)
 _WRITE_CONDITIONS: Final = frozenset(
     {errors.CONDITION_NOT_MET, errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED}
 )
-
-
+_CONDITIONS: Final[dict[ConditionUse, frozenset[ErrorCode]]] = {
+    ConditionUse.NONE: frozenset(),
+    ConditionUse.IGNORED: frozenset(),
+    ConditionUse.READ: _READ_CONDITIONS,
+    ConditionUse.BLOB_READ: _READ_CONDITIONS,
+    ConditionUse.WRITE: _WRITE_CONDITIONS,
+    ConditionUse.BLOB_WRITE: _WRITE_CONDITIONS,
+    ConditionUse.TAGS: _WRITE_CONDITIONS,
+    ConditionUse.REFUSED: _WRITE_CONDITIONS,
+    ConditionUse.DATES: _WRITE_CONDITIONS,
+    ConditionUse.MODIFIED_SINCE: _WRITE_CONDITIONS,
+}
 _MISSING_PLACE: Final = {
     Resource.CONTAINER: blob_errors.CONTAINER_NOT_FOUND,
     Resource.BLOB: blob_errors.CONTAINER_NOT_FOUND,
@@ -317,31 +313,28 @@ _MISSING_PLACE: Final = {
 }
 
 
-def _common(operation: Operation) -> frozenset[ErrorCode]:
-    """The errors that follow from what an operation declares."""
+def common_errors(operation: Operation) -> frozenset[ErrorCode]:
+    """The errors that follow from what an operation declares; its `fails` need not repeat them."""
     rule = operation.rule
-    found = set(_ALWAYS)
-    missing_place = _MISSING_PLACE.get(operation.resource)
-    if missing_place is not None:
-        found.add(missing_place)
-    if operation.resource is Resource.BLOB and rule.existence is not Existence.CREATES:
-        found.add(blob_errors.BLOB_NOT_FOUND)
-    missing = {LeaseUse.WRITE: LeaseUse.READ, LeaseUse.DELETE_CONTAINER: LeaseUse.READ_CONTAINER}
+    found = _ALWAYS | _LEASES[rule.lease] | _CONDITIONS[rule.conditions] | _missing(operation)
     if rule.kind is not None:
-        found.add(blob_errors.INVALID_BLOB_TYPE)
-    if rule.lease in missing:
-        found |= _LEASES[missing[rule.lease]] | {errors.LEASE_ID_MISSING}
-    else:
-        found |= _LEASES[rule.lease]
-    if rule.conditions is not ConditionUse.IGNORED:
-        found |= _CONDITIONS.get(rule.conditions, _WRITE_CONDITIONS)
+        found |= {blob_errors.INVALID_BLOB_TYPE}
     if rule.conditions is ConditionUse.WRITE and rule.existence is Existence.CREATES:
-        found.add(blob_errors.BLOB_ALREADY_EXISTS)
+        found |= {blob_errors.BLOB_ALREADY_EXISTS}
     if operation.waits:
-        found.add(errors.NOT_MODIFIED)
-    if operation.body is not None:
-        found |= _DOCUMENT if operation.body.parse else set()
+        found |= {errors.NOT_MODIFIED}
+    if operation.body is not None and operation.body.parse is not None:
+        found |= _DOCUMENT
     for one in operation.accepts:
-        found |= _METADATA if "x-ms-meta" in one.headers else set()
-        found |= _DIGESTS if "content-md5" in one.headers else set()
-    return frozenset(found)
+        found |= _METADATA if "x-ms-meta" in one.headers else frozenset()
+        found |= _DIGESTS if "content-md5" in one.headers else frozenset()
+    return found
+
+
+def _missing(operation: Operation) -> frozenset[ErrorCode]:
+    """What is answered where the place, or the blob, does not exist."""
+    place = _MISSING_PLACE.get(operation.resource)
+    found = frozenset[ErrorCode]() if place is None else frozenset((place,))
+    if operation.resource is Resource.BLOB and operation.rule.existence is not Existence.CREATES:
+        found |= {blob_errors.BLOB_NOT_FOUND}
+    return found

@@ -1,8 +1,8 @@
 """What Azure has and this server does not serve yet: operations, headers and parameters, by name.
 
-Lives here: declarations without a service function (answered 501 with their name) and the headers
-and parameters that ask for more than is done, so that nobody silently gets less than asked. Source:
-docs/operations/blob.md, rows marked `not yet`.
+Lives here: declarations without a service function, which are answered 501 with their name. Headers
+and parameters that ask for more than is done are refused too, so that nobody silently gets less.
+Source: docs/operations/blob.md, rows marked `not yet`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.auth.authorize import Permission
-from strongroom.auth.request import Service
-from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
 from strongroom.errors import StorageError
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource, When
@@ -22,12 +20,6 @@ from strongroom.wire.core.query import Query
 _SERVICE, _CONTAINER, _BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.BLOB
 _IMMUTABLE: Final = Permission(
     ("o", ("i",)), ("i",), actions=("blobs/immutableStorage/runAsSuperUser/action",)
-)
-_ANY: Final = Permission(
-    ("sco", tuple(ACCOUNT_LETTERS)),
-    tuple(PERMISSION_LETTERS[Service.BLOB]),
-    actions=permissions.ANY_BLOB_ACTION,
-    anywhere=True,
 )
 _COPIES: Final = When("x-ms-copy-source")
 # Azure serves these requests under another host name (dfs); here they arrive at the blob port.
@@ -61,7 +53,8 @@ _W, _C, _R = permissions.WRITE, permissions.CREATE, permissions.READ
 FIRST: Final = (
     _later("Put Page From URL", "pageblob_upload_pages_from_url", "PUT", _BLOB, _W, "page",
            When("x-ms-page-write", "update"), _COPIES),
-    _later(_DATA_LAKE, "data_lake", "PUT", _BLOB, _ANY, None, When("x-ms-rename-source")),
+    _later(_DATA_LAKE, "data_lake", "PUT", _BLOB, permissions.ANY_OF_BLOBS, None,
+           When("x-ms-rename-source")),
 )  # fmt: skip
 """Tried before the served operations on the same URL, since they have a header more."""
 
@@ -76,7 +69,7 @@ OPERATIONS: Final = (
     _later("Set Blob Legal Hold", "blob_set_legal_hold", "PUT", _BLOB, _IMMUTABLE, "legalhold"),
     _later("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
     Operation(name=_DATA_LAKE, id="data_lake", methods=_METHODS, resource=Resource.DATA_LAKE,
-              permission=_ANY),
+              permission=permissions.ANY_OF_BLOBS),
 )  # fmt: skip
 
 _HEADERS: Final[dict[str, str | None]] = {

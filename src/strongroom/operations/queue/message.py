@@ -14,9 +14,8 @@ from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.operations.queue import queue_fields as fields
 from strongroom.operations.queue import queue_returned as give
-from strongroom.operations.queue.queue import FREES, RULE
 from strongroom.semantics.queue.messages import STALE_RECEIPT
-from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING, ConditionUse, Rule
 from strongroom.services.queue import messages, queues, retrievals
 from strongroom.values import Purpose
 from strongroom.wire.queue.queue_messages import read_message, read_optional_message
@@ -29,7 +28,7 @@ PUT_MESSAGE: Final = Operation(
     methods=("POST",),
     resource=Resource.MESSAGES,
     permission=permissions.MESSAGE_PUT,
-    rule=RULE,
+    rule=UNGUARDED,
     input=messages.PutMessage,
     accepts=(fields.PUT_VISIBILITY, fields.TTL),
     body=Body("text", read_message, _BODY_BYTES_MAX),
@@ -46,7 +45,7 @@ PEEK_MESSAGES: Final = Operation(
     resource=Resource.MESSAGES,
     when=(When("?peekonly", "true"),),
     permission=permissions.MESSAGE_PEEK,
-    rule=RULE,
+    rule=UNGUARDED,
     input=retrievals.PeekMessages,
     accepts=(fields.COUNT,),
     returns=(XML,),
@@ -75,7 +74,7 @@ CLEAR_MESSAGES: Final = Operation(
     methods=("DELETE",),
     resource=Resource.MESSAGES,
     permission=permissions.MESSAGES_CLEAR,
-    rule=FREES,
+    rule=UNGUARDED_FREEING,
     accepts=(fields.NO_RECEIPT,),
     success=204,
     run=queues.clear_messages,
@@ -87,7 +86,7 @@ DELETE_MESSAGE: Final = Operation(
     methods=("DELETE",),
     resource=Resource.MESSAGE,
     permission=permissions.MESSAGE_DELETE,
-    rule=FREES,
+    rule=UNGUARDED_FREEING,
     input=messages.DeleteMessage,
     accepts=(fields.RECEIPT,),
     success=204,
@@ -101,7 +100,7 @@ UPDATE_MESSAGE: Final = Operation(
     methods=("PUT",),
     resource=Resource.MESSAGE,
     permission=permissions.MESSAGE_UPDATE,
-    rule=RULE,
+    rule=UNGUARDED,
     input=messages.UpdateMessage,
     accepts=(fields.RECEIPT, fields.UPDATE_VISIBILITY),
     body=Body("text", read_optional_message, _BODY_BYTES_MAX),

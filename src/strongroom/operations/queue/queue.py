@@ -18,13 +18,9 @@ from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
 from strongroom.operations.core.spec import Body, Operation, Resource
 from strongroom.operations.queue import queue_fields
 from strongroom.operations.queue import queue_returned as give
-from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING
 from strongroom.services.queue import list_queues, queues
-from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_queue_identifiers
-
-RULE: Final = Rule(conditions=ConditionUse.IGNORED)
-FREES: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
 
 LIST_QUEUES: Final = Operation(
     name="List Queues",
@@ -33,7 +29,7 @@ LIST_QUEUES: Final = Operation(
     resource=Resource.SERVICE,
     comp="list",
     permission=permissions.SERVICE_LIST,
-    rule=RULE,
+    rule=UNGUARDED,
     input=list_queues.ListQueues,
     accepts=(PREFIX, queue_fields.MARKER, MAX_RESULTS, queue_fields.QUEUE_INCLUDES),
     returns=(XML,),
@@ -42,7 +38,7 @@ LIST_QUEUES: Final = Operation(
     run=list_queues.list_queues,
 )
 
-GET_USER_DELEGATION_KEY: Final = get_user_delegation_key(RULE)
+GET_USER_DELEGATION_KEY: Final = get_user_delegation_key(UNGUARDED)
 
 CREATE_QUEUE: Final = Operation(
     name="Create Queue",
@@ -50,7 +46,7 @@ CREATE_QUEUE: Final = Operation(
     methods=("PUT",),
     resource=Resource.QUEUE,
     permission=permissions.CONTAINER_CREATE,
-    rule=RULE,
+    rule=UNGUARDED,
     input=queues.CreateQueue,
     accepts=(METADATA,),
     success=give.created_status,
@@ -64,7 +60,7 @@ DELETE_QUEUE: Final = Operation(
     methods=("DELETE",),
     resource=Resource.QUEUE,
     permission=permissions.CONTAINER_DELETE,
-    rule=FREES,
+    rule=UNGUARDED_FREEING,
     success=204,
     run=queues.delete_queue,
 )
@@ -76,7 +72,7 @@ GET_QUEUE_METADATA: Final = Operation(
     resource=Resource.QUEUE,
     comp="metadata",
     permission=permissions.QUEUE_READ,
-    rule=RULE,
+    rule=UNGUARDED,
     returns=(give.COUNT,),
     spreads=metadata,
     run=queues.count_queue,
@@ -89,7 +85,7 @@ SET_QUEUE_METADATA: Final = Operation(
     resource=Resource.QUEUE,
     comp="metadata",
     permission=permissions.CONTAINER_WRITE,
-    rule=RULE,
+    rule=UNGUARDED,
     input=queues.SetQueueMetadata,
     accepts=(METADATA,),
     success=204,
@@ -103,7 +99,7 @@ GET_QUEUE_ACL: Final = Operation(
     resource=Resource.QUEUE,
     comp="acl",
     permission=permissions.ACL,
-    rule=RULE,
+    rule=UNGUARDED,
     returns=(XML,),
     content=give.acl,
     run=queues.get_queue,
@@ -116,7 +112,7 @@ SET_QUEUE_ACL: Final = Operation(
     resource=Resource.QUEUE,
     comp="acl",
     permission=permissions.ACL,
-    rule=RULE,
+    rule=UNGUARDED,
     input=queues.SetQueueAcl,
     body=Body("policies", read_queue_identifiers, limits.XML_BODY_BYTES_MAX),
     success=204,

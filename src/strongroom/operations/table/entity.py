@@ -9,21 +9,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from strongroom import errors, limits, table_errors
+from strongroom import limits, table_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.operations.table import entity_fields as fields
 from strongroom.operations.table import entity_returned as give
 from strongroom.semantics.table.entities import Change
-from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING
 from strongroom.services.table import entities
 from strongroom.services.table.entities import WriteEntity
-from strongroom.values import Purpose
 
-UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
-FREES: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
 _DOCUMENT: Final = Body("document", fields.read_document, limits.ENTITY_BODY_BYTES_MAX)
-_IF_MATCH: Final = (When("if-match"),)
 _WRITES: Final = (
     table_errors.DUPLICATE_PROPERTIES_SPECIFIED,
     table_errors.ENTITY_TOO_LARGE,
@@ -32,9 +28,7 @@ _WRITES: Final = (
     table_errors.PROPERTY_NAME_TOO_LONG,
     table_errors.PROPERTY_VALUE_TOO_LARGE,
     table_errors.TOO_MANY_PROPERTIES,
-    errors.REQUEST_BODY_TOO_LARGE,
 )
-_CHANGES: Final = (*_WRITES, table_errors.UPDATE_CONDITION_NOT_SATISFIED)
 
 GET_ENTITY: Final = Operation(
     name="Get Entity",
@@ -73,70 +67,59 @@ INSERT_ENTITY: Final = Operation(
     run=entities.write_entity,
 )
 
-UPDATE_ENTITY: Final = Operation(
-    name="Update Entity",
-    id="table_update_entity",
-    methods=("PUT",),
-    resource=Resource.ENTITY,
-    when=_IF_MATCH,
-    permission=permissions.ENTITY_UPDATE,
-    rule=UNGUARDED,
-    input=partial(WriteEntity, Change.UPDATE),
-    accepts=(fields.IF_MATCH, fields.NO_OTHER_CONDITION, fields.SENT_FORMAT),
-    body=_DOCUMENT,
-    success=204,
-    returns=(give.ETAG,),
-    fails=_CHANGES,
-    run=entities.write_entity,
-)
+_REPLACES: Final = ("PUT",)
+_MERGES: Final = ("MERGE", "PATCH")
 
-INSERT_OR_REPLACE_ENTITY: Final = Operation(
-    name="Insert Or Replace Entity",
-    id="table_insert_or_replace_entity",
-    methods=("PUT",),
-    resource=Resource.ENTITY,
-    permission=permissions.ENTITY_UPSERT,
-    rule=UNGUARDED,
-    input=partial(WriteEntity, Change.INSERT_OR_REPLACE),
-    accepts=(fields.NO_OTHER_CONDITION, fields.SENT_FORMAT),
-    body=_DOCUMENT,
-    success=204,
-    returns=(give.ETAG,),
-    fails=_WRITES,
-    run=entities.write_entity,
-)
 
-MERGE_ENTITY: Final = Operation(
-    name="Merge Entity",
-    id="table_merge_entity",
-    methods=("MERGE", "PATCH"),
-    resource=Resource.ENTITY,
-    when=_IF_MATCH,
-    permission=permissions.ENTITY_UPDATE,
-    rule=UNGUARDED,
-    input=partial(WriteEntity, Change.MERGE),
-    accepts=(fields.IF_MATCH, fields.NO_OTHER_CONDITION, fields.SENT_FORMAT),
-    body=_DOCUMENT,
-    success=204,
-    returns=(give.ETAG,),
-    fails=_CHANGES,
-    run=entities.write_entity,
-)
+def _change(name: str, id: str, methods: tuple[str, ...], change: Change) -> Operation:
+    """A write of an entity that is there, under the condition of If-Match."""
+    return Operation(
+        name=name,
+        id=id,
+        methods=methods,
+        resource=Resource.ENTITY,
+        when=(When("if-match"),),
+        permission=permissions.ENTITY_UPDATE,
+        rule=UNGUARDED,
+        input=partial(WriteEntity, change),
+        accepts=(fields.IF_MATCH, fields.NO_OTHER_CONDITION, fields.SENT_FORMAT),
+        body=_DOCUMENT,
+        success=204,
+        returns=(give.ETAG,),
+        fails=(*_WRITES, table_errors.UPDATE_CONDITION_NOT_SATISFIED),
+        run=entities.write_entity,
+    )
 
-INSERT_OR_MERGE_ENTITY: Final = Operation(
-    name="Insert Or Merge Entity",
-    id="table_insert_or_merge_entity",
-    methods=("MERGE", "PATCH"),
-    resource=Resource.ENTITY,
-    permission=permissions.ENTITY_UPSERT,
-    rule=UNGUARDED,
-    input=partial(WriteEntity, Change.INSERT_OR_MERGE),
-    accepts=(fields.NO_OTHER_CONDITION, fields.SENT_FORMAT),
-    body=_DOCUMENT,
-    success=204,
-    returns=(give.ETAG,),
-    fails=_WRITES,
-    run=entities.write_entity,
+
+def _upsert(name: str, id: str, methods: tuple[str, ...], change: Change) -> Operation:
+    """A write of an entity whether or not it is there."""
+    return Operation(
+        name=name,
+        id=id,
+        methods=methods,
+        resource=Resource.ENTITY,
+        permission=permissions.ENTITY_UPSERT,
+        rule=UNGUARDED,
+        input=partial(WriteEntity, change),
+        accepts=(fields.NO_OTHER_CONDITION, fields.SENT_FORMAT),
+        body=_DOCUMENT,
+        success=204,
+        returns=(give.ETAG,),
+        fails=_WRITES,
+        run=entities.write_entity,
+    )
+
+
+UPDATE_ENTITY: Final = _change("Update Entity", "table_update_entity", _REPLACES, Change.UPDATE)
+INSERT_OR_REPLACE_ENTITY: Final = _upsert(
+    "Insert Or Replace Entity",
+    "table_insert_or_replace_entity",
+    _REPLACES,
+    Change.INSERT_OR_REPLACE,
+)
+MERGE_ENTITY: Final = _change("Merge Entity", "table_merge_entity", _MERGES, Change.MERGE)
+INSERT_OR_MERGE_ENTITY: Final = _upsert(
+    "Insert Or Merge Entity", "table_insert_or_merge_entity", _MERGES, Change.INSERT_OR_MERGE
 )
 
 DELETE_ENTITY: Final = Operation(
@@ -145,7 +128,7 @@ DELETE_ENTITY: Final = Operation(
     methods=("DELETE",),
     resource=Resource.ENTITY,
     permission=permissions.ENTITY_DELETE,
-    rule=FREES,
+    rule=UNGUARDED_FREEING,
     input=partial(WriteEntity, Change.DELETE),
     accepts=(fields.IF_MATCH, fields.NO_OTHER_CONDITION),
     success=204,

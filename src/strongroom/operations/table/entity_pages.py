@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from strongroom.operations.core import answers
 from strongroom.operations.core.spec import Content, Field, Origin
 from strongroom.operations.table import entity_returned as give
 from strongroom.operations.table.entity_fields import selected
@@ -33,7 +34,7 @@ def _start(request: Request, query: Query) -> table_intervals.Position:
 START: Final = Field("start", _start, query=(_PARTITION.lower(), _ROW.lower()))
 
 
-def next_page(page: EntityPage) -> give.Headers:
+def next_page(page: EntityPage) -> answers.Headers:
     """The continuation headers of a page that has a next one."""
     if page.next is None:
         return ()
@@ -52,4 +53,4 @@ def document(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
         TableAddress(origin.endpoint, call.target.account, call.target.container),
         selected(origin.query),
     )
-    return Content(body, len(body))
+    return answers.document(body)

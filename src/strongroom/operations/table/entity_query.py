@@ -9,29 +9,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from strongroom import errors, limits, table_errors
-from strongroom.auth.authorize import Permission
-from strongroom.auth.request import Service
-from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
+from strongroom import limits, table_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import header
 from strongroom.operations.core.spec import Body, Operation, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.operations.table import entity_pages
 from strongroom.operations.table import entity_returned as give
-from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.calls import UNGUARDED
 from strongroom.services.table import query_entities, transactions
 from strongroom.services.table.query_entities import QueryEntities
 from strongroom.wire.core import multipart
-
-UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
-# Each request of a batch is authorized by itself: any token may bring one.
-_ANY: Final = Permission(
-    ("sco", tuple(ACCOUNT_LETTERS)),
-    tuple(PERMISSION_LETTERS[Service.TABLE]),
-    actions=permissions.ANY_ENTITY_ACTION,
-    anywhere=True,
-)
 
 QUERY_ENTITIES: Final = Operation(
     name="Query Entities",
@@ -60,14 +48,13 @@ BATCH: Final = Operation(
     id="table_batch",
     methods=("POST",),
     resource=Resource.BATCH,
-    permission=_ANY,
+    permission=permissions.ANY_OF_ENTITIES,
     rule=UNGUARDED,
     input=partial(multipart.parse, requests_max=limits.BATCH_OPERATIONS_MAX),
     accepts=(header("content_type", "content-type", default=""),),
     body=Body("body", bytes, limits.BATCH_BODY_BYTES_MAX),
     success=202,
     fails=(
-        errors.REQUEST_BODY_TOO_LARGE,
         table_errors.COMMANDS_ON_DIFFERENT_PARTITIONS,
         table_errors.INVALID_DUPLICATE_ROW,
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from strongroom.operations.core.answers import Headers, document
 from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.operations.table.entity_fields import selected
 from strongroom.services.core.calls import Call
@@ -19,8 +20,6 @@ from strongroom.wire.core import continuation
 from strongroom.wire.table import odata, odata_documents, table_path
 from strongroom.wire.table.odata import Metadata
 from strongroom.wire.table.odata_documents import TableAddress
-
-Headers = tuple[tuple[str, str], ...]
 
 ALWAYS: Final[Headers] = (
     ("X-Content-Type-Options", "nosniff"),
@@ -89,13 +88,13 @@ def entity(row: Entity, call: Call[Any], origin: Origin) -> Content:
     """The document of one entity."""
     select = selected(origin.query)
     place = _place(origin, call, call.target.container)
-    return _document(odata_documents.entity(row, metadata_of(origin), place, select))
+    return document(odata_documents.entity(row, metadata_of(origin), place, select))
 
 
 def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
     """The document of a new entity; nothing where the client did not want it back."""
     if not result.echo or result.stored is None:
-        return _document(b"")
+        return document(b"")
     stored = result.stored
     row = Entity(result.partition_key, result.row_key, stored.timestamp, stored.fragment)
     return entity(row, call, origin)
@@ -104,23 +103,19 @@ def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
 def table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
     """The document of one table."""
     place = _place(origin, call, table_path.TABLES)
-    return _document(odata_documents.table(result.name, metadata_of(origin), place))
+    return document(odata_documents.table(result.name, metadata_of(origin), place))
 
 
 def created_table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
     """The document of a new table; nothing where the client did not want it back."""
-    return table(result, call, origin) if result.echo else _document(b"")
+    return table(result, call, origin) if result.echo else document(b"")
 
 
 def table_list(page: TablePage, call: Call[Any], origin: Origin) -> Content:
     """The document of Query Tables."""
     place = _place(origin, call, table_path.TABLES)
-    return _document(odata_documents.tables(page.names, metadata_of(origin), place))
+    return document(odata_documents.tables(page.names, metadata_of(origin), place))
 
 
 def _place(origin: Origin, call: Call[Any], name: str) -> TableAddress:
     return TableAddress(origin.endpoint, call.target.account, name)
-
-
-def _document(body: bytes) -> Content:
-    return Content(body, len(body))

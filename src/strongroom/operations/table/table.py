@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, limits, table_errors
+from strongroom import limits, table_errors
 from strongroom.operations.core import answers, permissions
 from strongroom.operations.core.spec import Body, Operation, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.operations.table import entity_returned as give
-from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING
 from strongroom.services.table import tables
-from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers
 from strongroom.wire.table.odata_entities import read_table_name
-
-UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
-FREES: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
 
 QUERY_TABLES: Final = Operation(
     name="Query Tables",
@@ -73,7 +69,7 @@ DELETE_TABLE: Final = Operation(
     methods=("DELETE",),
     resource=Resource.TABLE_NAMED,
     permission=permissions.TABLE_DELETE,
-    rule=FREES,
+    rule=UNGUARDED_FREEING,
     success=204,
     run=tables.delete_table,
 )
@@ -102,7 +98,6 @@ SET_TABLE_ACL: Final = Operation(
     input=tables.SetTableAcl,
     body=Body("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
     success=204,
-    fails=(errors.REQUEST_BODY_TOO_LARGE,),
     run=tables.set_acl,
 )
 

@@ -71,6 +71,11 @@ class Rule:
     kind: BlobKind | None = None
 
 
+UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
+"""Queues and tables, which have neither leases nor conditions."""
+UNGUARDED_FREEING: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
+
+
 class BodySource(Protocol):
     """The request's body, read at most once. `is_held_back`: the client sends it once it is asked
     for (`Expect: 100-continue`)."""

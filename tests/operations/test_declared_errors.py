@@ -1,0 +1,40 @@
+"""The errors that operations declare: those that follow from the rest are not said again."""
+
+from __future__ import annotations
+
+from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.core.spec import common_errors
+from strongroom.operations.queue import endpoint as queue_service
+from strongroom.operations.table import endpoint as table_service
+from strongroom.semantics.core.lease import LeaseUse
+
+OPERATIONS = [
+    operation
+    for service in (blob_service, queue_service, table_service)
+    for operation in service.ENDPOINT.routes.operations
+]
+
+
+def test_no_declaration_repeats_what_follows_from_it() -> None:
+    repeated = {
+        operation.name: sorted(row.code for row in common_errors(operation) & {*operation.fails})
+        for operation in OPERATIONS
+    }
+    assert {name: codes for name, codes in repeated.items() if codes} == {}
+
+
+def test_what_a_lease_refuses_follows_from_its_use() -> None:
+    codes = {
+        operation.rule.lease: {row.code for row in common_errors(operation) if "Lease" in row.code}
+        for operation in OPERATIONS
+    }
+    read = {"LeaseNotPresentWith", "LeaseIdMismatchWith"}
+    of_blob = {f"{code}BlobOperation" for code in read} | {"LeaseLost"}
+    of_container = {f"{code}ContainerOperation" for code in read} | {"LeaseLost"}
+    assert codes == {
+        LeaseUse.NONE: set(),
+        LeaseUse.READ: of_blob,
+        LeaseUse.WRITE: of_blob | {"LeaseIdMissing"},
+        LeaseUse.READ_CONTAINER: of_container,
+        LeaseUse.DELETE_CONTAINER: of_container | {"LeaseIdMissing"},
+    }
