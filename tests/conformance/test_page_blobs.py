@@ -404,6 +404,26 @@ def test_a_copy_has_the_same_pages(client: Client, container: str, size: int) ->
     assert read(client, source, 0, PAGE) == b"a" * PAGE
 
 
+def test_tiers_of_copies_of_page_blobs(client: Client, container: str) -> None:
+    """B-PAG-05, B-PAG-20."""
+    tier, target = "x-ms-access-tier", f"/{container}/b"
+    create(client, f"/{container}/a", 64 * GIB)
+    source = source_url(client, f"/{container}/a")
+    expect(copy(client, source, target, {tier: "Hot"}), 400, "InvalidBlobTier")
+    refused = copy(client, source, target, {tier: "P4"})
+    expect(refused, 409, "BlobTierInadequateForContentLength")
+    expect_names(copy(client, source, target, {tier: "P5"}), 400, "InvalidHeaderValue", tier)
+    expect(client.head(target), 404, "BlobNotFound")
+    expect(copy(client, source, target, {tier: "p10"}), 202)
+    assert client.head(target)[tier] == "P10"
+    longer = {"x-ms-blob-content-length": str(128 * GIB)}
+    expect(client.put(f"{target}?comp=properties", longer), 200)
+    put(client, f"/{container}/block")
+    block = source_url(client, f"/{container}/block")
+    named = copy(client, block, f"/{container}/other", {tier: "P10"})
+    expect_names(named, 400, "InvalidHeaderValue", tier)
+
+
 def test_a_copy_of_many_pages_is_pending_first(
     server: Running, client: Client, container: str
 ) -> None:

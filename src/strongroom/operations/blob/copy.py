@@ -29,6 +29,8 @@ _SOURCE_ERRORS: Final = (
     blob_errors.INVALID_BLOB_TYPE,
     blob_errors.SNAPSHOTS_PRESENT,
     blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE,
+    blob_errors.INVALID_BLOB_TIER,
+    blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH,
     blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
 )
 _RULE: Final = Rule(
@@ -39,7 +41,7 @@ _ACCEPTS: Final = (
     copy_fields.SOURCE_CONDITIONS,
     fields.METADATA,
     blob_fields.TAGS,
-    blob_fields.TIER,
+    copy_fields.TIER,
     copy_fields.SEAL,
 )
 _RETURNS: Final = (give.ETAG, give.LAST_MODIFIED, give.COPY_ID, give.COPY_STATUS)

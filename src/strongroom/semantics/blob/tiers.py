@@ -30,21 +30,27 @@ def read_tier(name: str, value: str) -> str:
     raise invalid_header(name, value)
 
 
-def require_tiered(kind: BlobKind) -> None:
-    """Refuse a tier for a type of blob that has none of its own. Raises StorageError
-    AccessTierNotSupportedForBlobType."""
-    if kind is BlobKind.APPEND:
-        raise StorageError(blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE)
-
-
 def read_any_tier(name: str, value: str) -> str:
     """The tier that a header names, of block blobs or of page blobs. Raises InvalidHeaderValue."""
     return pages.read_tier(name, value) if value.upper() in pages.TIERS else read_tier(name, value)
 
 
-def require_block_tier(tier: str) -> None:
-    """Refuse a page blob's tier for a block blob. Raises InvalidHeaderValue."""
-    read_tier(HEADER, tier)
+def check_given(kind: BlobKind, tier: str, size_bytes: int, before: str | None = None) -> None:
+    """Refuse a tier that a blob of this type and length cannot be given.
+
+    Arguments:
+        tier: as `read_any_tier` returns it.
+        before: the tier that the blob was given before; None = none, or the blob is new.
+
+    Raises: StorageError AccessTierNotSupportedForBlobType for an append blob; InvalidHeaderValue
+        for a block blob; as pages.check_new_tier for a page blob.
+    """
+    if kind is BlobKind.APPEND:
+        raise StorageError(blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE)
+    if kind is BlobKind.PAGE:
+        pages.check_new_tier(before, tier, size_bytes)
+    else:
+        read_tier(HEADER, tier)
 
 
 def require_online(tier: str | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom.semantics.blob import pages, tiers
+from strongroom.semantics.blob import tiers
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
@@ -18,7 +18,6 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.core import keys
-from strongroom.values import BlobKind
 
 
 class SetTier(msgspec.Struct, frozen=True):
@@ -47,11 +46,7 @@ def _set(call: Call[SetTier], state: BlobState, change: BlobChange) -> TierSet:
     assert named is not None
     refuse_pending_copy(named)
     refuse_incremental(named)
-    tiers.require_tiered(named.kind)
-    if named.kind is BlobKind.PAGE:
-        pages.check_new_tier(named.tier, tier, named.size_bytes)
-    else:
-        tiers.require_block_tier(tier)
+    tiers.check_given(named.kind, tier, named.size_bytes, named.tier)
     tiered = msgspec.structs.replace(named, tier=tier, tier_changed=change.stamp)
     if snapshot is None:
         change.put_head(tiered)

@@ -23,6 +23,7 @@ from strongroom.operations.core.fields import (
 )
 from strongroom.operations.core.spec import Field
 from strongroom.operations.core.unserved import not_served
+from strongroom.semantics.blob import tiers
 from strongroom.services.blob.copies.sources import SourceRequest
 from strongroom.services.blob.from_url.source import UrlSource
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
@@ -43,6 +44,8 @@ _LENGTH: Final = "content-length"
 _MD5_OF_NOTHING: Final = "1B2M2Y8AsgTpgAmY7PhCfg=="
 _BEARER: Final = re.compile(r"[Bb]earer +[A-Za-z0-9._~+/-]+=*")
 COPY_SOURCE: Final = header("source", _SOURCE, required=True)
+TIER: Final = header("tier", tiers.HEADER, tiers.read_any_tier)
+"""The tier of a copy: which ones there are depends on the type of its source."""
 SEAL: Final = header("seal", "x-ms-seal-blob", flag)
 COPY_ID: Final = parameter("copy_id", "copyid", required=True)
 SOURCE_MD5: Final = header(

@@ -147,6 +147,13 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
     destination = f"{call.target.account}/{call.target.container}"
     asked = SourceRequest(wanted, authorization=given.authorization, with_tags=given.copies_tags)
     source, local = await open_named(services, call, url, asked)
+    try:
+        if given.tier is not None:
+            tiers.check_given(source.kind, given.tier, source.size_bytes or 0)
+        tiers.require_copy_tier(source.tier, given.tier)
+    except BaseException:
+        await source.close()
+        raise
     if local is None:
         order = CopyOrder(
             url=url,
@@ -155,11 +162,6 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
             destination=destination,
         )
         return source, order
-    try:
-        tiers.require_copy_tier(source.tier, given.tier)
-    except BaseException:
-        await source.close()
-        raise
     order = CopyOrder(
         account=local.account,
         container=local.container,
@@ -284,8 +286,6 @@ def _replace(
     if state.head is not None and state.head.committed:
         copies.require_same_type(source.kind, state.head.kind)
     sealed = appends.sealed_copy(source.kind, source.sealed, given.seal)
-    if given.tier is not None:
-        tiers.require_tiered(source.kind)
     if require_infinite_lease and state.head is not None:
         copies.require_infinite_lease(state.head.lease, state.now)
     page = None
