@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from strongroom.auth.accounts import Account, AccountsError, development_account
+from strongroom.servers.identities import private_file
 from strongroom.servers.identities.accounts_file import (
     FILE_BYTES_MAX,
     ServedAccounts,
@@ -90,11 +92,29 @@ def test_a_file_that_breaks_changes_nothing(
     file.write_bytes(text)
     assert accounts.get("one") == ONE
     assert accounts.get("one") == ONE
-    assert len([r for r in caplog.records if "stay as they were" in r.getMessage()]) == 1
+    assert len([r for r in caplog.records if "what it said before stays" in r.getMessage()]) == 1
     put_again = tmp_path / "b.json"
     put(put_again, TWO)
     put_again.replace(file)
     assert accounts.get("two") == TWO
+
+
+def test_a_file_that_could_not_be_read_is_read_at_the_next_look(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.json"
+    put(file, ONE)
+    accounts = served(file=file)
+    put(file, TWO)
+
+    def no_descriptor_left(*given: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(private_file, "open", no_descriptor_left, raising=False)
+        assert [accounts.get("one") for _ in range(3)] == [ONE] * 3
+    assert len([r for r in caplog.records if "Too many open files" in r.getMessage()]) == 1
+    assert (accounts.get("one"), accounts.get("two")) == (None, TWO)
 
 
 def test_a_file_that_goes_changes_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from strongroom.auth import bearer
 from strongroom.auth.bearer import Identity, Issuer
 from strongroom.auth.claims import Anonymous, BearerClaim
 from strongroom.auth.key_set import KeySet, parse_key_set
-from strongroom.auth.roles import Assignment
+from strongroom.auth.roles import Assignment, RolesError
 from strongroom.errors import SERVER_BUSY, StorageError
+from strongroom.servers.identities import private_file
 from strongroom.servers.identities.identities import ServedIdentities
-from strongroom.servers.identities.roles_file import ServedRoles, change_roles
+from strongroom.servers.identities.roles_file import FILE_BYTES_MAX, ServedRoles, change_roles
 from tests.auth import tokens
 
 USER, ACCOUNT = "someone", "devaccount1"
@@ -56,3 +58,27 @@ def test_a_request_without_a_token_looks_nothing_up() -> None:
     served = ServedIdentities(Issuer(name=tokens.ISSUER), Keys(), ServedRoles(None))
     present = served.present(Anonymous(ACCOUNT))
     assert (present.keys, present.roles) == (None, ())
+
+
+def test_an_unreadable_roles_file_ends_the_freedom_of_development_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "roles.json"
+    served = ServedRoles(path, open_without=True)
+    assert served.of((USER,), ACCOUNT)
+    change_roles(path, lambda _: (ROLE,))
+
+    def no_descriptor_left(*given: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(private_file, "open", no_descriptor_left, raising=False)
+        assert served.of((USER,), ACCOUNT) == ()
+    assert served.of((USER,), ACCOUNT) == (ROLE,)
+
+
+def test_a_roles_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "roles.json"
+    path.write_bytes(b" " * (FILE_BYTES_MAX + 1))
+    with pytest.raises(RolesError, match=r"roles\.json: longer than"):
+        ServedRoles(path)

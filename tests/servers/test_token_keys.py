@@ -209,7 +209,7 @@ def test_a_key_file_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     with pytest.raises(FileNotFoundError, match="no key file"):
         KeyFile(path)
     path.write_bytes(b"{}")
-    with pytest.raises(KeySetError):
+    with pytest.raises(KeySetError, match=r"keys\.json: the key set"):
         KeyFile(path)
     path.write_bytes(tokens.key_set())
     keys = KeyFile(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Generic, TypeVar
@@ -21,30 +21,46 @@ _log = logging.getLogger(__name__)
 _Seen = tuple[int, int, int, int]
 
 
-def read(path: Path, bytes_max: int) -> bytes | None:
-    """A file's content; None when it is longer than `bytes_max`. Raises: OSError."""
+def read(path: Path, bytes_max: int, parse: Callable[[bytes], T], refusal: type[ValueError]) -> T:
+    """A file's content as a value.
+
+    Arguments:
+        bytes_max: a longer file is not read.
+        parse: raises `refusal`, which says what is wrong with a content.
+
+    Raises: OSError; `refusal` with the name of the file.
+    """
     with open(path, "rb") as file:
         text = file.read(bytes_max + 1)
-    return None if len(text) > bytes_max else text
+    if len(text) > bytes_max:
+        raise refusal(f"{path}: longer than {bytes_max} bytes")
+    try:
+        return parse(text)
+    except refusal as error:
+        raise refusal(f"{path}: {error}") from None
 
 
-@contextmanager
-def changing(path: Path) -> Iterator[Callable[[bytes], None]]:
-    """Replace a file: `with changing(path) as replace: replace(content)`.
+def change(
+    path: Path,
+    read: Callable[[Path], tuple[T, ...]],
+    serialise: Callable[[Iterable[T]], bytes],
+    edit: Callable[[tuple[T, ...]], tuple[T, ...]],
+) -> None:
+    """Replace a file by what `edit` makes of its rows (none when there is no file).
 
     A reader sees the old file or the new one, also after a power cut; two changes at a time follow
     each other. The file is readable by its owner only.
 
-    Raises: OSError.
+    Raises: OSError, whatever `read` and `edit` raise.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(path.parent) as directory:
-
-        def replace(content: bytes) -> None:
-            _write(path, content)
-            os.fsync(directory)
-
-        yield replace
+        try:
+            before = read(path)
+        except FileNotFoundError:
+            before = ()
+        _write(path, serialise(edit(before)))
+        os.fsync(directory)
 
 
 @contextmanager
@@ -71,24 +87,29 @@ def _write(path: Path, text: bytes) -> None:
 class WatchedFile(Generic[T]):
     """What a file says now: `get` looks whether it has changed, by a `stat`.
 
-    A file that cannot be read or breaks a rule is logged once, and its last good state stays.
+    A file that cannot be read or breaks a rule is logged once, and its last good state stays. One
+    that could not be read is tried again at the next look.
 
     Arguments:
         path: the file; it need not exist.
-        bytes_max: a longer file is not read.
-        parse: its content as a value. Raises: ValueError that says what is wrong.
+        load: its content as a value. Raises: OSError, ValueError that says what is wrong.
         absent: the value where there is no file.
+        outlives_file: whether the last good state stays when the file is gone too.
 
     Raises: OSError, ValueError: the file is there and cannot be used.
     """
 
-    def __init__(self, path: Path, bytes_max: int, parse: Callable[[bytes], T], absent: T) -> None:
+    def __init__(
+        self, path: Path, load: Callable[[Path], T], absent: T, *, outlives_file: bool = False
+    ) -> None:
         self._path = path
-        self._bytes_max = bytes_max
-        self._parse = parse
+        self._text = os.fspath(path)
+        self._load = load
         self._absent = absent
-        self._seen = self._stamp()
-        self._value = absent if self._seen is None else self._load()
+        self._outlives_file = outlives_file
+        self._seen = _stamp(self._text)
+        self._is_unread = False  # its last state, since reading it failed
+        self._value = absent if self._seen is None else load(path)
 
     @property
     def exists(self) -> bool:
@@ -97,34 +118,45 @@ class WatchedFile(Generic[T]):
 
     def get(self) -> T:
         """The value of the file's last good state."""
+        # Most often there is none, as before; asking without an exception costs a third.
+        if self._seen is None and not os.access(self._text, os.F_OK):
+            return self._value
         try:
-            seen = self._stamp()
+            seen = _stamp(self._text)
         except OSError:  # a directory above it was closed to us
             return self._value
-        if seen != self._seen:
-            self._seen = seen
-            self._take(seen)
+        if seen != self._seen or self._is_unread:
+            has_changed, self._seen = seen != self._seen, seen
+            if seen is None:
+                self._lose()
+            else:
+                self._take(has_changed)
         return self._value
 
-    def _take(self, seen: _Seen | None) -> None:
-        if seen is None:
-            _log.warning("%s is gone", self._path)
+    def _lose(self) -> None:
+        self._is_unread = False
+        if self._outlives_file:
+            _log.warning("%s is gone; what it said before stays", self._path)
+        else:
+            _log.warning("%s is gone, and with it what it said", self._path)
             self._value = self._absent
-            return
+
+    def _take(self, has_changed: bool) -> None:
         try:
-            self._value = self._load()
+            self._value = self._load(self._path)
         except (OSError, ValueError) as error:
-            _log.error("%s is not used, what it said before stays: %s", self._path, error)
+            # What could not be read may be readable soon: a lack of descriptors passes.
+            self._is_unread = isinstance(error, OSError)
+            if has_changed:
+                _log.error("%s is not used, what it said before stays: %s", self._path, error)
+        else:
+            self._is_unread = False
 
-    def _load(self) -> T:
-        text = read(self._path, self._bytes_max)
-        if text is None:
-            raise ValueError(f"it is longer than {self._bytes_max} bytes")
-        return self._parse(text)
 
-    def _stamp(self) -> _Seen | None:
-        try:
-            found = os.stat(self._path)
-        except FileNotFoundError:
-            return None
-        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+def _stamp(path: str) -> _Seen | None:
+    """What changes with each change of a file; None when there is no file. Raises: OSError."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

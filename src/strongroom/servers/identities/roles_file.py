@@ -1,7 +1,7 @@
 """The role assignments that are in force: those of a file that may change while we serve.
 
-Lives here: reading and changing a roles file, and finding assignments by principal. Must not live
-here: its format and what roles permit (auth/roles.py).
+Lives here: finding assignments by principal. Must not live here: the file's format and what roles
+permit (auth/roles.py), looking at it and replacing it (identities/private_file.py).
 """
 
 from __future__ import annotations
@@ -23,13 +23,7 @@ _Key = tuple[str, str]
 
 def read_roles(path: Path) -> Assignments:
     """The assignments of a file. Raises: FileNotFoundError, OSError, RolesError naming the file."""
-    text = private_file.read(path, FILE_BYTES_MAX)
-    if text is None:
-        raise RolesError(f"{path}: longer than {FILE_BYTES_MAX} bytes")
-    try:
-        return roles.parse_document(text)
-    except RolesError as error:
-        raise RolesError(f"{path}: {error}") from None
+    return private_file.read(path, FILE_BYTES_MAX, roles.parse_document, RolesError)
 
 
 def change_roles(path: Path, edit: Edit) -> None:
@@ -37,12 +31,7 @@ def change_roles(path: Path, edit: Edit) -> None:
 
     Raises: OSError, RolesError, whatever `edit` raises.
     """
-    with private_file.changing(path) as replace:
-        try:
-            before = read_roles(path)
-        except FileNotFoundError:
-            before = ()
-        replace(roles.serialise_document(edit(before)))
+    private_file.change(path, read_roles, roles.serialise_document, edit)
 
 
 class ServedRoles:
@@ -62,10 +51,7 @@ class ServedRoles:
         self._open_without = open_without
         self._file: WatchedFile[dict[_Key, Assignments]] | None = None
         if file is not None:
-            try:
-                self._file = WatchedFile(file, FILE_BYTES_MAX, _indexed, {})
-            except RolesError as error:
-                raise RolesError(f"{file}: {error}") from None
+            self._file = WatchedFile(file, _indexed, {})
 
     def of(self, principals: tuple[str, ...], account: str) -> Assignments:
         """The assignments of any of these principals in an account; a user's own id is first."""
@@ -75,8 +61,8 @@ class ServedRoles:
         return tuple(one for principal in principals for one in found.get((principal, account), ()))
 
 
-def _indexed(text: bytes) -> dict[_Key, Assignments]:
+def _indexed(path: Path) -> dict[_Key, Assignments]:
     found: dict[_Key, list[Assignment]] = {}
-    for one in roles.parse_document(text):
+    for one in read_roles(path):
         found.setdefault((one.principal, one.account), []).append(one)
     return {key: tuple(some) for key, some in found.items()}

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from strongroom.auth.key_set import DOCUMENT_BYTES_MAX, KeySet, KeySetError, parse_key_set
 from strongroom.errors import StorageError
 from strongroom.servers.copies.client import CopyClient
+from strongroom.servers.identities import private_file
 from strongroom.servers.identities.private_file import WatchedFile
 from strongroom.services.blob.copies.sources import WHOLE, SourceBroken
 
@@ -50,8 +51,7 @@ class KeyFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file: WatchedFile[KeySet | None]
-        self._file = WatchedFile(path, DOCUMENT_BYTES_MAX, parse_key_set, None)
+        self._file: WatchedFile[KeySet | None] = WatchedFile(path, _read_key_set, None)
         if not self._file.exists:
             raise FileNotFoundError(f"there is no key file {path}")
 
@@ -61,6 +61,10 @@ class KeyFile:
 
     async def ready(self, kid: str | None) -> None:
         """See TokenKeys."""
+
+
+def _read_key_set(path: Path) -> KeySet:
+    return private_file.read(path, DOCUMENT_BYTES_MAX, parse_key_set, KeySetError)
 
 
 class KeyUrl:
