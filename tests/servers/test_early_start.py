@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 import pytest
 
 from strongroom.servers.http.protocol import Connection
+from strongroom.servers.http.stages import Turns
 from strongroom.wire.core.http import Request, Response
 from tests.servers.holder import Holder, Work
-from tests.servers.loopback import Client, echo, get, no_more_than, put, run, serving
+from tests.servers.loopback import Client, get, no_more_than, put, run, serving
 
 
 async def finish(work: Work) -> None:
@@ -190,7 +190,7 @@ def test_requests_of_the_only_client_begin_in_the_name_of_their_task(waits_s: fl
         async def handler(request: Request) -> Response:
             tasks.append(asyncio.current_task())
             (connection,) = served.server._connections
-            turns.append(connection._waiter is None)  # whether the task has had its turn
+            turns.append(connection._work._waiter is None)  # whether the task has had its turn
             if waits_s:
                 async with asyncio.timeout(60):
                     await asyncio.sleep(waits_s)
@@ -202,7 +202,7 @@ def test_requests_of_the_only_client_begin_in_the_name_of_their_task(waits_s: fl
             assert await _twice(client, get()) == [200, 200]
             assert await _twice(client, put(b"body")) == [200, 200]
             (connection,) = served.server._connections
-            assert tasks == [connection._task] * 8
+            assert tasks == [connection._work.task] * 8
             assert turns == [False] * 4
             await client.close()
 
@@ -210,7 +210,7 @@ def test_requests_of_the_only_client_begin_in_the_name_of_their_task(waits_s: fl
 
 
 class Waits:
-    """A connection with a request, of which is noted how it is told to begin."""
+    """The work of a connection; it notes what it is told."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -225,20 +225,19 @@ class Waits:
 
 def test_where_several_come_all_are_read_before_any_is_handled() -> None:
     async def scenario() -> None:
-        async with serving(echo) as served:
-            several = [Waits() for _ in range(3)]
-            for waits in several:
-                served.server.take_up(cast("Connection", waits))
-            assert [waits.told for waits in several] == [[]] * 3
-            await asyncio.sleep(0)
-            assert [waits.told for waits in several] == [["start"]] * 3
-            # The last of them is alone, unless the question comes from within a task.
-            loop = asyncio.get_running_loop()
-            loop.call_soon(served.server.take_up, cast("Connection", several[-1]))
-            await asyncio.sleep(0)
-            assert several[-1].told == ["start"] * 2
-            served.server.take_up(cast("Connection", several[-1]))
-            assert several[-1].told == ["start"] * 2
+        turns = Turns()
+        several = [Waits() for _ in range(3)]
+        for waits in several:
+            turns.take_up(waits)
+        assert [waits.told for waits in several] == [[]] * 3
+        await asyncio.sleep(0)
+        assert [waits.told for waits in several] == [["start"]] * 3
+        # The last of them is alone, unless the question comes from within a task.
+        asyncio.get_running_loop().call_soon(turns.take_up, several[-1])
+        await asyncio.sleep(0)
+        assert several[-1].told == ["start"] * 2
+        turns.take_up(several[-1])
+        assert several[-1].told == ["start"] * 2
 
     run(scenario())
 
@@ -308,19 +307,18 @@ def test_where_one_cannot_begin_all_are_left_to_their_tasks(
     error: type[BaseException],
 ) -> None:
     async def scenario() -> None:
-        async with serving(echo) as served:
-            several = [Waits(), Fails(error("a defect")), Waits(), Waits()]
-            for waits in several:
-                served.server._starting.append(cast("Connection", waits))
-            with pytest.raises(error, match="a defect"):
-                served.server._start_all()
-            told = [waits.told for waits in several]
-            assert told == [["start", "wake"], ["wake"], ["wake"], ["wake"]]
-            # And whoever comes then has a turn.
-            after = Waits()
-            served.server.take_up(cast("Connection", after))
-            await asyncio.sleep(0)
-            assert after.told == ["start"]
+        turns = Turns()
+        several = [Waits(), Fails(error("a defect")), Waits(), Waits()]
+        turns._starting.extend(several)
+        with pytest.raises(error, match="a defect"):
+            turns._start_all()
+        told = [waits.told for waits in several]
+        assert told == [["start", "wake"], ["wake"], ["wake"], ["wake"]]
+        # And whoever comes then has a turn.
+        after = Waits()
+        turns.take_up(after)
+        await asyncio.sleep(0)
+        assert after.told == ["start"]
 
     run(scenario())
 
@@ -336,9 +334,8 @@ def test_a_connection_that_is_gone_before_its_turn_does_not_begin() -> None:
         async with serving(handler) as served:
             client, other = await served.connect(), await served.connect()
             assert (await other.ask(get("/other"))).status == 200
-            connection = next(
-                one for one in served.server._connections if one is not served.server._served_last
-            )
+            last = served.server.turns._served_last
+            connection = next(one for one in served.server._connections if one._work is not last)
             connection.data_received(get("/first"))
             connection.abort()
             await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ import pytest
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.errors import StorageError
 from strongroom.servers import memory_pressure
+from strongroom.servers.http.accepting import Acceptor
 from strongroom.servers.http.server import HttpServer
 from strongroom.servers.memory_pressure import GIVE_UP_S, Pressure
 from strongroom.values import Health
@@ -182,10 +183,10 @@ def test_connections_are_accepted_again_after_one_for_which_there_was_no_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     heard: list[object] = []
-    begin = HttpServer._begin
+    begin = Acceptor._begin
     left = 1
 
-    def failing(self: HttpServer, *given: object) -> None:
+    def failing(self: Acceptor, *given: object) -> None:
         nonlocal left
         left -= 1
         if left >= 0:
@@ -208,7 +209,7 @@ def test_connections_are_accepted_again_after_one_for_which_there_was_no_memory(
         second.close()
         await server.close()
 
-    monkeypatch.setattr(HttpServer, "_begin", failing)
+    monkeypatch.setattr(Acceptor, "_begin", failing)
     run(scenario())
     assert [type(one) for one in heard] == [MemoryError]
 

@@ -1,8 +1,8 @@
 """What the composition root needs of anything that listens on a port.
 
 Lives here: the shape, and a listener with its name and the port that is wanted. Must not live here:
-any protocol. The HTTP server (http.py) has this shape; a listener of another protocol is one more
-value of it.
+any protocol. The HTTP server (http/server.py) has this shape. A listener of another protocol is one
+more value of it.
 """
 
 from __future__ import annotations

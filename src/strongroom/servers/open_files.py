@@ -1,7 +1,7 @@
 """How many files this process may have open, and how many connections that allows.
 
 Lives here: the two calls around RLIMIT_NOFILE. Must not live here: counting of connections
-(http.py). Source: getrlimit(2). A server that runs out of descriptors cannot open its own files, so
+(http/). Source: getrlimit(2). A server that runs out of descriptors cannot open its own files, so
 connections, which anybody can make, stop before that.
 """
 

@@ -1,8 +1,8 @@
-"""A coroutine that begins at once, in the name of a task that can go on with it.
+"""A connection's requests: each begins at once, in the name of a task that can go on with it.
 
-Lives here: its steps, and how the task takes over. Must not live here: what it does. The first step
-of a task's own waits for a turn of the loop, and so would every answer that needs no waiting; each
-further one costs a callback more than what it waits for can give.
+Lives here: the steps of what begins, and how the task takes over. Must not live here: what it does,
+when it begins (http/stages.py). The first step of a task waits for a turn of the loop, and so would
+every answer that needs no waiting. Each further step costs one more callback than a result has.
 Source: the Python documentation, "Extending asyncio", section "Task lifetime support"; Python 3.12
 has eager tasks for the same reason.
 """
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, Protocol
+
+from strongroom.wire.core.http import Request
 
 # What asks for the current task must get it (asyncio.timeout does): each step needs both.
 _enter_task, _leave_task = asyncio.tasks._enter_task, asyncio.tasks._leave_task
@@ -107,3 +109,108 @@ def _is_over(waits_for: Any) -> bool:
 
 async def _failed(error: BaseException) -> None:
     raise error
+
+
+class Serving(Protocol):
+    """A connection, as its work needs it."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether no further request will come."""
+        ...
+
+    def serve(self, request: Request) -> Coroutine[Any, Any, None]:
+        """Handle a request to the end of its answer. It then sets `request` of its work anew."""
+        ...
+
+
+class Work:
+    """The requests of one connection, one after the other.
+
+    A request is begun by `start`, or by the task, never by both. The task goes on with what `start`
+    left, and is the current task of either.
+
+    Arguments:
+        connection: handles each request.
+        loop: the running loop.
+        take_up: called with this when what a request waited for is there.
+
+    Attributes:
+        request: the one that is here and not yet answered.
+        task: ends with the connection.
+    """
+
+    __slots__ = ("_begun", "_connection", "_loop", "_take_up", "_waiter", "request", "task")
+
+    def __init__(
+        self,
+        connection: Serving,
+        loop: asyncio.AbstractEventLoop,
+        take_up: Callable[[Work], None],
+    ) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._take_up = take_up
+        self._waiter: asyncio.Future[None] | None = None  # of the task, while it is idle
+        self._begun: Begun | None = None  # what it has to go on with
+        self.request: Request | None = None
+        self.task = loop.create_task(self._run())
+
+    def wake(self) -> None:
+        """Have the task look what there is to do."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def waiting(self) -> Request | None:
+        """The request that is here, if it can begin or go on and the task leaves that to others."""
+        waiter, begun = self._waiter, self._begun
+        if waiter is None or waiter.done() or not (begun is None or begun.is_ready()):
+            return None
+        return self.request
+
+    def start(self) -> bool:
+        """Begin with the request that is here, or go on with it, in the name of the task, which
+        goes on with what is left. Not within another task.
+
+        Returns: whether it only lets others come first. Then call this again, or wake the task.
+        """
+        request = self.waiting()
+        if request is None:
+            return False
+        begun = self._begun or Begun(self._connection.serve(request))
+        if begun.go_on(self.task):
+            self._begun = None
+            if self.request is not None:
+                self.wake()
+            return False
+        self._begun = begun
+        if begun.asks_for_turn:
+            return True
+        if not begun.tell_when_ready(self._come_back):
+            self.wake()
+        return False
+
+    def _come_back(self, waited_for: object) -> None:
+        if self._begun is not None:  # the task has not taken over
+            self._take_up(self)
+
+    async def _run(self) -> None:
+        connection = self._connection
+        while not connection.is_ending or self.request is not None or self._begun is not None:
+            if (begun := self._take_over()) is not None:
+                await begun
+            elif self.request is not None:
+                await connection.serve(self.request)
+            else:
+                self._waiter = self._loop.create_future()
+                try:
+                    await self._waiter
+                except asyncio.CancelledError as error:
+                    if self._begun is None:
+                        raise
+                    self._begun.cancel(error)
+                self._waiter = None
+
+    def _take_over(self) -> Begun | None:
+        begun, self._begun = self._begun, None
+        return begun

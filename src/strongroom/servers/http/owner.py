@@ -1,6 +1,7 @@
 """What a connection needs of the server that it belongs to.
 
-Lives here: the shape. Must not live here: the server (http.py), the connection (http/protocol.py).
+Lives here: the shape. Must not live here: the server (http/server.py), the connection
+(http/protocol.py).
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from typing import Protocol, TypeVar
 
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import Documents
-from strongroom.servers.http.outbox import Outbox
+from strongroom.servers.http.large_answers import LargeAnswers
 from strongroom.servers.http.settings import Handler, HttpSettings, Observer, RenderError
+from strongroom.servers.http.stages import Turns
 
 C_contra = TypeVar("C_contra", contravariant=True)
 """A connection."""
@@ -26,7 +28,8 @@ class ConnectionOwner(Protocol[C_contra]):
     draining: bool
     documents: Documents
     buffers: BodyBuffers
-    outbox: Outbox
+    turns: Turns
+    large_answers: LargeAnswers
 
     def admit(self, connection: C_contra) -> bool:
         """Count a new connection; False when there are too many."""
@@ -34,16 +37,4 @@ class ConnectionOwner(Protocol[C_contra]):
 
     def forget(self, connection: C_contra) -> None:
         """The connection is over, and so is its last handler."""
-        ...
-
-    def take_up(self, connection: C_contra) -> None:
-        """A request is here, and its connection ready to begin with it."""
-        ...
-
-    def hold(self, connection: C_contra, size_bytes: int) -> None:
-        """A large answer begins to be sent from memory."""
-        ...
-
-    def let_go(self, connection: C_contra) -> None:
-        """It has been sent, or given up. Idempotent."""
         ...

@@ -2,8 +2,8 @@
 
 Lives here: the life of a connection: how it goes from state to state (http/state.py), deadlines,
 and when it may be used again. Must not live here: the grammar of heads (http/head.py) and bodies
-(http/body.py), framing of responses (http/send.py), listening (http.py). Source: RFC 9112 section 9
-(connections), RFC 9110 section 10.1.1.
+(http/body.py), framing of responses (http/send.py), when a request begins (http/stages.py),
+listening (http/accepting.py). Source: RFC 9112 section 9 (connections), RFC 9110 section 10.1.1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strongroom.servers.http.ahead import Ahead
 from strongroom.servers.http.answer import Responder
 from strongroom.servers.http.body import EmptyBody, IncomingBody, WholeBody
 from strongroom.servers.http.buffers import limit_reads
-from strongroom.servers.http.early_start import Begun
+from strongroom.servers.http.early_start import Work
 from strongroom.servers.http.head import Head, HeadParser
 from strongroom.servers.http.owner import ConnectionOwner
 from strongroom.servers.http.send import CONTINUE, Sender
@@ -46,7 +46,7 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
     _sender: Sender
     _responder: Responder
-    _task: asyncio.Task[None]
+    _work: Work
 
     def __init__(self, owner: ConnectionOwner[Connection], loop: asyncio.AbstractEventLoop) -> None:
         self._owner = owner
@@ -55,7 +55,6 @@ class Connection(asyncio.Protocol):
         self._parser = HeadParser(owner.settings)
         self._state: State = HEAD
         self.deadline = math.inf
-        self._request: Request | None = None
         self._head: Head | None = None
         self._body: IncomingBody | EmptyBody = _EMPTY
         self._ahead = Ahead()
@@ -67,8 +66,6 @@ class Connection(asyncio.Protocol):
         self._linger_end = 0.0
         self._lingered_bytes = 0
         self._started = 0.0
-        self._waiter: asyncio.Future[None] | None = None  # of the task, while it is idle
-        self._begun: Begun | None = None  # what it has to go on with
         self._peer = ""
         self._tls = False
 
@@ -85,21 +82,22 @@ class Connection(asyncio.Protocol):
         # The first read may bring a body's beginning, before the body has its share of memory.
         limit_reads(transport, self._settings.first_read_bytes_max)
         owner = self._owner
-        self._sender = Sender(transport, self._loop, owner.outbox, tls=self._tls)
+        self._sender = Sender(transport, self._loop, owner.turns.outbox, tls=self._tls)
         tell = owner.render_error, owner.observe
         self._responder = Responder(self._sender, *tell, self._loop.time, self._start_sending)
         self.deadline = self._loop.time() + self._settings.head_timeout_s
         admitted = owner.admit(self)
-        self._task = self._loop.create_task(self._run())
-        self._task.add_done_callback(self._ended)
+        self._work = Work(self, self._loop, owner.turns.take_up)
+        self._work.task.add_done_callback(self._ended)
         if not admitted:
             self._refuse(StorageError(SERVER_BUSY, "Too many connections are open."))
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the client, given to whoever waits for them in this state."""
         self._receive(data, 0)
-        if self._waiting() is not None:
-            self._owner.take_up(self)
+        work = self._work
+        if work.waiting() is not None:
+            self._owner.turns.take_up(work)
 
     def _receive(self, data: bytes, start: int) -> None:
         state = self._state
@@ -142,9 +140,9 @@ class Connection(asyncio.Protocol):
         if isinstance(self._body, IncomingBody):
             self._body.fail(StorageError(INCOMPLETE_BODY))
         self._tell_gone()
-        self.wake()
-        if self._task.done():
-            self._owner.forget(self)
+        self._work.wake()
+        if self._work.task.done():
+            self._forget()
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
@@ -194,7 +192,7 @@ class Connection(asyncio.Protocol):
             share = owner.buffers.begin(self._transport)
             self._body = IncomingBody(size_bytes, self, share, owner.documents, owner.buffers)
             self._body.is_held_back = head.expects_continue
-        self._request = Request(
+        self._work.request = Request(
             head.method, head.target, head.headers, self._body, self._peer, self._tls
         )
         return position
@@ -255,65 +253,13 @@ class Connection(asyncio.Protocol):
 
     # Requests to the handler, responses out.
 
-    def wake(self) -> None:
-        """Have the task look what there is to do."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    @property
+    def is_ending(self) -> bool:
+        """See Serving."""
+        return self._state >= LINGER
 
-    def _waiting(self) -> Request | None:
-        """The request that is here, if it can begin or go on and the task leaves that to others."""
-        waiter, begun = self._waiter, self._begun
-        if waiter is None or waiter.done() or not (begun is None or begun.is_ready()):
-            return None
-        return self._request
-
-    def start(self) -> bool:
-        """Begin with the request that is here, or go on with it, in the name of the task, which
-        goes on with what is left. Not within another task.
-
-        Returns: whether it only lets others come first. Then call this again, or wake the task.
-        """
-        request = self._waiting()
-        if request is None:
-            return False
-        begun = self._begun or Begun(self._serve(request))
-        if begun.go_on(self._task):
-            self._begun = None
-            if self._request is not None:
-                self.wake()
-            return False
-        self._begun = begun
-        if begun.asks_for_turn:
-            return True
-        if not begun.tell_when_ready(self._come_back):
-            self.wake()
-        return False
-
-    def _come_back(self, waited_for: object) -> None:
-        if self._begun is not None:  # the task has not taken over
-            self._owner.take_up(self)
-
-    async def _run(self) -> None:
-        while self._state < LINGER or self._request is not None or self._begun is not None:
-            if (begun := self._take_over()) is not None:
-                await begun
-            elif self._request is not None:
-                await self._serve(self._request)
-            else:
-                self._waiter = self._loop.create_future()
-                try:
-                    await self._waiter
-                except asyncio.CancelledError as error:
-                    if self._begun is None:
-                        raise
-                    self._begun.cancel(error)
-                self._waiter = None
-
-    def _take_over(self) -> Begun | None:
-        begun, self._begun = self._begun, None
-        return begun
-
-    async def _serve(self, request: Request) -> None:
+    async def serve(self, request: Request) -> None:
+        """See Serving."""
         head = self._head
         assert head is not None
         try:
@@ -325,7 +271,7 @@ class Connection(asyncio.Protocol):
         size_bytes = len(response.body) if isinstance(response.body, bytes) else 0
         is_held = size_bytes > self._settings.answer_large_bytes
         if is_held:
-            self._owner.hold(self, size_bytes)
+            self._owner.large_answers.hold(self, size_bytes)
         try:
             plan = await self._responder.answer(
                 request,
@@ -337,9 +283,9 @@ class Connection(asyncio.Protocol):
             )
         finally:
             if is_held:
-                self._owner.let_go(self)
+                self._owner.large_answers.let_go(self)
         self._sending = False
-        self._request = None
+        self._work.request = None
         if plan is None:
             self._abort()
         elif plan.keep_alive:
@@ -429,7 +375,7 @@ class Connection(asyncio.Protocol):
             self._state = CLOSING
             self.deadline = self._linger_end
             self._transport.close()
-        self.wake()
+        self._work.wake()
 
     def _abort(self) -> None:
         if self._state is not CLOSED:
@@ -440,7 +386,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """End the connection at once, and cancel its handler."""
         self._abort()
-        self._task.cancel()
+        self._work.task.cancel()
 
     def close_if_idle(self) -> None:
         """Close the connection unless a request, or a part of one, is here."""
@@ -451,7 +397,7 @@ class Connection(asyncio.Protocol):
         """Stop writing the response, whose client is too slow."""
         if not self._responder.given_up:
             self._responder.given_up = True
-            self._task.cancel()
+            self._work.task.cancel()
 
     def expire(self, now: float) -> None:
         """Called by the server's sweep when `deadline` has passed."""
@@ -486,8 +432,8 @@ class Connection(asyncio.Protocol):
             self._start_body_period(now)
 
     def _tell_gone(self) -> None:
-        if self._request is not None:
-            self._request.tell_gone()
+        if self._work.request is not None:
+            self._work.request.tell_gone()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -495,4 +441,8 @@ class Connection(asyncio.Protocol):
         if self._state < LINGER:
             self._abort()
         if self._state is CLOSED:
-            self._owner.forget(self)
+            self._forget()
+
+    def _forget(self) -> None:
+        self._owner.turns.forget(self._work)
+        self._owner.forget(self)

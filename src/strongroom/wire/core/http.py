@@ -1,7 +1,7 @@
 """Request and Response: HTTP messages as values, with the bytes exactly as they were sent.
 
 Lives here: header collections that keep case, order and duplicates; the body reader's protocol.
-Must not live here: sockets, parsing of HTTP itself (servers/http/server.py), or the meaning of any
+Must not live here: sockets, parsing of HTTP itself (servers/http/), or the meaning of any
 header. Source: RFC 9110 sections 5 and 6.
 """
 

@@ -1,0 +1,194 @@
+"""Sockets that listen, and what becomes of a client that comes: TLS or plain, now or later.
+
+Lives here: listening, and connections until they are made. Must not live here: connections that
+are made (http/protocol.py), how many there are (http/server.py). Source: RFC 8446 section 5.1 (the
+first byte of a TLS connection is 22, the record type `handshake`, which begins no HTTP method).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Coroutine, Sized
+from typing import Final
+
+from strongroom.servers.http.settings import HttpSettings
+
+_logger = logging.getLogger("strongroom.http")
+_TLS_HANDSHAKE: Final = b"\x16"
+_ACCEPT_PAUSE_S: Final = 0.5
+# How many connections beyond the limit are answered 503 at a time; more stay in the backlog.
+_REFUSALS_MAX: Final = 64
+
+Make = Callable[[asyncio.AbstractEventLoop], asyncio.Protocol]
+
+
+class Acceptor:
+    """Accepts connections while there is room for them.
+
+    Arguments:
+        settings: bounds and timeouts.
+        tls: when given, connections that begin with a TLS handshake are encrypted; others stay
+            plain.
+        served: the connections that are made and not yet over.
+        make: makes one more.
+    """
+
+    def __init__(
+        self, settings: HttpSettings, tls: ssl.SSLContext | None, served: Sized, make: Make
+    ) -> None:
+        self._settings = settings
+        self._tls = tls
+        self._served = served
+        self._make = make
+        self._arriving: set[asyncio.Protocol] = set()  # accepted, not made yet
+        self._has_room = asyncio.Event()
+        self._listeners: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self, host: str, port: int) -> int:
+        """Listen on every address of `host`; see HttpServer.listen."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        opened: list[socket.socket] = []
+        try:
+            for family, _, _, _, address in dict.fromkeys(found):
+                listener = _open(family, (address[0], port, *address[2:]), self._settings.backlog)
+                opened.append(listener)
+                port = listener.getsockname()[1]
+        except OSError:
+            for listener in opened:
+                listener.close()
+            raise
+        for listener in opened:
+            self._listeners.append(listener)
+            self._start(self._accept(loop, listener))
+        return port
+
+    def stop(self) -> None:
+        """Accept no more, and give up the connections that are not made yet."""
+        for task in self._tasks:
+            task.cancel()
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    def made(self, connection: asyncio.Protocol) -> None:
+        """A connection is made, and from now on among those that are served."""
+        self._arriving.discard(connection)
+
+    def make_room(self) -> None:
+        """There is one connection less."""
+        self._has_room.set()
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
+        while True:
+            await self._room()
+            try:
+                client, _ = await loop.sock_accept(listener)
+                self._begin(loop, client)
+            except (OSError, MemoryError) as error:
+                # Too many open files, or a client that is gone already: others are still welcome.
+                _report(loop, "a connection could not be accepted", error)
+                await asyncio.sleep(_ACCEPT_PAUSE_S)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
+        try:
+            connection = self._make(loop)
+            self._start(self._connect(loop, client, connection))
+        except MemoryError:
+            client.close()
+            raise
+        # Counted from here on, since a whole backlog may be accepted before one is set up.
+        self._arriving.add(connection)
+
+    async def _room(self) -> None:
+        """Wait until another connection can be served, or answered 503. Until then, connections
+        stay in the kernel's backlog. Closing them at once would reset them without a reason."""
+        most = self._settings.connections_max + _REFUSALS_MAX
+        while len(self._served) + len(self._arriving) >= most:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    async def _connect(
+        self, loop: asyncio.AbstractEventLoop, client: socket.socket, connection: asyncio.Protocol
+    ) -> None:
+        settings, tls = self._settings, None
+        try:
+            if self._tls is not None:
+                async with asyncio.timeout(settings.head_timeout_s):
+                    if await _first_byte(loop, client) == _TLS_HANDSHAKE:
+                        tls = self._tls
+            await loop.connect_accepted_socket(
+                lambda: connection,
+                client,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else settings.tls_handshake_timeout_s,
+                # A client that does not say goodbye must not hold up the end of a connection.
+                ssl_shutdown_timeout=None if tls is None else settings.tls_shutdown_timeout_s,
+            )
+        except (OSError, TimeoutError) as error:
+            _logger.debug("a connection was not made: %s", error)
+            client.close()
+        except MemoryError as error:
+            client.close()
+            _report(loop, "a connection was not made", error)
+        except asyncio.CancelledError:
+            client.close()
+            raise
+        finally:
+            self._arriving.discard(connection)
+            self._has_room.set()
+
+
+def _report(loop: asyncio.AbstractEventLoop, what: str, error: Exception) -> None:
+    """Report MemoryError to the loop's exception handler; log every other error."""
+    if isinstance(error, MemoryError):
+        loop.call_exception_handler({"message": what, "exception": error})
+    else:
+        _logger.warning("%s: %s", what, error)
+
+
+async def _first_byte(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bytes:
+    """The first byte, left where it is; empty when the client closed."""
+    while True:
+        try:
+            return client.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            pass
+        readable = loop.create_future()
+        loop.add_reader(client, _set, readable)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(client)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _open(family: int, address: tuple[object, ...], backlog: int) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # Each family has its own socket: an IPv4 client is never shown as `::ffff:...`.
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(backlog)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
