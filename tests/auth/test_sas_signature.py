@@ -153,6 +153,20 @@ def test_signed_headers_and_parameters_of_the_user_delegation_sas() -> None:
     assert text.endswith("\nb\n\n\nx-ms-a:1\nFoo:2\n\n\nq1:3\nq2:4\n\n\n\n\n")
 
 
+def test_a_signed_parameter_is_found_in_any_case_since_operations_read_it_so() -> None:
+    sas = Sas(sv="2026-04-06", sr="c", sig="s", **UDK, srq="prefix")
+    absent = string_to_sign(sas, CONTAINER, None, ())
+    assert string_to_sign(sas, CONTAINER, None, (("Prefix", "other"),)) != absent
+
+
+@pytest.mark.parametrize("again", ["include", "Include"])
+def test_a_signed_parameter_that_comes_twice_is_refused(again: str) -> None:
+    sas = Sas(sv="2026-04-06", sr="c", sig="s", **UDK, srq="include")
+    with pytest.raises(StorageError) as caught:
+        string_to_sign(sas, CONTAINER, None, (("include", "metadata"), (again, "deleted")))
+    assert "'include' is signed (srq)" in refused(caught, AUTHENTICATION_FAILED)
+
+
 @pytest.mark.parametrize(
     ("sv", "expected"),
     [

@@ -104,7 +104,8 @@ def string_to_sign(
         headers, pairs: the request's headers and decoded query parameters, of which a user
             delegation SAS may name some (`srh`, `srq`).
 
-    Raises: StorageError: 403 AuthenticationFailed when this kind did not exist in version `sv`.
+    Raises: StorageError: 403 AuthenticationFailed when this kind did not exist in version `sv`, or
+        a parameter that `srq` names was sent twice.
     """
     kind = kind_of(sas)
     if kind is SasKind.ACCOUNT:
@@ -145,7 +146,18 @@ def _header(name: str, headers: HeaderFields | None) -> str:
 
 
 def _parameter(name: str, pairs: Pairs) -> str:
-    return next((value for key, value in pairs if key == name), "")
+    """The value of a parameter that `srq` names, "" when it was not sent.
+
+    Operations read parameters without regard to case, and some join those that come twice. So this
+    must not look at one of them only.
+    """
+    wanted = name.lower()
+    found = [value for key, value in pairs if key.lower() == wanted]
+    if len(found) > 1:
+        raise authentication_failed(
+            f"The parameter '{name}' is signed (srq), and was sent more than once."
+        )
+    return found[0] if found else ""
 
 
 def canonical_resource(sas: Sas, target: Target) -> str:
