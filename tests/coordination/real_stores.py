@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from tests.coordination.servers import (
 
 
 @dataclass
-class RealStore:
+class RealStore(ABC):
     """A store and its server.
 
     Arguments:
@@ -48,21 +49,21 @@ class RealStore:
 
     can_be_killed = True
 
+    @abstractmethod
     def kill(self) -> None:
         """End the server with SIGKILL: the leader, where there is one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restart(self) -> None:
         """Start what was killed, with its data; returns when it answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pause(self) -> None:
         """Stop the server with SIGSTOP."""
-        raise NotImplementedError
 
+    @abstractmethod
     def resume(self) -> None:
         """Let it go on."""
-        raise NotImplementedError
 
 
 @dataclass

@@ -13,6 +13,7 @@ import contextlib
 import os
 import select
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -272,7 +273,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-class Holdable:
+class Holdable(ABC):
     """Something to be held by name, for threads.
 
     Arguments:
@@ -285,9 +286,9 @@ class Holdable:
         self._driver, self.name, self.options = driver, name, options
         self._blocks: dict[int, list[Held]] = {}
 
+    @abstractmethod
     def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
         """Take it, as each recipe does; `once`: without waiting."""
-        raise NotImplementedError
 
     def acquire(self) -> Held:
         """Return it held.
@@ -339,7 +340,7 @@ class Holdable:
         held.__exit__(kind, error, trace)
 
 
-class AioHoldable:
+class AioHoldable(ABC):
     """Something to be held by name, for asyncio; see `Holdable` and `AioHeld`."""
 
     def __init__(
@@ -349,9 +350,9 @@ class AioHoldable:
         self._cancel = check_cancel(cancel)
         self._blocks: dict[int, list[AioHeld]] = {}
 
+    @abstractmethod
     def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
         """See `Holdable._steps`."""
-        raise NotImplementedError
 
     async def acquire(self) -> AioHeld:
         """See `Holdable.acquire`."""
