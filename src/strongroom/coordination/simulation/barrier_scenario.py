@@ -47,8 +47,8 @@ class _Play:
 
     def look(self) -> None:
         """Whatever trips is full, of parties that have come, and nobody is let go twice."""
-        version = self.world.registers.version(KEY)
-        entry = self.world.registers.get(KEY, 0.0) if version != self.version else None
+        version = self.world.store.registers.version(KEY)
+        entry = self.world.store.registers.get(KEY, 0.0) if version != self.version else None
         if entry is None:
             return
         self.version = version

@@ -81,7 +81,7 @@ class _Gate:
             self.complain(f"{node.name} waited for generation {asked} and passed: {view}")
 
     def look(self) -> None:
-        view = view_of(KEY, self.world.registers.get(KEY, 0.0))
+        view = view_of(KEY, self.world.store.registers.get(KEY, 0.0))
         if (view.generation, view.is_open) < (self.truth.generation, self.truth.is_open):
             self.complain(f"the gate went back from {self.truth} to {view}")
         self.truth = view

@@ -63,7 +63,7 @@ class _Ids:
             self.taken[one] = who
 
     def look(self) -> None:
-        entry = self.world.registers.get(KEY, 0.0)
+        entry = self.world.store.registers.get(KEY, 0.0)
         stored = 0 if entry is None else int(entry.value)
         if stored < self.highest:
             self.complain(f"the next free id went back from {self.highest} to {stored}")

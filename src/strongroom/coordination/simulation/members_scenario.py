@@ -95,7 +95,10 @@ class _Play:
     def told(self, node: Node, hold: Hold, why: str) -> None:
         """Somebody is told that it is out; it must be so."""
         self.count("lost")
-        if "renewed within" not in why and self.world.registers.get(hold.key, 0.0) is not None:
+        if (
+            "renewed within" not in why
+            and self.world.store.registers.get(hold.key, 0.0) is not None
+        ):
             self.complain(f"{node.name} was told a loss that is none: {why}")
 
     def observer(self, node: Node) -> Steps[None]:
@@ -118,7 +121,7 @@ class _Play:
             if life != node.life or not node.up or not hold.active:
                 continue
             alive.append(belief)
-            if hold.remaining_s() > 0 and self.world.registers.get(hold.key, 0.0) is None:
+            if hold.remaining_s() > 0 and self.world.store.registers.get(hold.key, 0.0) is None:
                 self.complain(f"{node.name} believes to be a member, and its record is gone")
         self.beliefs = alive
 
@@ -133,8 +136,8 @@ class _Play:
                 self.complain(f"{node.name} looks no more")
             elif nonces != living:
                 self.complain(f"{node.name} sees {len(nonces - living)} too many")
-        for key in self.world.registers.list_keys(group_prefix(GROUP)):
-            entry = self.world.registers.get(key, 0.0)
+        for key in self.world.store.registers.list_keys(group_prefix(GROUP)):
+            entry = self.world.store.registers.get(key, 0.0)
             if entry is not None and decode_member(key, entry.value).nonce not in living:
                 self.complain(f"{key} was left behind")
 

@@ -55,7 +55,7 @@ class Oracle:
             self.complain(f"{node.name} still counts time for what it lost")
         if "renewed within" in reason or "expired" in reason:
             return
-        entry = self._world.registers.get(hold.key, 0.0)
+        entry = self._world.store.registers.get(hold.key, 0.0)
         if entry is not None and decode_lock(hold.key, entry.value).owner == hold.nonce:
             self.complain(f"{node.name} was told a loss that is none: {reason}")
 
@@ -90,7 +90,7 @@ class Oracle:
 
     def check_clean(self, key: str, queue_too: bool) -> None:
         """At the end, when everybody has left: nobody owns it, nobody stands in the queue."""
-        entry = self._world.registers.get(key, 0.0)
+        entry = self._world.store.registers.get(key, 0.0)
         if entry is None:
             return
         record = decode_lock(key, entry.value)

@@ -102,7 +102,7 @@ class _Judge:
         self.counts["lost"] = self.counts.get("lost", 0) + 1
         self.lost.append(belief)
         hold, kind = belief.hold, belief.hold.key.partition("/")[0]
-        entry = self.world.registers.get(hold.key, 0.0)
+        entry = self.world.store.registers.get(hold.key, 0.0)
         if "renewed within" in reason or entry is None:
             return
         if decode_slots(kind, hold.key, entry.value).slot_of(hold.nonce) is not None:
@@ -203,7 +203,7 @@ class _Play:
                 judge.complain(f"{node.name} was stranded ({role}) after the faults stopped")
         self.leaving = True
         world.run(CHAOS_S + QUIET_S + LEAVE_S)
-        entry = world.registers.get(self.key, 0.0)
+        entry = world.store.registers.get(self.key, 0.0)
         living = tuple(f"{node.context.identity}-" for node in world.nodes)
         for slot in decode_slots(self.variant.kind, self.key, entry.value).slots if entry else ():
             if slot.owner.startswith(living):

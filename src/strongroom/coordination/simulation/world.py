@@ -1,9 +1,9 @@
 """Virtual time, nodes with bad clocks, a network that loses, and one store that restarts.
 
 Lives here: what happens to effects and when. Each node's clocks have an offset of up to 5 s and a
-rate of up to 30 % off; requests and replies are lost, late or doubled; nodes pause and crash; the
-store goes away and comes back. Must not live here: what nodes do (scenarios), what must hold
-(oracle.py).
+rate of up to 30 % off. Requests and replies are lost, late or doubled; nodes pause and crash; the
+store goes away and comes back. Must not live here: what the store answers (store.py), what nodes do
+(scenarios), what must hold (oracle.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from strongroom.coordination.effects import (
     Delete,
     Effect,
     Get,
-    ListKeys,
     Park,
     Sleep,
     Steps,
@@ -35,8 +34,7 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.renewal import Timetable, deadlines, renewals
-from strongroom.coordination.store import Promises
-from strongroom.coordination.stores.registers import Registers
+from strongroom.coordination.simulation.store import SimulatedStore
 
 _LATENCY_S: Final = 0.008
 _SHOWN_MAX: Final = 160
@@ -145,7 +143,7 @@ class Node:
         self.life += 1
         self.up = True
         self.processes = []
-        self.context = Context(self.clock, world.rules, world.promises, self.name)
+        self.context = Context(self.clock, world.rules, world.store.promises, self.name)
         self._parked: dict[int, Process] = {}
         self.renewal_table = Timetable(self.clock, lambda: self._unpark(0))
         self.deadline_table = Timetable(self.clock, lambda: self._unpark(1))
@@ -240,23 +238,8 @@ class World:
         self.stopped = False
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self.registers = Registers(server_lease)
-        self._store_rate = self.chance.uniform(1 - faults.rate, 1 + faults.rate)
-        self._store_offset_s = 0.0
-        self._store_down_until_s = 0.0
-        self._watchers: dict[str, list[Callable[[], None]]] = {}
-        self.promises = Promises(
-            store="the simulated store",
-            mutual_exclusion="server-clock" if server_lease else "clock-rate",
-            assumption="clock rates within the bound",
-            fencing="durable",
-            watch="push" if watch else "poll",
-            durable=True,
-            scope="network",
-            server_lease=server_lease,
-            poll_min_s=0.05,
-            poll_max_s=0.5,
-        )
+        store_rate = self.chance.uniform(1 - faults.rate, 1 + faults.rate)
+        self.store = SimulatedStore(server_lease, store_rate, watch)
         self.nodes = [Node(self, f"node{number}") for number in range(nodes)]
         self.on_start: Callable[[Node], None] = lambda node: None
         self._plan_faults()
@@ -379,45 +362,16 @@ class World:
             else:
                 self.after(self._latency_s(), lambda: answer(outcome, error))
 
-        if self.now_s < self._store_down_until_s:
+        if self.store.is_down(self.now_s):
             if self.chance.random() < 0.5:
                 reply(None, StoreUnavailable("the store is down"))
         elif isinstance(effect, Watch):
-            self._watch(effect, reply)
+            self.store.watch(effect, lambda: self.now_s, reply)
         else:
-            outcome = self._apply(effect)
+            outcome = self.store.apply(effect, self.now_s)
             if isinstance(effect, Cas | Delete):
                 self.note("%s: %s: %s", node.name, _brief(effect), type(outcome).__name__)
             reply(outcome)
-
-    def _apply(self, effect: Effect) -> Any:
-        now_s = self._store_s()
-        if isinstance(effect, Get):
-            return self.registers.get(effect.key, now_s)
-        if isinstance(effect, ListKeys):
-            return self.registers.list_keys(effect.prefix)
-        if isinstance(effect, Delete):
-            outcome = self.registers.delete(effect.key, effect.expected)
-        else:
-            assert isinstance(effect, Cas)
-            outcome = self.registers.cas(
-                effect.key, effect.expected, effect.value, effect.lease, effect.note, now_s
-            )
-        for wake in self._watchers.pop(effect.key, []):
-            wake()
-        return outcome
-
-    def _watch(self, effect: Watch, reply: Callable[..., None]) -> None:
-        def tell() -> None:
-            reply(self.registers.get(effect.key, self._store_s()))
-
-        if self.registers.version(effect.key) != effect.version:
-            tell()
-        else:
-            self._watchers.setdefault(effect.key, []).append(tell)
-
-    def _store_s(self) -> float:
-        return self.now_s * self._store_rate + self._store_offset_s
 
     def _latency_s(self) -> float:
         if self._happens(self.faults.late):
@@ -451,13 +405,13 @@ class World:
         self.after(self.chance.expovariate(1 / every_s), due)
 
     def _outage(self) -> None:
-        self._store_down_until_s = self.now_s + self.chance.uniform(0.2, 6)
-        self._watchers = {}
-        self.note("the store is away until %.3f", self._store_down_until_s)
+        until_s = self.now_s + self.chance.uniform(0.2, 6)
+        self.store.go_down(until_s)
+        self.note("the store is away until %.3f", until_s)
 
     def _set_back(self) -> None:
-        self._store_offset_s -= self.chance.uniform(0.5, _SET_BACK_MAX_S)
-        self.note("the store's clock is set to %.3f", self._store_s())
+        self.store.set_back(self.chance.uniform(0.5, _SET_BACK_MAX_S))
+        self.note("the store's clock is set to %.3f", self.store.clock_s(self.now_s))
 
     def _pause(self, node: Node) -> None:
         node.paused_until_s = self.now_s + self.chance.uniform(0.1, 8)
