@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
 from typing import Any
 
 from tests.tidy.sources import Source, nodes
@@ -16,6 +18,8 @@ PUBLIC_PACKAGES = ("strongroom.coordination", "strongroom.testing")
 NOT_YET_SERVED: dict[str, str] = {
     "strongroom.semantics.file": "the rules of files are tested whole before any service uses them",
 }
+
+_FILE = re.compile(r"(?<![\w/.*-])(?:[\w-]+/)*\w+\.py\b")
 
 
 def entry_points(pyproject: str) -> set[str]:
@@ -65,6 +69,17 @@ def folders_without_init(everything: Iterable[Source]) -> list[str]:
     return [
         f"{folder} has no __init__.py" for folder in folders if folder / "__init__.py" not in paths
     ]
+
+
+def named_in_vain(source: Source, paths: Collection[PurePosixPath]) -> list[str]:
+    """Return a complaint for each file that a module's docstring names and that there is not.
+
+    Arguments:
+        paths: the project's files; the end of a path is enough to name one.
+    """
+    ends = {str(PurePosixPath(*path.parts[first:])) for path in paths for first in range(9)}
+    named = _FILE.findall(ast.get_docstring(source.tree) or "")
+    return [f"{source.path} names {name}, which is not there" for name in named if name not in ends]
 
 
 def imported_modules(source: Source) -> set[str]:

@@ -9,6 +9,7 @@ from tests.tidy.rules_modules import (
     entry_points,
     folders_without_init,
     imported_modules,
+    named_in_vain,
     served_after_all,
 )
 from tests.tidy.sources import Source, parse
@@ -44,6 +45,15 @@ def test_a_test_gives_life_only_to_what_is_shipped_for_users() -> None:
     )
     dead = dead_modules([INIT, CLI, WIRE, XML, STRAY, CHECKER, test], ENTRIES)
     assert dead == ["src/strongroom/wire/stray.py is imported by nothing"]
+
+
+def test_a_docstring_names_a_file_by_the_end_of_its_path() -> None:
+    text = '"""Not here: documents (xml.py, wire/xml.py), sockets (http.py, servers/xml.py)."""'
+    source = parse("src/strongroom/wire/stray.py", text)
+    assert named_in_vain(source, [XML.path, CLI.path]) == [
+        "src/strongroom/wire/stray.py names http.py, which is not there",
+        "src/strongroom/wire/stray.py names servers/xml.py, which is not there",
+    ]
 
 
 RULE = parse("src/strongroom/semantics/file/rule.py", "from strongroom.semantics.file import rule")

@@ -66,6 +66,12 @@ def test_no_module_is_dead() -> None:
     _report(rules_modules.dead_modules(python_sources(), entries))
 
 
+def test_docstrings_name_only_files_that_are_there() -> None:
+    paths = set(text_files())
+    sources = package_sources()
+    _report([one for source in sources for one in rules_modules.named_in_vain(source, paths)])
+
+
 def test_what_is_not_yet_served_still_is_not() -> None:
     assert all(rules_modules.NOT_YET_SERVED.values())
     _report(rules_modules.served_after_all(python_sources()))

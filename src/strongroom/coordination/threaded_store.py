@@ -3,7 +3,7 @@
 Lives here: `ThreadedStore`, and which calls share threads; `StoreBase`, the defaults of a store.
 Renewals are writes, and a hold is lost if they are late. So writes, reads and watches each have a
 pool of their own: many waiting callers, or a slow read, cannot delay a write. Must not live here:
-any store; faces that need no threads (stores/listening_aio.py, stores/memory.py).
+any store; faces that need no threads (stores/connections/listening_aio.py, stores/memory.py).
 """
 
 from __future__ import annotations

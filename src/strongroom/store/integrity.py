@@ -15,9 +15,9 @@ What must hold:
     (A body that was given up may name contents that are dropped already.)
  7. The maps of page blobs agree with the states that bodies name (core/extents/check.py).
  8. What is still to be cleaned or copied has a job.
- 9. The messages of a queue agree with each other (message_integrity.py).
+ 9. The messages of a queue agree with each other (queue/integrity.py).
 10. What is deleted and kept, a container or something of a blob, has a job that ends that.
-11. An entity has all its records and lies in a table (entity_integrity.py).
+11. An entity has all its records and lies in a table (table/integrity.py).
 12. Each tag of a blob has its entry in the index. Each entry is that of a tag, or has a job that
     removes it (blob/tag_integrity.py).
 """

@@ -1,7 +1,7 @@
 """etcd as a bus: a key per topic that is written to, and watched.
 
 Nothing is kept but the last message of every topic, an empty key. Must not live here: reconnecting
-(bus.py), the stream of a watch (stores/etcd_watch.py).
+(bus.py), the stream of a watch (stores/etcd/watch.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PostgreSQL as a bus: NOTIFY and LISTEN.
 
 What is said while a listener is not connected is not kept; whoever connects again looks. Source:
-PostgreSQL's manual, "NOTIFY". Must not live here: sessions (stores/postgres_wire.py), reconnecting
+PostgreSQL's manual, "NOTIFY". Must not live here: sessions (stores/postgres/wire.py), reconnecting
 (bus.py).
 """
 

@@ -1,7 +1,7 @@
 """Redis as a bus: PUBLISH and SUBSCRIBE.
 
 What is said while a listener is not connected is not kept; whoever connects again looks. Source:
-Redis documentation, "Pub/Sub". Must not live here: sessions (stores/redis_place.py), reconnecting
+Redis documentation, "Pub/Sub". Must not live here: sessions (stores/redis/place.py), reconnecting
 (bus.py).
 """
 

@@ -89,7 +89,7 @@ class Files(Protocol):
 
     def write_aligned(self, descriptor: int, data: Sequence[memoryview], offset: int) -> None:
         """Write all of `data` at `offset`, to a descriptor of `open_past_cache`: addresses,
-        lengths and the offset are aligned (buffers.py)."""
+        lengths and the offset are aligned (bodies/buffers.py)."""
         ...
 
     def truncate(self, descriptor: int, length: int) -> None:

@@ -1,7 +1,7 @@
 """What a commit on a queue's messages writes: the message, the way from its expiry, its long text,
 the ledger, the job that sweeps what has expired.
 
-Lives here: keeping these in step. Must not live here: decisions (messages.py, queue_sweep.py).
+Lives here: keeping these in step. Must not live here: decisions (messages.py, sweep.py).
 """
 
 from __future__ import annotations

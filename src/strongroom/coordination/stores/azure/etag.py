@@ -6,7 +6,7 @@ changes (`x-strongroom-wait`) where the service is a Strongroom; elsewhere waite
 is leased is held in lease mode, and refuses every write that does not name the lease: it is told as
 held until the lease ends. Source:
 Microsoft Learn, "Put Blob", "Get Blob", "List Blobs", "Specifying conditional headers". Must not
-live here: leases (azure/lease.py), sockets, what a URL means (azure.py).
+live here: leases (azure/lease.py), sockets, what a URL means (azure/store.py).
 """
 
 from __future__ import annotations

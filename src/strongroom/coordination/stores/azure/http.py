@@ -2,7 +2,7 @@
 
 Lives here: the headers that every request has, and its signature. Must not live here: sockets
 (connections/http_pool.py), the rules for signing (azure/account.py), what a status means
-(azure.py).
+(azure/store.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: base64, the turn of the members, the token of a user, and what an error means for a
 write. Source: etcd's documentation, "gRPC gateway" (paths and JSON names) and "Role-based access
-control"; the status codes of gRPC. Must not live here: what is asked (etcd.py), watches
+control"; the status codes of gRPC. Must not live here: what is asked (etcd/store.py), watches
 (etcd/watch.py).
 """
 

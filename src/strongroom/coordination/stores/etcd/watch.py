@@ -4,7 +4,7 @@ Lives here: the watches of one client. Each is a stream over a connection of its
 now, not at a revision that was: etcd serves what is past ten times a second only. What an event
 says is not looked at: it means "read now". A watch that one waiter has done with serves the next
 one that knows the same version, so that waiting on costs no request. Source: etcd's documentation,
-"etcd API" (watches). Must not live here: what is read (etcd.py).
+"etcd API" (watches). Must not live here: what is read (etcd/store.py).
 """
 
 from __future__ import annotations

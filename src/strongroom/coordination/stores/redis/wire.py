@@ -1,7 +1,7 @@
 """RESP, the protocol of Redis: one connection, one command, one reply, none of them without bounds.
 
 Source: Redis documentation, "Redis serialization protocol specification" (RESP2). Must not live
-here: who is asked, and what (redis/place.py, redis.py).
+here: who is asked, and what (redis/place.py, redis/store.py).
 """
 
 from __future__ import annotations

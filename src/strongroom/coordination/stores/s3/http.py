@@ -2,7 +2,7 @@
 
 Lives here: the signature as a pure function, and where a bucket is found. Source: "Signature
 Version 4 signing process" and "Virtual hosting of buckets" of the Amazon S3 documentation. Must
-not live here: sockets (connections/http_pool.py), what a status means (s3.py).
+not live here: sockets (connections/http_pool.py), what a status means (s3/store.py).
 """
 
 from __future__ import annotations
