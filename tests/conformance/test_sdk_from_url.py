@@ -1,4 +1,5 @@
-"""The official Python SDK with the From URL operations, sync and aio: B-URL-01 to B-URL-15."""
+"""The official Python SDK with the From URL operations, sync and aio: B-URL-01 to B-URL-15,
+B-URL-20."""
 
 from __future__ import annotations
 
@@ -94,6 +95,20 @@ def test_blocks_from_a_url(box: ContainerClient) -> None:
     assert (beyond.value.status_code, code(beyond)) == (416, "InvalidRange")
 
 
+def test_pages_from_a_url(box: ContainerClient) -> None:
+    """B-URL-20, B-URL-22."""
+    source, blob = box.get_blob_client("source"), box.get_blob_client("pages")
+    blob.create_page_blob(8192, sequence_number=3)
+    part = CONTENT[512:4608]
+    made = blob.upload_pages_from_url(source.url, 0, 4096, 512, source_content_md5=bytes(md5(part)))
+    assert (made["content_md5"], made["blob_sequence_number"]) == (md5(part), 3)
+    blob.upload_pages_from_url(source.url, 4096, 512, 0, if_sequence_number_lte=3)
+    assert blob.download_blob().readall() == part + CONTENT[:512] + bytes(3584)
+    with pytest.raises(HttpResponseError) as unmet:
+        blob.upload_pages_from_url(source.url, 0, 512, 0, if_sequence_number_eq=4)
+    assert code(unmet) == "SequenceNumberConditionNotMet"
+
+
 def test_sources_that_are_refused(box: ContainerClient) -> None:
     """B-URL-13, B-URL-14: as the errors that the SDK makes of them."""
     source, blob = box.get_blob_client("source"), box.get_blob_client("b")
@@ -124,6 +139,10 @@ def test_with_the_aio_client(server: Running, box: ContainerClient) -> None:
             await blob.stage_block_from_url("1", source.url, 0, 10)
             await blob.stage_block_from_url("2", source.url, 10, 20)
             await blob.commit_block_list([BlobBlock("2"), BlobBlock("1")])
+            pages = container.get_blob_client("pages")
+            await pages.create_page_blob(512)
+            await pages.upload_pages_from_url(source.url, 0, 512, 1024)
+            assert await (await pages.download_blob()).readall() == CONTENT[1024:1536]
             return await (await blob.download_blob()).readall()
 
     assert asyncio.run(asyncio.wait_for(act(), 60)) == CONTENT[10:30] + CONTENT[:10]

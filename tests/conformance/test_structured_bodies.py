@@ -14,9 +14,14 @@ from azure.storage.blob._shared.streams import StructuredMessageDecoder
 from azure.storage.blob.aio import BlobServiceClient as LaterBlobServiceClient
 
 from strongroom.engines.checksum import crc64
+from strongroom.values import crc64_text
 from tests.conformance.answer import Answer, expect, expect_names
 from tests.conformance.appending import append, create
+from tests.conformance.blobs import md5
 from tests.conformance.client import PUT_BLOB, VERSION, Client, raw
+from tests.conformance.pages import PAGE, ranges
+from tests.conformance.pages import create as create_pages
+from tests.conformance.pages import send as send_pages
 from tests.conformance.running import Running
 from tests.conformance.signing import authorization
 
@@ -88,6 +93,38 @@ def test_append_block(client: Client, container: str) -> None:
     refused = append(client, target, _flipped(message(data), 40), headers(len(data)))
     expect(refused, 400, "Crc64Mismatch")
     assert expect(client.get(target), 200).body == data * 2
+
+
+def test_put_page(client: Client, container: str) -> None:
+    """B-STR-01, B-STR-04, B-STR-05, B-PAG-07: the range has the length of the content."""
+    target, data = f"/{container}/b", random.Random(4).randbytes(200 * PAGE)
+    create_pages(client, target, 400 * PAGE)
+    for size in (PAGE, len(data)):
+        sent, first = data[:size], 100 * PAGE
+        own = {**headers(size), "x-ms-range": f"bytes={first}-{first + size - 1}"}
+        segments = message(sent[:7], b"", sent[7:])
+        made = expect(send_pages(client, target, 0, segments, own), 201)
+        assert made[BODY] == XSM
+        assert made["x-ms-content-crc64"] == crc64_text(crc64(sent))
+        read = client.get(target, {"Range": own["x-ms-range"], BODY: XSM})
+        assert content(expect(read, 206)) == sent
+        both = {**own, "Content-MD5": md5(segments)}
+        expect(send_pages(client, target, 0, segments, both), 400, "Md5Mismatch")
+        both["Content-MD5"] = md5(sent)
+        assert expect(send_pages(client, target, 0, segments, both), 201)["Content-MD5"] == md5(
+            sent
+        )
+    written = ranges(client, target)
+    damaged = _flipped(message(data), 40)
+    expect(send_pages(client, target, 0, damaged, own), 400, "Crc64Mismatch")
+    expect(send_pages(client, target, 0, message(data)[:-1], own), 400, "InvalidInput")
+    longer = {**headers(len(data)), "x-ms-range": f"bytes=0-{len(data) + PAGE - 1}"}
+    refused = send_pages(client, target, 0, message(data), longer)
+    expect_names(refused, 400, "InvalidHeaderValue", "Content-Length")
+    clear = {"x-ms-page-write": "clear", "x-ms-range": "bytes=0-511", BODY: XSM, LENGTH: "0"}
+    expect(client.put(f"{target}?comp=page", clear), 501, "NotImplemented")
+    assert ranges(client, target) == written
+    assert expect(client.get(target), 200).body[100 * PAGE : 300 * PAGE] == data
 
 
 def test_a_chunked_upload(client: Client, container: str, server: Running) -> None:

@@ -1,7 +1,8 @@
-"""Declarations: the operations on block blobs whose body is read from a URL.
+"""Declarations: the operations whose body is read from a URL.
 
-Lives here: data only. Must not live here: functions. Source: "Put Blob From URL" and "Put Block
-From URL" of the REST reference; docs/operations/blob.md, table "Blobs".
+Lives here: data only. Must not live here: functions. Source: "Put Blob From URL", "Put Block From
+URL", "Append Block From URL" and "Put Page From URL" of the REST reference;
+docs/operations/blob.md, table "Blobs".
 """
 
 from __future__ import annotations
@@ -9,11 +10,17 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob import append, blob, block
-from strongroom.operations.blob.fields import append_fields, blob_fields, block_fields, copy_fields
+from strongroom.operations.blob import append, blob, block, page
+from strongroom.operations.blob.fields import (
+    append_fields,
+    blob_fields,
+    block_fields,
+    copy_fields,
+    page_fields,
+)
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Body, Operation, Resource, When
-from strongroom.services.blob.from_url import append_blobs, block_blobs
+from strongroom.services.blob.from_url import append_blobs, block_blobs, page_blobs
 
 COPIES: Final = When("x-ms-copy-source")
 SOURCE_ERRORS: Final = (
@@ -87,5 +94,28 @@ APPEND_BLOCK_FROM_URL: Final = Operation(
     run=append_blobs.append_block_from_url,
 )
 
-OPERATIONS: Final = (PUT_BLOB_FROM_URL, PUT_BLOCK_FROM_URL, APPEND_BLOCK_FROM_URL)
+PUT_PAGE_FROM_URL: Final = Operation(
+    name="Put Page From URL",
+    id="pageblob_upload_pages_from_url",
+    methods=("PUT",),
+    resource=Resource.BLOB,
+    comp="page",
+    when=(COPIES, *page.PUT_PAGE.when),
+    permission=permissions.WRITE,
+    rule=page.PUT_PAGE.rule,
+    input=page_blobs.PutPageFromUrl,
+    accepts=(page_fields.PAGES, copy_fields.SOURCE_PAGES, page_fields.SEQUENCE_CONDITIONS),
+    body=Body(),
+    success=201,
+    returns=page.PUT_PAGE.returns,
+    fails=(*page.PUT_PAGE.fails, *SOURCE_ERRORS),
+    run=page_blobs.put_page_from_url,
+)
+
+OPERATIONS: Final = (
+    PUT_BLOB_FROM_URL,
+    PUT_BLOCK_FROM_URL,
+    APPEND_BLOCK_FROM_URL,
+    PUT_PAGE_FROM_URL,
+)
 """Tried before the operations on the same URL without a source, which have a header less."""

@@ -21,7 +21,6 @@ _SERVICE, _CONTAINER, _BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.BLO
 _IMMUTABLE: Final = Permission(
     ("o", ("i",)), ("i",), actions=("blobs/immutableStorage/runAsSuperUser/action",)
 )
-_COPIES: Final = When("x-ms-copy-source")
 # Azure serves these requests under another host name (dfs); here they arrive at the blob port.
 _DATA_LAKE: Final = "Data Lake (dfs)"
 _METHODS: Final = ("GET", "HEAD", "PUT", "PATCH", "POST", "DELETE")
@@ -49,10 +48,8 @@ def _later(
     )
 
 
-_W, _C, _R = permissions.WRITE, permissions.CREATE, permissions.READ
+_W, _R = permissions.WRITE, permissions.READ
 FIRST: Final = (
-    _later("Put Page From URL", "pageblob_upload_pages_from_url", "PUT", _BLOB, _W, "page",
-           When("x-ms-page-write", "update"), _COPIES),
     _later(_DATA_LAKE, "data_lake", "PUT", _BLOB, permissions.ANY_OF_BLOBS, None,
            When("x-ms-rename-source")),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 Lives here: one named field per header of the reference. Must not live here: what the values mean
 (services/). Source: request headers of "Copy Blob", "Copy Blob From URL", "Abort Copy Blob", "Put
-Blob From URL", "Put Block From URL".
+Blob From URL", "Put Block From URL", "Put Page From URL".
 """
 
 from __future__ import annotations
@@ -183,7 +183,24 @@ SOURCE_RANGE: Final = Field(
     lambda request, query: _url_source(request, query, is_whole=False),
     headers=(*_SOURCE_HEADERS, _RANGE),
 )
-"""The source of Put Block From URL, Append Block From URL and Put Page From URL."""
+"""The source of Put Block From URL and Append Block From URL."""
+
+
+def _source_pages(request: Request, query: Query) -> UrlSource:
+    """The source and a range of it. Raises as `_url_source`; MissingRequiredHeader without a range,
+    InvalidHeaderValue for one that has no end."""
+    source = _url_source(request, query, is_whole=False)
+    wanted = source.wanted.range
+    if wanted is None:
+        raise missing_header(_RANGE)
+    if wanted.last is None:
+        value = request.headers.get(_RANGE) or ""
+        raise invalid_header(_RANGE, value, "The range must have an end: bytes=FIRST-LAST.")
+    return source
+
+
+SOURCE_PAGES: Final = Field("source", _source_pages, headers=(*_SOURCE_HEADERS, _RANGE))
+"""The source of Put Page From URL."""
 WHOLE_SOURCE: Final = Field(
     "source",
     lambda request, query: _url_source(request, query, is_whole=True),

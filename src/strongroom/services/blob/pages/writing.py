@@ -145,6 +145,16 @@ async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
     return msgspec.structs.replace(written, md5=received.md5, crc64=crc)
 
 
+async def check_pages(services: Services, call: Call[Any], given: PutPage) -> None:
+    """Refuse early what put_page would refuse of the committed blob, before bytes are fetched.
+
+    Raises: StorageError InvalidPageRange, SequenceNumberConditionNotMet, PendingCopyOperation,
+        OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob raises.
+    """
+    await access.check_blob(services, call)
+    _checked(given, _changeable(await _page_blob(services, call, _partition(call))))
+
+
 async def clear_pages(services: Services, call: Call[PutPage]) -> BlobWritten:
     """Put Page (clear): these pages are no longer allocated.
 
@@ -311,9 +321,7 @@ def _decide(
 ) -> BlobWritten:
     head = state.head
     assert head is not None
-    refuse_pending_copy(head)
-    refuse_incremental(head)
-    changes = check(head)
+    changes = check(_changeable(head))
     pins = Pins(head.snapshots or int(head.shares), reader)
     body, written = changed(head.body, mutation, state.extra, change.stamp, pins)
     take_change(change, written)
@@ -323,6 +331,13 @@ def _decide(
     change.put_head(after)
     number = _state(after).sequence_number
     return BlobWritten(change.stamp, change.stamp, sequence_number=number)
+
+
+def _changeable(head: BlobRecord) -> BlobRecord:
+    """The head. Raises: PendingCopyOperation, OperationNotAllowedOnIncrementalCopyBlob."""
+    refuse_pending_copy(head)
+    refuse_incremental(head)
+    return head
 
 
 def _partition(call: Call[Any]) -> Partition:
