@@ -11,8 +11,8 @@ JOBS ?= $(if $(ARGS),0,$(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cor
 in = $(if $(filter tests/%,$(ARGS)),,$(1))
 NODE_DIR := tests/interop/node
 # The long proofs, and the tests that repeat less in `make test` (tests/effort.py).
-PROOFS := tests/proof tests/fuzz tests/conformance/test_races.py tests/engines/test_power_cuts.py \
-	tests/engines/test_reserve.py tests/testing/test_search.py
+PROOFS := tests/proof tests/fuzz tests/conformance/test_races.py tests/conformance/test_body_histories.py \
+	tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from urllib.parse import quote
 
 import pytest
 
-from tests.conformance.answer import Answer, expect, expect_names
+from tests.conformance.answer import expect, expect_names
 from tests.conformance.blobs import commit, md5, put, snapshot, stage
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.copying import SYNC, copy, held, source_url
-from tests.conformance.crowd import CLIENTS, Crowd
 from tests.conformance.leasing import B, Leased
 from tests.conformance.listing import blob, page, properties
 from tests.conformance.running import Running
@@ -404,35 +402,3 @@ def test_if_tags_where_a_blob_is_created(client: Client, container: str) -> None
     headers = {**PUT_BLOB, "If-None-Match": "*", "x-ms-if-tags": "a='1'"}
     expect(client.put(target, headers, b"x"), 412, "ConditionNotMet")
     expect(client.head(target), 404, "BlobNotFound")
-
-
-@pytest.mark.parametrize("kind", ["set tags", "put"])
-def test_one_of_32_writers_of_one_state_of_tags_wins(
-    each_engine: Running, new_name: Callable[[], str], kind: str
-) -> None:
-    """B-TAG-17."""
-    client = each_engine.client()
-    container = new_name()
-    expect(client.put(f"/{container}?restype=container"), 201)
-    target = f"/{container}/b"
-    put(client, target, headers={"x-ms-tags": "state=0&by=nobody"})
-
-    def write(one: Client, number: int) -> Answer:
-        condition = {"x-ms-if-tags": f"\"state\" = '{state}'"}
-        made = {"state": str(state + 1), "by": str(number)}
-        if kind == "set tags":
-            return set_tags(one, target, made, condition)
-        text = "&".join(f"{key}={quote(value)}" for key, value in made.items())
-        return one.put(target, {**PUT_BLOB, **condition, "x-ms-tags": text}, b"x")
-
-    with Crowd(client) as crowd:
-        for state in range(6):
-            answers = crowd.go(write)
-            winners = [number for number, one in enumerate(answers) if one.status < 300]
-            losers = [one for one in answers if (one.status, one.code) == (412, "ConditionNotMet")]
-            assert (len(winners), len(losers)) == (1, CLIENTS - 1)
-            assert tags(client, target) == {"by": str(winners[0]), "state": str(state + 1)}
-            wanted = f"state = '{state + 1}' AND by = '{winners[0]}'"
-            assert find_names(client, wanted, container) == ["b"]
-            assert find_names(client, "state >= '0'", container) == ["b"]
-    client.close()

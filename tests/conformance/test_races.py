@@ -1,5 +1,5 @@
 """Races over real connections, on both engines: B-CWR-01, B-CWR-03, B-CWR-10, B-LST-06, B-CPY-16,
-B-LSE-22, and that no read is torn."""
+B-LSE-22, B-TAG-17, and that no read is torn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.conformance.crowd import CLIENTS, Crowd
 from tests.conformance.leasing import A, Leased
 from tests.conformance.listing import names, pages
 from tests.conformance.running import Running
+from tests.conformance.tagging import found, set_tags, tags
 from tests.effort import scaled
 
 KIB, MIB = 1024, 1024 * 1024
@@ -371,3 +373,36 @@ def test_a_lease_keeps_31_others_out(place: Place) -> None:
             answers = crowd.go(write)
             assert codes(answers) == {(201, None): 1, (412, "LeaseIdMissing"): CLIENTS - 1}
     assert body(client, target) == b"7"
+
+
+@pytest.mark.parametrize("kind", ["set tags", "put", "block list", "copy"])
+def test_one_of_32_writers_of_one_state_of_tags_wins(place: Place, kind: str) -> None:
+    """B-TAG-17."""
+    _, client, container = place
+    target = f"/{container}/b"
+    put(client, target, headers={"x-ms-tags": "state=0&by=nobody"})
+
+    def write(one: Client, number: int) -> Answer:
+        condition = {"x-ms-if-tags": f"\"state\" = '{state}'"}
+        made = {"state": str(state + 1), "by": str(number)}
+        if kind == "set tags":
+            return set_tags(one, target, made, condition)
+        text = "&".join(f"{key}={quote(value)}" for key, value in made.items())
+        headers = {**condition, "x-ms-tags": text}
+        if kind == "put":
+            return one.put(target, {**PUT_BLOB, **headers}, b"x")
+        if kind == "block list":
+            return one.put(f"{target}?comp=blocklist", headers, block_list())
+        return one.put(target, {**headers, "x-ms-copy-source": f"{client.url}{target}"})
+
+    with Crowd(client) as crowd:
+        for state in range(scaled(6)):
+            answers = crowd.go(write)
+            winners = [number for number, one in enumerate(answers) if one.status < 300]
+            unmet = "TargetConditionNotMet" if kind == "copy" else "ConditionNotMet"
+            losers = [one for one in answers if (one.status, one.code) == (412, unmet)]
+            assert (len(winners), len(losers)) == (1, CLIENTS - 1)
+            assert tags(client, target) == {"by": str(winners[0]), "state": str(state + 1)}
+            wanted = f"state = '{state + 1}' AND by = '{winners[0]}'"
+            assert found(client, wanted, container) == ["b"]
+            assert found(client, "state >= '0'", container) == ["b"]

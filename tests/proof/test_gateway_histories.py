@@ -18,7 +18,7 @@ FAULTS = 12
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_two_gateways_answer_has_one_order(kind: str) -> None:
-    """B-CWR-01, B-LSE-22, T-WRI-08, Q-GET-07."""
+    """B-CWR-01, B-APP-03, B-PAG-19, B-LOP-01, B-LSE-22, T-WRI-08, Q-GET-07."""
     first = random.SystemRandom().getrandbits(31)
     for seed in range(first, first + HISTORIES):
         print(f"SEED={seed}", flush=True)

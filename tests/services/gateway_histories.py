@@ -260,7 +260,7 @@ async def _send_to_blob(on: Services, name: str, call: Hashable) -> Answer:
                 await blob_calls.run(on, blob.DELETE_BLOB, name, deletion, conditions=conditions)
                 return Answer(202)
     except StorageError as error:
-        return Answer(_status(error))
+        return Answer(status_of(error))
 
 
 async def _send_to_entity(on: Services, name: str, call: Hashable) -> Answer:
@@ -286,13 +286,14 @@ async def _send_to_entity(on: Services, name: str, call: Hashable) -> Answer:
         stamp = await test_entities.write(on, change, match=match, row=name, **values)
         return Answer(201, str(stamp)) if stamp else Answer(202)
     except StorageError as error:
-        status = _status(error)
+        status = status_of(error)
         # An update of an entity that is gone: the model of blobs says so with the status of an ETag
         # that does not match.
         return Answer(412 if status == 404 and isinstance(call, PutIfMatch) else status)
 
 
-def _status(error: StorageError) -> int:
+def status_of(error: StorageError) -> int:
+    """The status of a refusal. Raises: the error itself when something has gone wrong."""
     if error.row is errors.INTERNAL_ERROR:
         raise error
     return error.row.status
@@ -325,7 +326,7 @@ async def lease_history(seed: int, steps: int, faults: int) -> Verdict:
                 asked = await placed(on, given, blob=name, rule=blob_calls.LEASES, **more)
                 leased = await leasing.lease_blob(on, asked)
             except StorageError as error:
-                record.returned(LeaseAnswer(_status(error)))
+                record.returned(LeaseAnswer(status_of(error)))
             except EngineError:
                 record.unknown()
             else:
@@ -408,7 +409,7 @@ async def _act_on_queue(
             return {view.message.id: (call, (await queue_calls.update(on, view)).receipt)}
         await queue_calls.delete(on, view)
     except StorageError as error:
-        if _status(error) != 404:
+        if status_of(error) != 404:
             raise
         return {view.message.id: (call, result)}
     return {view.message.id: (call, True)}

@@ -8,20 +8,24 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from strongroom.testing.history import Verdict
-from tests.services import gateway_histories
+from tests.services import gateway_bodies, gateway_histories
 
 KINDS = {
+    "appends": gateway_bodies.append_history,
     "blobs": gateway_histories.blob_history,
     "entities": gateway_histories.entity_history,
+    "guarded writes": gateway_bodies.guarded_history,
     "leases": gateway_histories.lease_history,
     "messages": gateway_histories.message_history,
+    "pages": gateway_bodies.page_history,
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(2))
 def test_what_two_gateways_answer_has_one_order(kind: str, seed: int) -> None:
-    """B-CWR-01, B-LSE-22, T-WRI-08, Q-GET-07: gateways pause, die and start meanwhile."""
+    """B-CWR-01, B-APP-03, B-PAG-19, B-LOP-01, B-LSE-22, T-WRI-08, Q-GET-07: gateways
+    pause, die and start meanwhile."""
     history: Callable[[int, int, int], Awaitable[Verdict]] = KINDS[kind]
 
     async def test() -> Verdict:
