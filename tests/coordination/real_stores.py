@@ -122,7 +122,14 @@ class _Cluster(RealStore):
 
 @dataclass
 class _Unkillable(RealStore):
+    """It runs in the process of the test, so it cannot be stopped without it."""
+
     can_be_killed = False
+
+    def kill(self) -> None:
+        raise AssertionError(f"{self.name} cannot be killed: see can_be_killed")
+
+    restart = pause = resume = kill
 
 
 @contextmanager

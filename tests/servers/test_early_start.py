@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from strongroom.servers.http.protocol import Connection
-from strongroom.servers.http.stages import Turns
+from strongroom.servers.http.stages import LoopTurns
 from strongroom.wire.core.http import Request, Response
 from tests.servers.holder import Holder, Work
 from tests.servers.loopback import Client, get, no_more_than, put, run, serving
@@ -225,7 +225,7 @@ class Waits:
 
 def test_where_several_come_all_are_read_before_any_is_handled() -> None:
     async def scenario() -> None:
-        turns = Turns()
+        turns = LoopTurns()
         several = [Waits() for _ in range(3)]
         for waits in several:
             turns.take_up(waits)
@@ -307,7 +307,7 @@ def test_where_one_cannot_begin_all_are_left_to_their_tasks(
     error: type[BaseException],
 ) -> None:
     async def scenario() -> None:
-        turns = Turns()
+        turns = LoopTurns()
         several = [Waits(), Fails(error("a defect")), Waits(), Waits()]
         turns._starting.extend(several)
         with pytest.raises(error, match="a defect"):
