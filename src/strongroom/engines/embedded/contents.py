@@ -49,7 +49,7 @@ class EmbeddedContents:
     ) -> Written:
         """See Contents.write."""
         self._check_serving()
-        if self._committer.is_low:
+        if self._committer.full_disk.is_low:
             raise Full
         try:
             return await self._bodies.write(chunks, size_bytes, md5)

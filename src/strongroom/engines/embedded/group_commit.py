@@ -1,7 +1,8 @@
 """Group commit: decisions run on the event loop in the open transaction; one sync answers many.
 
-Lives here: the queue, which items make a group, its answers, and what happens when the disk is full
-or breaks. Must not live here: what is decided of (serial_point.py), threads (commit_thread.py).
+Lives here: the queue, which items make a group, its answers, and what happens when the disk
+breaks. Must not live here: what is decided of (serial_point.py), how space is made on a full
+disk (full_disk.py), threads (commit_thread.py).
 
 Only COMMIT leaves the loop's thread, if anything: two threads that run Python would fight for the
 interpreter.
@@ -32,9 +33,9 @@ from strongroom.engines.base import (
     Unavailable,
 )
 from strongroom.engines.embedded.commit_thread import CommitThread
+from strongroom.engines.embedded.full_disk import FullDisk
 from strongroom.engines.embedded.records.checksummed_pages import (
     PAGE_BYTES,
-    checkpoint,
     is_damage,
     record_name,
     unreadable,
@@ -42,7 +43,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 from strongroom.engines.embedded.records.database_room import DatabaseRoom
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
-from strongroom.engines.embedded.reserve import Reserve, is_full
+from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.serial_point import Bodies, Group, Item, SerialPoint
 from strongroom.engines.embedded.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
@@ -55,13 +56,13 @@ _log = logging.getLogger(__name__)
 GROUP_ITEMS_MAX: Final = 256
 GROUP_TIME_S: Final = 0.005
 GROUP_BYTES_MAX: Final = 4 * COMMIT_BYTES_MAX
-# On a full disk: how often free space is looked for, and how often the log is checkpointed at most,
-# so that it can be overwritten.
-RESERVE_RETRY_S: Final = 1.0
 
 
 class Committer:
     """The queue in front of the serial point of an embedded store. On the event loop.
+
+    Attributes:
+        full_disk: what is done on a full disk.
 
     Arguments:
         writer: the writing connection, lent to `thread` during COMMIT.
@@ -76,6 +77,7 @@ class Committer:
         thread: CommitThread,
         time: DurableTime,
         watchers: Watchers,
+        *,
         cache: RecordCache,
         reader: Reader,
         bodies: Bodies,
@@ -92,28 +94,18 @@ class Committer:
         self._bodies = bodies
         self._room = DatabaseRoom(writer.connection, PAGE_BYTES)
         self._point = SerialPoint(writer, time, cache, bodies, reserve)
-        self._reserve = reserve
         self._on_committed = on_committed
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Item] = deque()
         self._between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = deque()
         self._scheduled = False
-        self._gathered = 1  # how many waited a turn of the loop ago
-        self._gathers_until = 0.0
+        self._gathering = _Gathering(self._loop.time)
         self._committing = False
         self._alone = 0  # how many items from the front run in groups of one
-        self._folded_at = float("-inf")
-        self._refilling: asyncio.TimerHandle | None = None
-        self._ending = False
         self.broken: EngineError | None = None
         self._idle: asyncio.Future[None] | None = None
-        self._await_space()
-
-    @property
-    def is_low(self) -> bool:
-        """Whether part of the reserve is in use, or could not be kept back."""
-        return not self._reserve.is_whole
+        self.full_disk = FullDisk(writer, reserve, self.between_groups, self.fail)
 
     def decide(
         self, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose = Purpose.GROWTH
@@ -126,18 +118,19 @@ class Committer:
         they must be idempotent."""
         return self._add((), None, work, Purpose.FREEING)
 
-    def make_room(self, size_bytes: int) -> asyncio.Future[None]:
-        """Make sure that so many bytes are free on the disk, from the reserve if necessary. Raises
-        Full."""
-        return self._use_reserve(lambda: self._reserve.give_for(size_bytes))
+    def between_groups(
+        self, work: Callable[[], object], first: bool = False
+    ) -> asyncio.Future[None]:
+        """Run `work` on the commit thread while no transaction is open.
 
-    def between_groups(self, work: Callable[[], object]) -> asyncio.Future[None]:
-        """Run `work` on the commit thread while no transaction is open."""
+        Arguments:
+            first: before all that was queued here earlier.
+        """
         future: asyncio.Future[None] = self._loop.create_future()
         if self.broken is not None:
             future.set_exception(self.broken)
             return future
-        self._between.append((work, future))
+        self._between.insert(0 if first else len(self._between), (work, future))
         self._schedule()
         return future
 
@@ -155,8 +148,7 @@ class Committer:
 
     async def drain(self) -> None:
         """Return when everything that was queued is answered. Nothing is queued after this."""
-        self._ending = True
-        self._stop_awaiting_space()
+        self.full_disk.stop()
         while (self._queue or self._between or self._committing) and self.broken is None:
             self._idle = self._loop.create_future()
             await self._idle
@@ -177,7 +169,7 @@ class Committer:
             _refuse(future, self.broken)
         self._queue.clear()
         self._between.clear()
-        self._stop_awaiting_space()
+        self.full_disk.stop()
         self._wake_drain()
         if first:
             _log.critical("the store stops: %s", error)
@@ -211,7 +203,8 @@ class Committer:
         self._scheduled = False
         if self._committing or self.broken is not None:
             return
-        if self._gathers():
+        can_wait = not (self._between or self._alone)
+        if can_wait and self._gathering.goes_on(len(self._queue)):
             self._schedule()
             return
         # Before any of it: a snapshot that is held on to keeps the log from beginning again, and
@@ -222,20 +215,8 @@ class Committer:
             self._committing = True
             self._thread.submit(work, lambda error: self._between_done(future, error))
         elif self._queue:
-            self._gathered = 1
+            self._gathering.seen = 1
             self._run_group()
-
-    def _gathers(self) -> bool:
-        """Whether another turn of the loop may bring more, as the last one did, and not too late: a
-        sync for many costs little more than one for few."""
-        count = len(self._queue)
-        if not self._gathered < count < GROUP_ITEMS_MAX or self._between or self._alone:
-            return False
-        now = self._loop.time()
-        if self._gathered == 1:
-            self._gathers_until = now + GROUP_TIME_S
-        self._gathered = count
-        return now <= self._gathers_until
 
     def _between_done(self, future: asyncio.Future[None], error: BaseException | None) -> None:
         self._committing = False
@@ -378,84 +359,47 @@ class Committer:
 
     def _full(self, group: Group) -> None:
         """As `_redo`, but a group of one item is retried if room can be made for it."""
-        purpose, room = Purpose.GROWTH, None
+        purpose, is_retried = Purpose.GROWTH, False
         try:
             self._writer.rollback()
             if len(group.items) == 1:
                 purpose = self._point.purpose(group)
-                room = self._room_for(group.items[0], purpose)
+                is_retried = self.full_disk.make_space_for(group.items[0], purpose)
         except apsw.Error as error:
             self._roll_back_broken(group, error)
             return
         except DataDamaged as error:  # what the item is for depends on a damaged record
             self._redo(group, error)
             return
-        if room is not None:
-            self._use_reserve(room, first=True)
-        self._redo(group, Full(purpose), again=room is not None)
-
-    def _room_for(self, item: Item, purpose: Purpose) -> Callable[[], object] | None:
-        """The work, to be run between two groups, that may make room for an item; None if there is
-        none left to try."""
-        now, may_give = self._loop.time(), self._reserve.may_give(purpose)
-        is_due = may_give or now - self._folded_at >= RESERVE_RETRY_S
-        if is_due and not item.is_second_try:
-            item.is_second_try = True
-            self._folded_at = now
-            return functools.partial(self._fold, purpose)
-        return functools.partial(self._reserve.give, purpose) if may_give else None
-
-    def _fold(self, purpose: Purpose) -> None:
-        """Checkpoint the log, so that it can be overwritten. The database may have to grow for
-        that, which may take some of the reserve."""
-        connection = self._writer.connection
-        try:
-            self._reserve.spend(lambda: checkpoint(connection, truncate=False), purpose)
-        except apsw.Error as error:
-            if not (is_full(error) or isinstance(error, apsw.CantOpenError)):
-                raise
-
-    def _use_reserve(self, work: Callable[[], object], first: bool = False) -> asyncio.Future[None]:
-        """As `between_groups`; afterwards, look for free space regularly until the reserve is
-        whole."""
-        future: asyncio.Future[None] = self._loop.create_future()
-        future.add_done_callback(self._reserve_used)
-        if self.broken is not None:
-            future.set_exception(self.broken)
-            return future
-        self._between.insert(0 if first else len(self._between), (work, future))
-        self._schedule()
-        return future
-
-    def _reserve_used(self, done: asyncio.Future[None]) -> None:
-        error = None if done.cancelled() else done.exception()
-        if isinstance(error, (apsw.Error, OSError)):
-            self.fail(error)
-        self._await_space()
-
-    def _await_space(self) -> None:
-        """If the reserve is not whole, try in a second to refill it."""
-        ended = self._ending or self.broken is not None
-        if self.is_low and self._refilling is None and not ended:
-            self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._look_for_space)
-
-    def _look_for_space(self) -> None:
-        self._refilling = None
-        self._use_reserve(self._refill)
-
-    def _refill(self) -> None:
-        try:
-            self._reserve.refill(self._writer.spare_bytes())
-        except OSError as error:
-            _log.warning("the ballast, the reserve for a full disk, cannot be refilled: %s", error)
-
-    def _stop_awaiting_space(self) -> None:
-        if self._refilling is not None:
-            self._refilling.cancel()
+        self._redo(group, Full(purpose), again=is_retried)
 
     def _wake_drain(self) -> None:
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
+
+
+class _Gathering:
+    """Whether a group waits for more items: a sync for many costs little more than one for few.
+
+    Attributes:
+        seen: how many waited a turn of the loop ago; 1 when a group begins to gather.
+    """
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
+        self._until = 0.0
+        self.seen = 1
+
+    def goes_on(self, count: int) -> bool:
+        """Whether another turn of the loop may bring more than the `count` items that wait, as the
+        last one did, and not too late."""
+        if not self.seen < count < GROUP_ITEMS_MAX:
+            return False
+        now = self._time()
+        if self.seen == 1:
+            self._until = now + GROUP_TIME_S
+        self.seen = count
+        return now <= self._until
 
 
 def _touched(group: Group) -> str:

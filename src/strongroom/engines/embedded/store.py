@@ -141,10 +141,10 @@ class EmbeddedStore:
             self._thread,
             time,
             self.watchers,
-            self._cache,
-            self._reader,
-            unadopted,
-            reserve,
+            cache=self._cache,
+            reader=self._reader,
+            bodies=unadopted,
+            reserve=reserve,
             on_committed=lambda: self._checkpointer.look(self._committer),
             on_broken=self._stopped,
         )
@@ -300,7 +300,7 @@ class EmbeddedStore:
             return Health.FULL
         except EngineError:
             return Health.STOPPED
-        is_full = self._committer.is_low or free_bytes < COMMIT_BYTES_MAX
+        is_full = self._committer.full_disk.is_low or free_bytes < COMMIT_BYTES_MAX
         return Health.FULL if is_full else Health.SERVING
 
     def release_memory(self) -> None:

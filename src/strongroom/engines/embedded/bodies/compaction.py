@@ -93,7 +93,7 @@ class Compactor:
             if victim is None:
                 return False
             if victim.live_bytes:
-                await self._committer.make_room(_copied_bytes(victim.live_bytes))
+                await self._committer.full_disk.make_space(_copied_bytes(victim.live_bytes))
             try:
                 is_empty = await self._empty(victim) and await self._forget(victim)
             except DataDamaged as error:

@@ -73,14 +73,14 @@ class Checkpointer:
         self._seen_pages = pages
         if self._running:
             return
-        if not committer.is_low and self._space.is_short(pages):
+        if not committer.full_disk.is_low and self._space.is_short(pages):
             self._running = True
             committer.between_groups(self._space.lengthen).add_done_callback(self._between_done)
         elif pages >= self._truncate_at:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
             committer.between_groups(self._truncate).add_done_callback(self._between_done)
-        elif committer.is_low and pages - self._tried_at >= LOW_PAGES:
+        elif committer.full_disk.is_low and pages - self._tried_at >= LOW_PAGES:
             self._running = True
             self._tried_at = pages
             committer.between_groups(self._restart).add_done_callback(self._between_done)

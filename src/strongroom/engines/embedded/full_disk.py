@@ -1,0 +1,126 @@
+"""What is done on a full disk: the log is overwritten, and the reserve is used and refilled.
+
+Lives here: when, and for which item of a group. Must not live here: how much of the reserve a
+purpose may use (reserve.py), groups (group_commit.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import apsw
+
+from strongroom.engines.embedded.records.checksummed_pages import checkpoint
+from strongroom.engines.embedded.records.sqlite import Writer
+from strongroom.engines.embedded.reserve import Reserve, is_full
+from strongroom.engines.embedded.serial_point import Item
+from strongroom.values import Purpose
+
+# How often free space is looked for, and how often the log is checkpointed at most, so that it can
+# be overwritten.
+RESERVE_RETRY_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class BetweenGroups(Protocol):
+    """Committer.between_groups."""
+
+    def __call__(self, work: Callable[[], object], first: bool = False) -> asyncio.Future[None]: ...
+
+
+class FullDisk:
+    """Makes space for the commits of one store, and restores the reserve. On the event loop; its
+    work runs between groups.
+
+    Arguments:
+        on_broken: told of an I/O error.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        reserve: Reserve,
+        between_groups: BetweenGroups,
+        on_broken: Callable[[Exception], None],
+    ) -> None:
+        self._writer = writer
+        self._reserve = reserve
+        self._between_groups = between_groups
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._checkpointed_at = float("-inf")
+        self._refilling: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self._await_space()
+
+    @property
+    def is_low(self) -> bool:
+        """Whether part of the reserve is in use, or could not be kept back."""
+        return not self._reserve.is_whole
+
+    def make_space(self, size_bytes: int) -> asyncio.Future[None]:
+        """Make sure that so many bytes are free on the disk, from the reserve if necessary. Raises
+        Full."""
+        return self._use(lambda: self._reserve.give_for(size_bytes))
+
+    def make_space_for(self, item: Item, purpose: Purpose) -> bool:
+        """Have space made for an item that did not fit, before any other work between groups;
+        False if there is none left to try."""
+        now, may_give = self._loop.time(), self._reserve.may_give(purpose)
+        is_due = may_give or now - self._checkpointed_at >= RESERVE_RETRY_S
+        if is_due and not item.is_second_try:
+            item.is_second_try = True
+            self._checkpointed_at = now
+            self._use(functools.partial(self._checkpoint, purpose), first=True)
+            return True
+        if may_give:
+            self._use(functools.partial(self._reserve.give, purpose), first=True)
+        return may_give
+
+    def stop(self) -> None:
+        """Look for free space no more. Idempotent."""
+        self._stopped = True
+        if self._refilling is not None:
+            self._refilling.cancel()
+
+    def _checkpoint(self, purpose: Purpose) -> None:
+        """Checkpoint the log, so that it can be overwritten. The database may have to grow for
+        that, which may take some of the reserve."""
+        connection = self._writer.connection
+        try:
+            self._reserve.spend(lambda: checkpoint(connection, truncate=False), purpose)
+        except apsw.Error as error:
+            if not (is_full(error) or isinstance(error, apsw.CantOpenError)):
+                raise
+
+    def _use(self, work: Callable[[], object], first: bool = False) -> asyncio.Future[None]:
+        """Work that may use the reserve. Afterwards, look for free space until it is whole."""
+        future = self._between_groups(work, first)
+        future.add_done_callback(self._used)
+        return future
+
+    def _used(self, done: asyncio.Future[None]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, (apsw.Error, OSError)):
+            self._on_broken(error)
+        self._await_space()
+
+    def _await_space(self) -> None:
+        """If the reserve is not whole, try in a second to refill it."""
+        if self.is_low and self._refilling is None and not self._stopped:
+            self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._look_for_space)
+
+    def _look_for_space(self) -> None:
+        self._refilling = None
+        self._use(self._refill)
+
+    def _refill(self) -> None:
+        try:
+            self._reserve.refill(self._writer.spare_bytes())
+        except OSError as error:
+            _log.warning("the ballast, the reserve for a full disk, cannot be refilled: %s", error)
