@@ -296,7 +296,7 @@ def test_a_crowd_larger_than_the_pool_is_written_in_small_pieces(
         )
         for content_id, body in zip(ids, bodies, strict=True):
             assert await content(store, content_id) == body
-        assert store._bodies._buffers.lent == 0
+        assert store.contents._bodies._buffers.lent == 0
         await store.close()
         assert list(check(tmp_path / "data")) == []
 
@@ -315,7 +315,7 @@ def test_a_client_that_sends_no_more_holds_one_buffer(tmp_path: Path) -> None:
             await stalls.wait()
 
         writing = asyncio.create_task(store.contents.write(body(), 4 * LARGE_BODY_BYTES))
-        pool = store._bodies._buffers
+        pool = store.contents._bodies._buffers
         while pool.lent != 1:  # noqa: ASYNC110 - bounded below
             await asyncio.sleep(0.01)
         for ended in (asyncio.Event(), stalls):

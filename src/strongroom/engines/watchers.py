@@ -1,15 +1,18 @@
 """Who waits for which record: one registry for every engine of one process.
 
-Lives here: registering, waking and timing out. Must not live here: when a change is durable (the
-engine says so), or what a waiter does next. A waiter costs memory only.
+Lives here: registering, waking and timing out, and what engines answer about it. Must not live
+here: when a change is durable (the engine says so), or what a waiter does next. A waiter costs
+memory only.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 
-from strongroom.engines.base import Ref
+from strongroom.engines.base import Record, Ref
+from strongroom.engines.bounds import check_reads
 
 
 class Watchers:
@@ -74,3 +77,45 @@ class Watchers:
         """Wake everyone; from now on nobody sleeps. Idempotent."""
         self._stopped = True
         self.wake_all()
+
+
+class WaitingEngine(ABC):
+    """The part of `Engine` that waits: the same for every engine that reads without suspending.
+
+    Attributes:
+        watchers: who waits.
+    """
+
+    def __init__(self) -> None:
+        self.watchers = Watchers()
+
+    @abstractmethod
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        """See Engine.read."""
+
+    @property
+    def wakes(self) -> int:
+        """See Engine.wakes."""
+        return self.watchers.wakes
+
+    async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
+        """See Engine.wait."""
+        check_reads((ref,))
+        future = self.watchers.register(ref)
+        try:
+            (record,) = await self.read((ref,))
+        except BaseException:
+            self.watchers.forget(ref, future)
+            raise
+        if (record.version if record else None) != version:
+            self.watchers.forget(ref, future)
+            return
+        await self.watchers.sleep(ref, future, timeout_s)
+
+    def watching(self) -> int:
+        """See Engine.watching."""
+        return len(self.watchers)
+
+    def stop_waiting(self) -> None:
+        """See Engine.stop_waiting."""
+        self.watchers.stop()

@@ -74,6 +74,10 @@ class EmbeddedContents:
         if self._stopped() is None:
             self._unadopted.discard(content_id)
 
+    def release_memory(self) -> None:
+        """Free memory that is only kept for speed."""
+        self._bodies.release_memory()
+
     def _check_serving(self) -> None:
         if (error := self._stopped()) is not None:
             raise error

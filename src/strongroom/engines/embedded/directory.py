@@ -227,6 +227,10 @@ class DataDirectory:
             self.files.rename(self.layout.unfinished, self.layout.format)
         self.files.sync_directory(self.layout.path)
 
+    def free_bytes(self) -> int:
+        """How much more the file system can hold. Raises OSError."""
+        return self.files.free_bytes(self.layout.path)
+
     def close(self) -> None:
         """Let another server open the directory."""
         self._lock.release()

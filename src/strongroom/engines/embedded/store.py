@@ -7,6 +7,7 @@ live here: what the parts do. See directory.py for the layout, serial_point.py f
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,11 +18,9 @@ import apsw
 
 from strongroom.clock import Clock
 from strongroom.engines.base import (
-    COMMIT_BYTES_MAX,
     SCAN_BYTES_MAX,
     Decide,
     EngineError,
-    Full,
     Item,
     Key,
     Page,
@@ -43,11 +42,14 @@ from strongroom.engines.embedded.bodies.segments import (
     SegmentStore,
 )
 from strongroom.engines.embedded.bodies.unadopted import Unadopted
+from strongroom.engines.embedded.ceiling import Ceiling
 from strongroom.engines.embedded.commit_thread import CommitThread
 from strongroom.engines.embedded.contents import EmbeddedContents
 from strongroom.engines.embedded.directory import DataDirectory
 from strongroom.engines.embedded.files import Files, OsFiles
+from strongroom.engines.embedded.futures import retrieved
 from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.health import HealthCheck
 from strongroom.engines.embedded.log.checkpoints import (
     PASSIVE_PAGES,
     Checkpointer,
@@ -62,10 +64,10 @@ from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Slices, Writer
 from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.scans import Scans, at_once
-from strongroom.engines.embedded.store_time import DurableTime
+from strongroom.engines.embedded.store_time import ContentIds, DurableTime
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.gateways import OnlyGateway
-from strongroom.engines.watchers import Watchers
+from strongroom.engines.watchers import WaitingEngine
 from strongroom.values import TICKS_PER_S, Health, Purpose
 
 T = TypeVar("T")
@@ -91,7 +93,7 @@ class EmbeddedOptions:
     log_ahead: bool = True
 
 
-class EmbeddedStore:
+class EmbeddedStore(WaitingEngine):
     """A store in a data directory. Made by `open_store`; used on one event loop."""
 
     def __init__(
@@ -103,17 +105,15 @@ class EmbeddedStore:
         test_clock: bool,
         reserve: Reserve,
     ) -> None:
-        self.watchers = Watchers()
+        super().__init__()
         self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._quiet)
         self._directory = directory
         self._writer = writer
         self._time = time
         self._test_clock = test_clock
         self._closed = False
-        self._raising: asyncio.Future[None] | None = None
-        self._asking: asyncio.Future[None] | None = None  # whether commits are served
         self._fatal: list[Callable[[EngineError], None]] = []
-        self._last_content = max(writer.last_content(), time.ceiling)
+        new_id = ContentIds(time, max(writer.last_content(), time.ceiling)).new
         path = directory.layout.records
         self._reader = Reader(path, options.vfs, scanning=False)
         self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True))
@@ -122,20 +122,22 @@ class EmbeddedStore:
         self._cache = RecordCache()
         ahead_pages = PASSIVE_PAGES if options.log_ahead else 0
         space = LogSpace(directory.files, f"{path}-wal", ahead_pages)
-        self._checkpointer = Checkpointer(path, options.vfs, writer, space, self._break)
+        self._checkpointer = Checkpointer(
+            path, options.vfs, writer, space, lambda error: self._committer.fail(error)
+        )
         self._segments = SegmentStore(
             directory.layout,
             directory.files,
             self._io_threads,
-            self._new_id,
+            new_id,
             on_sealed=self._sealed,
             on_dead_space=lambda: self._compactor.wake(),
-            on_broken=self._break,
+            on_broken=lambda error: self._committer.fail(error),
             segment_bytes=options.segment_bytes,
             large_body_bytes=options.large_body_bytes,
         )
         unadopted = Unadopted(self._segments)
-        self._bodies = BodyWriter(self._segments, unadopted, self._io_threads, self._new_id)
+        bodies = BodyWriter(self._segments, unadopted, self._io_threads, new_id)
         self._committer = Committer(
             writer,
             self._thread,
@@ -148,9 +150,11 @@ class EmbeddedStore:
             on_committed=lambda: self._checkpointer.look(self._committer),
             on_broken=self._stopped,
         )
+        self._ceiling = Ceiling(time, writer, self._committer)
+        self._health = HealthCheck(self._committer, directory.free_bytes)
         self.contents = EmbeddedContents(
             self._segments,
-            self._bodies,
+            bodies,
             unadopted,
             self._committer,
             self._reader,
@@ -233,33 +237,6 @@ class EmbeddedStore:
             inline=max_records <= _INLINE_RECORDS,
         )
 
-    @property
-    def wakes(self) -> int:
-        """See Engine.wakes."""
-        return self.watchers.wakes
-
-    async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
-        """See Engine.wait."""
-        check_reads((ref,))
-        future = self.watchers.register(ref)
-        try:
-            (record,) = await self.read((ref,))
-        except BaseException:
-            self.watchers.forget(ref, future)
-            raise
-        if (record.version if record else None) != version:
-            self.watchers.forget(ref, future)
-            return
-        await self.watchers.sleep(ref, future, timeout_s)
-
-    def watching(self) -> int:
-        """See Engine.watching."""
-        return len(self.watchers)
-
-    def stop_waiting(self) -> None:
-        """See Engine.stop_waiting."""
-        self.watchers.stop()
-
     async def now(self) -> int:
         """See Engine.now."""
         while True:
@@ -267,9 +244,9 @@ class EmbeddedStore:
             now = self._time.now()
             if now <= self._time.ceiling:
                 if self._time.is_stale_soon(now):
-                    self._raise_ceiling(now)
+                    self._ceiling.rise_to(now)
                 return now
-            await asyncio.shield(self._raise_ceiling(now))
+            await asyncio.shield(self._ceiling.rise_to(now))
 
     def advance(self, seconds: float) -> None:
         """See Engine.advance. Raises ValueError without a test clock."""
@@ -277,7 +254,7 @@ class EmbeddedStore:
             raise ValueError("this store was not opened with a test clock")
         self._time.advance(seconds)
         if self._why_stopped() is None:
-            self._raise_ceiling(self._time.now())
+            self._ceiling.rise_to(self._time.now())
         self.watchers.wake_all()
 
     async def _quiet(self, stamp: int) -> None:
@@ -286,26 +263,11 @@ class EmbeddedStore:
 
     async def health(self, timeout_s: float) -> Health:
         """See Engine.health. It asks the serial point, which a disk that hangs holds up."""
-        if self._closed or self._committer.broken is not None:
-            return Health.STOPPED
-        if self._asking is None or self._asking.done():  # one question is enough for all who ask
-            self._asking = self._committer.work(lambda group: None)
-            self._asking.add_done_callback(_retrieve)
-        try:
-            await asyncio.wait_for(asyncio.shield(self._asking), timeout_s)
-            free_bytes = self._directory.files.free_bytes(self._directory.layout.path)
-        except (TimeoutError, OSError):
-            return Health.STALLED
-        except Full:
-            return Health.FULL
-        except EngineError:
-            return Health.STOPPED
-        is_full = self._committer.full_disk.is_low or free_bytes < COMMIT_BYTES_MAX
-        return Health.FULL if is_full else Health.SERVING
+        return Health.STOPPED if self._closed else await self._health.ask(timeout_s)
 
     def release_memory(self) -> None:
         """Free memory that is only kept for speed."""
-        self._bodies.release_memory()
+        self.contents.release_memory()
 
     async def compact_once(self) -> bool:
         """Compact one segment now; False when none is less than half alive."""
@@ -333,16 +295,10 @@ class EmbeddedStore:
         # Before the committer is drained: what a thread finishes may leave work for it.
         await asyncio.to_thread(self._io_threads.shutdown)
         if self._committer.broken is None:
-            self._leave_time()
+            self._ceiling.lower()
             await self._committer.drain()
         await self._scans.end()
         await asyncio.to_thread(self._close_files)
-
-    def _leave_time(self) -> None:
-        def leave(group: object) -> None:
-            self._writer.raise_ceiling(self._time.last_used())
-
-        self._committer.work(leave).add_done_callback(_retrieve)
 
     def _close_files(self) -> None:
         self._thread.stop()
@@ -351,7 +307,7 @@ class EmbeddedStore:
         readers = (self._reader, self._scans)
         closing = [reader.close for reader in readers] + [self._writer.close]
         if self._committer.broken is None:
-            closing.insert(0, self._empty_log)
+            closing.insert(0, functools.partial(end_log, self._writer, self._directory.files))
         for close in closing:
             try:
                 close()
@@ -359,9 +315,6 @@ class EmbeddedStore:
                 # What is in the log is durable; the next start takes it from there.
                 _log.warning("the log was left as it is: %s", error)
         self._directory.close()
-
-    def _empty_log(self) -> None:
-        end_log(self._writer, self._directory.files)
 
     async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
         try:
@@ -372,30 +325,9 @@ class EmbeddedStore:
         except apsw.Error as error:
             raise unreadable(error) from error
 
-    def _raise_ceiling(self, needed: int) -> asyncio.Future[None]:
-        if self._raising is not None and not self._raising.done():
-            return self._raising
-
-        def work(group: object) -> None:
-            # Time may have been moved since this was queued.
-            ceiling = self._time.rise_soon(max(needed, self._time.now()))
-            if ceiling is not None:
-                self._writer.raise_ceiling(ceiling)
-
-        self._raising = self._committer.work(work)
-        self._raising.add_done_callback(_retrieve)
-        return self._raising
-
-    def _new_id(self) -> int:
-        self._last_content = max(self._time.now(), self._last_content + 1)
-        return self._last_content
-
     def _sealed(self, segment_id: int) -> None:
         work = self._committer.work(lambda group: self._writer.seal(segment_id))
-        work.add_done_callback(_retrieve)
-
-    def _break(self, error: Exception) -> None:
-        self._committer.fail(error)
+        work.add_done_callback(retrieved)
 
     def _stopped(self, error: EngineError) -> None:
         for callback in self._fatal:
@@ -478,9 +410,3 @@ async def _await_ceiling(clock: Clock, ceiling: int) -> None:
             "wall time is %.1f s behind the store's; time goes on from the store's and slews",
             behind / TICKS_PER_S,
         )
-
-
-def _retrieve(future: asyncio.Future[None]) -> None:
-    # Nobody need wait for this work; when it fails the engine says so by itself.
-    if not future.cancelled():
-        future.exception()

@@ -1,7 +1,7 @@
 """Store time that survives a restart: stamps, and the durable ceiling that no answer passes.
 
-Lives here: when the ceiling must rise, and by how much. Must not live here: how it is stored, or
-the clock itself (clock.py).
+Lives here: when the ceiling must rise, and by how much; ids that follow from time. Must not live
+here: how the ceiling is stored (ceiling.py), or the clock itself (clock.py).
 """
 
 from __future__ import annotations
@@ -80,3 +80,20 @@ class DurableTime:
         """Move store time forward."""
         self._time.advance(seconds)
         self._moved_to = self._time.now()
+
+
+class ContentIds:
+    """The ids of contents: each is new, and about the time when it was given.
+
+    Arguments:
+        last: no id up to this one is given again.
+    """
+
+    def __init__(self, time: DurableTime, last: int) -> None:
+        self._time = time
+        self._last = last
+
+    def new(self) -> int:
+        """An id that was never given before, above all others."""
+        self._last = max(self._time.now(), self._last + 1)
+        return self._last

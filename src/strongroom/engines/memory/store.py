@@ -29,7 +29,7 @@ from strongroom.engines.bounds import check_partition, check_reads, check_steps
 from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
 from strongroom.engines.memory.gateways import MemoryGateway, MemoryMembers
-from strongroom.engines.watchers import Watchers
+from strongroom.engines.watchers import WaitingEngine
 from strongroom.values import TICKS_PER_S, Health, Purpose
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _OPTIMISTIC_ATTEMPTS: Final = 8
 _RESERVE_BYTES: Final = 1024 * 1024
 
 
-class MemoryStore:
+class MemoryStore(WaitingEngine):
     """Records and contents in memory, gone with the process. One gateway of possibly several.
 
     Arguments:
@@ -67,8 +67,8 @@ class MemoryStore:
         data: MemoryData | None = None,
         floor_ticks: int = 0,
     ) -> None:
+        super().__init__()
         self.data = data or MemoryData(MemoryMembers(clock), capacity_bytes, reserve_bytes)
-        self.watchers = Watchers()
         self.before_commit: Callable[[], Awaitable[None]] | None = None
         self._clock = clock
         self._members = self.data.members
@@ -236,30 +236,6 @@ class MemoryStore:
         page = self.data.scan(keyspace, first, until, max_records, max_bytes)
         self.gateways.book.observe(max(page.versions, default=0))
         return page
-
-    @property
-    def wakes(self) -> int:
-        """See Engine.wakes."""
-        return self.watchers.wakes
-
-    async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
-        """See Engine.wait."""
-        self._check_serving()
-        check_reads((ref,))
-        future = self.watchers.register(ref)
-        record = self._see(ref)
-        if (record.version if record else None) != version:
-            self.watchers.forget(ref, future)
-            return
-        await self.watchers.sleep(ref, future, timeout_s)
-
-    def watching(self) -> int:
-        """See Engine.watching."""
-        return len(self.watchers)
-
-    def stop_waiting(self) -> None:
-        """See Engine.stop_waiting."""
-        self.watchers.stop()
 
     async def now(self) -> int:
         """See Engine.now."""

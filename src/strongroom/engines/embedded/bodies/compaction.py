@@ -10,7 +10,6 @@ most the live bytes plus the open segments.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from collections.abc import Awaitable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -24,6 +23,7 @@ from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES, aligned, new_buffer
 from strongroom.engines.embedded.bodies.segment import Room, Segment
 from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.futures import retrieved
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.records.checksummed_pages import unreadable
 from strongroom.engines.embedded.records.sqlite import Location, Reader, Writer
@@ -159,13 +159,9 @@ class Compactor:
         moved = self._committer.work(lambda group: self._repoint(moves, group))
         # Until it is known whether the rows point there, these segments are not compacted. So the
         # work goes on where its caller is cancelled.
-        moved.add_done_callback(functools.partial(self._moved, rooms))
+        moved.add_done_callback(retrieved)
+        moved.add_done_callback(lambda _: self._release(rooms))
         await asyncio.shield(moved)
-
-    def _moved(self, rooms: Sequence[Room], done: asyncio.Future[None]) -> None:
-        self._release(rooms)
-        if not done.cancelled():
-            done.exception()  # retrieved: the caller may have been cancelled
 
     def _release(self, rooms: Sequence[Room]) -> None:
         for room in rooms:

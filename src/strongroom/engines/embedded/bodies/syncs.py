@@ -15,6 +15,7 @@ from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
 from strongroom.engines.embedded.files import lacks_handles
+from strongroom.engines.embedded.futures import retrieved
 
 
 class Syncs:
@@ -48,7 +49,7 @@ class Syncs:
         if segment.next_sync is not None:
             return segment.next_sync
         waiting = segment.next_sync = self._loop.create_future()
-        waiting.add_done_callback(_retrieve)
+        waiting.add_done_callback(retrieved)
         if not segment.syncing:
             self._start(segment)
         return waiting
@@ -100,9 +101,3 @@ class Syncs:
         if segment.next_sync is not None:
             self._start(segment)
         self._on_ended(segment)
-
-
-def _retrieve(future: asyncio.Future[None]) -> None:
-    # Whoever waits hears of a failure; it is no loss when nobody does.
-    if not future.cancelled():
-        future.exception()
