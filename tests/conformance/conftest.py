@@ -62,6 +62,13 @@ def container(client: Client, new_name: Callable[[], str]) -> str:
     return name
 
 
+@pytest.fixture
+def blob(client: Client, container: str) -> str:
+    """The name of a new, private container with a blob `b`."""
+    expect(client.put(f"/{container}/b", PUT_BLOB, b"text"), 201)
+    return container
+
+
 @pytest.fixture(params=["container", "blob"])
 def leased(
     request: pytest.FixtureRequest, server: Running, client: Client, container: str

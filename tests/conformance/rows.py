@@ -1,6 +1,7 @@
 """One plain request for each row of the operation table, with every required field.
 
-`request_of(row, container, blob)` gives method, target, headers and body. Source: the tables of
+`request_of(row, container, blob)` gives method, target, headers and body. `send_row` sends it by a
+token. Source: the tables of
 docs/operations/blob.md.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.conformance.answer import Answer
+from tests.conformance.client import Client
 from tests.conformance.leasing import A, B
 from tests.operations.transcript import Row, rows
 
@@ -100,3 +103,11 @@ def request_of(row: Row, container: str, blob: str = "b") -> Sample:
     body = _BODIES.get(row.id, b"")
     body = body.replace(b"{container}", container.encode()).replace(b"{blob}", blob.encode())
     return Sample(row.methods[0], target, headers, body)
+
+
+def send_row(client: Client, row: Row, container: str, token: str) -> Answer:
+    """The answer to a row's request that a shared access signature alone authorizes."""
+    sample = request_of(row, container)
+    return client.send(
+        sample.method, sample.with_query(token), sample.headers, sample.body, auth=None
+    )

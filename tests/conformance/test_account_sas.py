@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.storage.blob import AccountSasPermissions, ResourceTypes, Services, generate_account_sas
 
-from tests.conformance.answer import Answer, expect
+from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.rows import ROWS, request_of
+from tests.conformance.rows import ROWS, send_row
 from tests.conformance.sas import account_sas, at
 from tests.operations.transcript import Row
 
@@ -23,21 +23,6 @@ DENIALS = (
     "AuthorizationResourceTypeMismatch",
     "AuthorizationPermissionMismatch",
 )
-
-
-@pytest.fixture
-def blob(client: Client, container: str) -> str:
-    """The name of a container with a blob `b`."""
-    expect(client.put(f"/{container}/b", PUT_BLOB, b"text"), 201)
-    return container
-
-
-def send(client: Client, row: Row, container: str, token: str) -> Answer:
-    """The row's request, by a token. The account is the tests' own: properties stay as they are."""
-    sample = request_of(row, container)
-    return client.send(
-        sample.method, sample.with_query(token), sample.headers, sample.body, auth=None
-    )
 
 
 def needs(row: Row) -> tuple[list[str], list[str]]:
@@ -58,17 +43,17 @@ def test_types_and_letters_of_each_row(
     for kind in types:
         for letter in letters:
             token = account_sas(user.credential, srt=kind, sp=letter)
-            answer = send(user, row, container, token)
+            answer = send_row(user, row, container, token)
             assert answer.code not in DENIALS and answer.status != 500, (kind, letter, answer)
     other_types = "".join(kind for kind in "sco" if kind not in types)
     if other_types:
         token = account_sas(user.credential, srt=other_types, sp=LETTERS)
-        refused = send(user, row, container, token)
+        refused = send_row(user, row, container, token)
         assert (refused.status, refused.code) == (403, "AuthorizationResourceTypeMismatch")
     other_letters = "".join(letter for letter in LETTERS if letter not in letters)
     if other_letters:
         token = account_sas(user.credential, sp=other_letters)
-        refused = send(user, row, container, token)
+        refused = send_row(user, row, container, token)
         assert (refused.status, refused.code) == (403, "AuthorizationPermissionMismatch")
 
 

@@ -14,7 +14,7 @@ from azure.storage.blob import (
 
 from tests.conformance.answer import Answer, expect, expect_names
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.rows import ROWS, request_of
+from tests.conformance.rows import ROWS, send_row
 from tests.conformance.sas import at, query, service_sas
 from tests.conformance.signing import mac
 from tests.conformance.test_container_acl import acl, document, policy
@@ -27,32 +27,17 @@ UNDER_CONTAINER = [row for row in ROWS if "{container}" in row.path]
 FOR_SAS = [row for row in UNDER_CONTAINER if row.sas != "-"]
 
 
-@pytest.fixture
-def blob(client: Client, container: str) -> str:
-    """The name of a container with a blob `b`."""
-    expect(client.put(f"/{container}/b", PUT_BLOB, b"text"), 201)
-    return container
-
-
-def send(client: Client, row: Row, container: str, token: str) -> Answer:
-    """The row's request, by a token."""
-    sample = request_of(row, container)
-    return client.send(
-        sample.method, sample.with_query(token), sample.headers, sample.body, auth=None
-    )
-
-
 @pytest.mark.parametrize("row", FOR_SAS, ids=lambda row: row.id)
 def test_the_letters_of_each_row(client: Client, blob: str, row: Row) -> None:
     """B-SSA-01: each of them is enough, all others together are not."""
     enough = LETTERS if row.sas == "any" else row.sas.split("/")
     for letter in enough:
-        answer = send(client, row, blob, service_sas(client.credential, blob, sp=letter))
+        answer = send_row(client, row, blob, service_sas(client.credential, blob, sp=letter))
         assert answer.code not in (MISMATCH, AUTH, "AuthorizationFailure"), answer
         assert answer.status != 500
     others = "".join(letter for letter in LETTERS if letter not in enough)
     if others:
-        answer = send(client, row, blob, service_sas(client.credential, blob, sp=others))
+        answer = send_row(client, row, blob, service_sas(client.credential, blob, sp=others))
         expect(answer, 403, MISMATCH)
 
 
@@ -62,7 +47,7 @@ def test_the_letters_of_each_row(client: Client, blob: str, row: Row) -> None:
 def test_rows_that_no_service_sas_opens(client: Client, blob: str, row: Row) -> None:
     """B-SSA-01: not even with all letters."""
     token = service_sas(client.credential, blob, sp=LETTERS)
-    expect(send(client, row, blob, token), 403, "AuthorizationFailure")
+    expect(send_row(client, row, blob, token), 403, "AuthorizationFailure")
 
 
 def test_a_token_for_one_blob(client: Client, blob: str) -> None:

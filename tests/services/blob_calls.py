@@ -21,7 +21,7 @@ from strongroom.services.blob.copies.sources import CopySources, LocalSource, Op
 from strongroom.services.blob.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
-from strongroom.values import ByteRange, ContentProperties, Piece
+from strongroom.values import BlockListKind, ByteRange, ContentProperties, Piece
 from tests.services.container_calls import ACCOUNT, placed
 
 LEASES = Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY)
@@ -46,8 +46,16 @@ async def stage(on: Services, name: str, block_id: str, data: bytes) -> None:
 
 
 async def commit(on: Services, name: str, ids: Sequence[str]) -> None:
-    listed = [("Latest", base64.b64encode(one.encode()).decode()) for one in ids]
-    await run(on, block.PUT_BLOCK_LIST, name, blocks.PutBlockList(listed))  # type: ignore[arg-type]
+    listed: list[tuple[BlockListKind, str]] = [
+        ("Latest", base64.b64encode(one.encode()).decode()) for one in ids
+    ]
+    await run(on, block.PUT_BLOCK_LIST, name, blocks.PutBlockList(listed))
+
+
+async def put_block(on: Services, name: str, data: bytes) -> None:
+    """Put Block and Put Block List: a blob whose content is one block."""
+    await stage(on, name, "1", data)
+    await commit(on, name, ["1"])
 
 
 async def snapshot(on: Services, name: str) -> int:

@@ -30,7 +30,7 @@ from strongroom.services.blob import sweep as blob_sweep
 from strongroom.services.blob.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, create, run
@@ -58,8 +58,7 @@ def test_replaced_block_lists_and_unlisted_blocks_go() -> None:
 def test_what_a_snapshot_shares_stays_until_the_last_of_them_is_gone() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
-        await do.stage(on, "b", "1", b"x" * BIG)
-        await do.commit(on, "b", ["1"])
+        await do.put_block(on, "b", b"x" * BIG)
         first = await do.snapshot(on, "b")
         second = await do.snapshot(on, "b")
         await do.put(on, "b", b"y" * BIG)
@@ -79,21 +78,25 @@ def test_what_a_snapshot_shares_stays_until_the_last_of_them_is_gone() -> None:
 def test_a_blob_that_is_read_keeps_its_blocks_until_the_reader_has_finished() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
-        await do.stage(on, "b", "1", b"x" * BIG)
-        await do.commit(on, "b", ["1"])
-        place = await on.place(Service.BLOB, ACCOUNT, "photos")
-        assert place is not None
-        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"), on.store.gateways)
+        await do.put_block(on, "b", b"x" * BIG)
+        reading = await begin_reading(on, "b")
         await do.put(on, "b", b"")
         assert await swept(on, sweeper) == 0
         assert len(do.left(on)[1]) == 1
-        late = on.held.of(Readers).begin(keys.blob(place.generation, "b"), on.store.gateways)
+        late = await begin_reading(on, "b")
         reading.end()
         assert await swept(on, sweeper) > 0
         assert do.left(on)[1] == []
         late.end()
 
     run(test)
+
+
+async def begin_reading(on: Services, name: str) -> Reading:
+    """A reader of a blob, which keeps what the blob's body leads to."""
+    place = await on.place(Service.BLOB, ACCOUNT, "photos")
+    assert place is not None
+    return on.held.of(Readers).begin(keys.blob(place.generation, name), on.store.gateways)
 
 
 def when_it_reads(on: Services, prefix: bytes, act: Callable[[], Awaitable[None]]) -> None:
@@ -117,8 +120,7 @@ def test_a_body_that_is_replaced_while_the_blob_is_swept_is_not_forgotten(prefix
     async def test() -> None:
         on, sweeper = await fresh()
         for text in ("old", "new"):
-            await do.stage(on, "b", "1", text.encode() * BIG)
-            await do.commit(on, "b", ["1"])
+            await do.put_block(on, "b", text.encode() * BIG)
         when_it_reads(on, prefix, lambda: do.put(on, "b", b""))
         await swept(on, sweeper)
         await swept(on, sweeper)
@@ -132,8 +134,7 @@ def test_a_snapshot_that_is_taken_while_the_blob_is_swept_keeps_its_content(pref
     async def test() -> None:
         on, sweeper = await fresh()
         for text in ("old", "first"):
-            await do.stage(on, "b", "1", text.encode() * BIG)
-            await do.commit(on, "b", ["1"])
+            await do.put_block(on, "b", text.encode() * BIG)
         taken: list[int] = []
 
         async def overtake() -> None:
@@ -158,12 +159,10 @@ def test_who_began_to_read_while_a_sweep_waits_is_waited_for_too() -> None:
         assert place is not None
         partition = keys.blob(place.generation, "b")
         for text in ("1", "2"):
-            await do.stage(on, "b", "1", text.encode() * BIG)
-            await do.commit(on, "b", ["1"])
+            await do.put_block(on, "b", text.encode() * BIG)
         await swept(on, sweeper)
         first = on.held.of(Readers).begin(partition, on.store.gateways)
-        await do.stage(on, "b", "1", b"3" * BIG)
-        await do.commit(on, "b", ["1"])
+        await do.put_block(on, "b", b"3" * BIG)
         await swept(on, sweeper)
         second = on.held.of(Readers).begin(partition, on.store.gateways)
         await do.put(on, "b", b"")
@@ -187,8 +186,7 @@ def test_a_sweep_that_waited_spares_what_was_given_up_meanwhile() -> None:
         readings = []
         for version in (b"0", b"1", b"2"):
             readings.append(on.held.of(Readers).begin(partition, on.store.gateways))
-            await do.stage(on, "b", "1", version * BIG)
-            await do.commit(on, "b", ["1"])
+            await do.put_block(on, "b", version * BIG)
             await swept(on, sweeper)
         assert len(do.left(on)[1]) == 3
         for count, reading in zip((3, 2, 1), readings, strict=True):
@@ -204,8 +202,7 @@ def test_a_container_with_many_retired_bodies_leaves_nothing() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
         for number in range(300):
-            await do.stage(on, "b", "1", bytes((number % 256,)))
-            await do.commit(on, "b", ["1"])
+            await do.put_block(on, "b", bytes((number % 256,)))
         await drop_container(on)
         await swept(on, sweeper)
         await swept(on, sweeper)
@@ -304,8 +301,7 @@ def test_a_deleted_container_leaves_nothing_behind() -> None:
         for number in range(300):
             await do.put(on, f"small {number}", b"s")
         await do.put(on, "large", b"l" * BIG)
-        await do.stage(on, "listed", "1", b"x" * BIG)
-        await do.commit(on, "listed", ["1"])
+        await do.put_block(on, "listed", b"x" * BIG)
         await do.snapshot(on, "listed")
         await do.snapshot(on, "large")
         await do.stage(on, "listed", "2", b"y")
@@ -326,11 +322,8 @@ def test_a_deleted_container_leaves_nothing_behind() -> None:
 def test_a_container_that_is_read_is_swept_later() -> None:
     async def test() -> None:
         on, sweeper = await fresh()
-        await do.stage(on, "b", "1", b"x" * BIG)
-        await do.commit(on, "b", ["1"])
-        place = await on.place(Service.BLOB, ACCOUNT, "photos")
-        assert place is not None
-        reading = on.held.of(Readers).begin(keys.blob(place.generation, "b"), on.store.gateways)
+        await do.put_block(on, "b", b"x" * BIG)
+        reading = await begin_reading(on, "b")
         await swept(on, sweeper)
         await drop_container(on)
         assert await swept(on, sweeper) == 0
@@ -427,8 +420,7 @@ def test_the_running_sweeper_is_woken_by_a_commit_that_leaves_work() -> None:
         clock = on.clock
         assert isinstance(clock, ManualClock)
         task = asyncio.create_task(sweeper.run())
-        await do.stage(on, "b", "1", b"x" * BIG)
-        await do.commit(on, "b", ["1"])
+        await do.put_block(on, "b", b"x" * BIG)
         await do.put(on, "b", b"")
         for _ in range(1000):
             if do.left(on)[1] == []:

@@ -41,16 +41,6 @@ def refuse_incremental(head: BlobRecord | None) -> None:
         pages.require_usual(head.page)
 
 
-def refuse_other_kind(head: BlobRecord | None, page: PageState | None) -> None:
-    """409 InvalidBlobType for a copy over a blob of another type.
-
-    Arguments:
-        page: what the copy is to have; None = it is a block blob.
-    """
-    if head is not None and head.committed and (head.page is None) is not (page is None):
-        raise StorageError(blob_errors.INVALID_BLOB_TYPE)
-
-
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
     """403 UnauthorizedBlobOverwrite when the caller may create blobs but not replace this one."""
     if head is not None and head.committed and not call.caller.grant.may_overwrite:
