@@ -112,8 +112,8 @@ class Sweeper:
             return
 
     async def _start_due(self) -> None:
-        """Start what is due and not under way, the oldest first; where all places are taken, the
-        next call goes on from there, so that jobs that wait do not keep younger ones waiting."""
+        """Start what is due and not under way, the oldest first. Where all places are taken, the
+        next call goes on from there: so jobs that wait do not keep younger ones waiting."""
         now = await self._services.store.now()
         until = Position(keys.number(now), b"")
         start: Position | None = self._next

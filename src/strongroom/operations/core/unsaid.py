@@ -71,8 +71,8 @@ def values(
 ) -> dict[str, Any] | None:
     """What each field, by its name, is for every request that sends none of `headers` and `query`.
 
-    A field is a function of the request alone: one that asked for nothing else on its way to an
-    answer gives the same one each time. What is called "" fills nothing and is left out.
+    A field is a function of the request alone. One that asked for nothing else gives the same
+    answer each time. What is called "" fills nothing and is left out.
 
     Returns: None where one refuses such a request, or looks at what it does not name.
     """

@@ -70,8 +70,11 @@ def _filter(name: str, value: str) -> Expression | None:
 
 
 def _top(request: Request, query: Query) -> int:
-    """How many entities a page has at most: no more than fit into one of the usual size if none of
-    them has what is selected, which is shown as null."""
+    """How many entities a page has at most.
+
+    A selected property that an entity lacks is shown as null. Even if all entities lack all of
+    them, no more are taken than fit into a page of the usual size.
+    """
     most = limits.TABLE_RESULTS_MAX
     text = query.get("$top")
     if text and not (_TOP.fullmatch(text) and int(text) <= most):

@@ -1,7 +1,7 @@
 """Leases: five states, five verbs, and what a lease id means to other operations.
 
 Lives here: the table of transitions, the table of guards, and the pure functions that read them.
-Must not live here: clocks (now is an argument, in ticks), storage, header parsing: every id that
+Must not live here: clocks (now is an argument, in ticks), storage, header parsing. Every id that
 comes in is already in the lower-case D form. Sources: "Lease Blob" and "Lease Container" of the
 Azure Storage REST reference; error codes from "Blob service error codes".
 """

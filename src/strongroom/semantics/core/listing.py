@@ -11,7 +11,7 @@ The reader asks for `first`, `until` and `want`, reads, and feeds what it got, u
         page.feed(*read(page.first, page.until, page.want))
     page.items, page.marker
 
-A position inside a common prefix means that the prefix has not been listed yet: all that was read
+A position inside a common prefix means that the prefix has not been listed yet. All that was read
 of it so far cannot be seen. Once it is listed, the position lies behind everything that it stands
 for, so a million blobs below one prefix cost one read. A reader that has worked enough may call
 `cut`: a page may be short, even empty, if it carries a marker.

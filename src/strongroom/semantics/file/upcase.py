@@ -13,8 +13,8 @@ by three rules:
   apart would be equal, such as the dotless i (U+0131) and i, or the micro sign and mu.
 - The final sigma (U+03C2) is the exception to the second rule: its upper case is U+03A3.
 
-Two names that differ under the recommended table of Microsoft's exFAT specification (section 7.2)
-for letters of Unicode 5.0 differ here too, and equal ones are equal here.
+Microsoft's exFAT specification recommends a table (section 7.2). For letters of Unicode 5.0, names
+differ here if and only if they differ under that table.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Messages of a queue: when they are seen, how often they were taken, when they are gone.
 
-Lives here: the state of a message and what each verb makes of it, as pure functions of (message,
-request, now); the rule for pop receipts that no longer hold. Must not live here: clocks (now is an
-argument, in ticks), keys and records, receipts as text (pop_receipts.py). Sources: "Put Message",
-"Get Messages", "Update Message", "Delete Message" of the Azure Storage REST reference.
+Lives here: the state of a message, and what each verb makes of it, as pure functions of (message,
+request, now). The rule for pop receipts that no longer hold lives here too. Must not live here:
+clocks (now is an argument, in ticks), keys and records, receipts as text (pop_receipts.py).
+Sources: "Put Message", "Get Messages", "Update Message", "Delete Message" of the Azure Storage REST
+reference.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ INFINITE: Final = -1
 ANY_TTL_SINCE: Final = "2017-07-29"
 
 STALE_RECEIPT: Final[ErrorCode] = queue_errors.MESSAGE_NOT_FOUND
-"""The answer to a well-formed pop receipt that does not hold: another retrieval, update, deletion
-or expiry has ended it, or it is another message's or queue's. Sources disagree between this and
-PopReceiptMismatch (400); whoever wants the other changes this one name."""
+"""The answer to a well-formed pop receipt that does not hold.
+
+A later retrieval, update, deletion or expiry has ended it, or it belongs to another message or
+queue. Sources disagree between this error and PopReceiptMismatch (400). This name is the only place
+to change.
+"""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):

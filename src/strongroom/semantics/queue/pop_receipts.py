@@ -1,15 +1,15 @@
 """Pop receipts: what a retrieval gives, and only it can give.
 
 Lives here: a receipt as text. It names the place where its retrieval, put or update has left the
-message; that place is left by the next one, so a receipt ends by itself. Must not live here:
+message. The next one moves the message elsewhere, so a receipt ends by itself. Must not live here:
 whether the message is still there (messages.py), keys and randomness (both are arguments). Source:
 "Get Messages", "Delete Message": a receipt is opaque, and one of no such form is refused.
 
     place (17 bytes) | MAC over the place with the queue's secret (12) | CRC-32 of both (4)
 
-in base64 for URLs: 44 characters without padding. The CRC tells a text that is no receipt, or a
-damaged one, from a receipt that was given for another queue, or for one of this name that is gone.
-It protects nothing: the MAC does.
+in base64 for URLs: 44 characters without padding. The CRC shows that a text is no receipt, or is a
+damaged one. A receipt of another queue, or of an earlier queue of this name, has a correct CRC. The
+CRC protects nothing: the MAC does.
 """
 
 from __future__ import annotations

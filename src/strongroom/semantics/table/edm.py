@@ -6,8 +6,8 @@ Table service data model", "Payload format for Table service operations", OData 
 
 The fragment, in which an entity's properties are stored and (at minimal metadata) sent, is the
 inside of a JSON object: `"Name":"x","Size@odata.type":"Edm.Int64","Size":"12"`. A type that JSON
-itself does not tell stands right before its property: Int64, DateTime, Guid, Binary, and a Double
-that JSON has no number for.
+itself does not show stands right before its property. These are Int64, DateTime, Guid, Binary, and
+a Double that JSON has no number for.
 """
 
 from __future__ import annotations
@@ -236,8 +236,8 @@ def parse_moment(text: str) -> int:
 
 
 def fragment(properties: Mapping[str, Value]) -> bytes:
-    """Properties as they are stored: the inside of a JSON object, in which those whose JSON value
-    does not tell their type have an annotation in front."""
+    """Properties as they are stored: the inside of a JSON object. Where the JSON value does not
+    show a property's type, an annotation stands in front."""
     if Typed not in map(type, properties.values()):
         return msgspec.json.encode(dict(properties))[1:-1]
     members: dict[str, object] = {}

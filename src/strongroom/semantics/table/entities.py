@@ -201,8 +201,8 @@ def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
 
 
 def _member_bytes(name: str, value: Value) -> int:
-    """What a property counts towards an entity's size ("Understanding the Table service data
-    model": 8 bytes, its name, its value with 4 bytes of length where that varies)."""
+    """What a property counts towards an entity's size: 8 bytes, its name and its value. A value of
+    varying length counts 4 bytes more. Source: "Understanding the Table service data model"."""
     varies = isinstance(edm.bare(value), (str, bytes))
     return 8 + 2 * _utf16_chars(name) + edm.size_bytes(value) + (4 if varies else 0)
 

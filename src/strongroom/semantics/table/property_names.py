@@ -1,8 +1,8 @@
 """What a property of an entity may be called: an identifier of C#.
 
-Must not live here: which of them a request names. Source: "Understanding the Table service data
-model", section "Property names"; C# language specification, identifiers: a letter or `_`, then
-letters, combining marks, digits, connecting and formatting characters.
+It begins with a letter or `_`. Letters, combining marks, digits, connecting and formatting
+characters follow. Must not live here: which of them a request names. Source: "Understanding the
+Table service data model", section "Property names"; C# language specification, identifiers.
 """
 
 from __future__ import annotations

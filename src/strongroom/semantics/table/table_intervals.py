@@ -4,10 +4,10 @@ Lives here: from an expression to sorted, disjoint intervals over (PartitionKey,
 they are cut. Must not live here: whether an entity matches (table_predicate.py). Source: "Query
 timeout and pagination", "Design for querying": point, range and partition queries by keys.
 
-What is said about other properties is taken as true, so the intervals are a necessary condition:
-none of the matches lies outside, and more may lie inside. Keys are compared by their UTF-8 bytes.
-No key has a character below U+0020, so `key + 0x01` lies behind a key and all that is stored with
-it (keys.py), and before the next.
+Comparisons of other properties are taken as true, so the intervals are a necessary condition. No
+match lies outside, and more than the matches may lie inside. Keys are compared by their UTF-8
+bytes. No key has a character below U+0020. So `key + 0x01` lies behind a key and all that is stored
+with it (keys.py). It lies before the next key.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Lives here: how the values of each type compare. Must not live here: the grammar
 what is read (table_intervals.py). Source: "Querying tables and entities", "Differences between
 Table service and OData".
 
-A comparison holds only between values that can be compared (`Family`): a property that an entity
-does not have, or has with another type, satisfies none, `ne` neither; `not` of it then holds. The
+A comparison holds only between values that can be compared (`Family`). A property that an entity
+lacks, or has with another type, satisfies no comparison, not even `ne`. `not` of it then holds. The
 three types of numbers compare with each other as numbers; text, keys and binary values by their
 bytes (text as UTF-8), false before true. Keys are text, Timestamp is a DateTime.
 
@@ -141,8 +141,8 @@ Found = bool | list[bool]
 """Whether something holds: of all entities, or of each."""
 
 Test = Callable[[_Page], Found]
-"""test(entities) -> whether it holds of them. A comparison runs over its column at a time, so that
-no call of Python is made for a single entity where all of them have the type that is asked for."""
+"""test(entities) -> whether it holds of them. A comparison runs over its whole column. Where all
+entities have the type that is asked for, no call of Python is made for a single entity."""
 
 _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.EQ: operator.eq,

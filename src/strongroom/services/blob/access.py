@@ -175,8 +175,8 @@ async def _look(
     record = decode(found[at])
     if record is None or record.lease is None:
         return found, record, 0 if record is None else record.modified
-    # Telling the time may take a while, in which a lease may be renewed: time first, then the
-    # record, which cannot be judged at a time that it has not lived to see.
+    # Telling the time may take a while, and a lease may be renewed meanwhile. So the time is asked
+    # first. The record that is read after it may be newer, and is judged at its own version then.
     now = await services.store.now()
     found = await services.store.read(refs)
     again = found[at]

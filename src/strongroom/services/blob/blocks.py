@@ -208,8 +208,8 @@ async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basi
 
 
 class _Staged(NamedTuple):
-    """The staged blocks of an upload, the latest of each id; `at_once` when they were read in one
-    page, and so are what was staged at one moment."""
+    """The staged blocks of an upload, the latest of each id. `at_once`: they were read in one page,
+    so they are what was staged at one time."""
 
     blocks: dict[bytes, StagedBlock]
     at_once: bool
@@ -269,8 +269,8 @@ def _require_current(basis: _Basis, state: BlobState) -> None:
 
 
 def _refuse(basis: _Basis, state: BlobState, error: StorageError) -> None:
-    """A list that names what is not there is refused at the serial point too: what was missing may
-    have been committed by another list while this one was made."""
+    """A list that names what is not there is refused at the serial point too. Another list may have
+    committed what was missing while this one was made."""
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
     _require_current(basis, state)

@@ -80,8 +80,8 @@ async def receive(
 ) -> Received:
     """Read the request's body, after the checks that need no body when it is worth it.
 
-    A large body, and one for which the client waits to be asked (`100 Continue`), is refused before
-    it is sent; a small one has arrived already, and is judged once, at the serial point.
+    A large body is refused before it is sent, and so is one for which the client waits to be asked
+    (`100 Continue`). A small one has arrived already, and is judged once, at the serial point.
 
     Raises: StorageError RequestBodyTooLarge; what guard_blob raises; what the body raises.
     """

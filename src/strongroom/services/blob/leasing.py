@@ -63,8 +63,8 @@ LeaseAction = AcquireLease | RenewLease | ChangeLease | ReleaseLease | BreakLeas
 
 
 class Leased(msgspec.Struct, frozen=True):
-    """Result: ETag and Last-Modified as stamps, unchanged (0 for a blob that has none yet); the
-    lease's id after acquire, renew and change; the seconds left after break."""
+    """Result: ETag and Last-Modified as stamps, unchanged (0 for a blob that has none yet). The
+    lease's id is there after acquire, renew and change, and the seconds left after break."""
 
     etag: int
     modified: int
@@ -236,12 +236,11 @@ async def _holds(
     ref: Ref,
     lease_of: Callable[[Record | None], Lease | None],
 ) -> bool:
-    """Whether the caller's proposed id is the one that holds the lease: a holder that prolongs it
+    """Whether the caller's proposed id is the one that holds the lease. A holder that prolongs it
     must not queue behind those who wait for its end."""
     if action.proposed_id is None:
         return False
-    # Telling the time may take a while, in which a lease may be renewed: time first, then the
-    # record, which cannot be judged at a time that it has not lived to see.
+    # As `_look` of access.py: the time first, since a lease may be renewed while it is asked.
     now = await services.store.now()
     (found,) = await services.store.read([ref])
     lease = lease_of(found)

@@ -3,9 +3,9 @@
 Lives here: when a reader of several records and contents begins again, and when it gives up. Must
 not live here: what is read.
 
-A body that is named once before and once after something of it was missing was named all the time
-in between: bodies never come back, and one that grows keeps its parts. If its container was there
-afterwards, nothing swept it either.
+Something of a body may be missing although the blob names the body before and after. Then the body
+was named all the time in between: bodies never come back, and one that grows keeps its parts. If
+its container was there afterwards, nothing swept it either.
 """
 
 from __future__ import annotations

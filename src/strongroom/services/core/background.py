@@ -20,7 +20,7 @@ REMOVALS_PER_COMMIT: Final = 256
 class Removal:
     """Collects what is to go and commits it whenever it is enough; nothing is ever put.
 
-    What was added first goes first, so after a crash a prefix of it is gone: an index is added
+    What was added first goes first, so after a crash a prefix of it is gone. An index is added
     after what only it leads to.
 
     Arguments:

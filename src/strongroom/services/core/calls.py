@@ -1,7 +1,8 @@
 """What a service function is called with: the target, what was authorized, and the typed input.
 
-Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`, the container,
-queue or table as it was when the request was authorized. Must not live here: HTTP, decisions.
+Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`. A place is the
+container, queue or table as it was when the request was authorized. Must not live here: HTTP,
+decisions.
 """
 
 from __future__ import annotations
@@ -103,9 +104,11 @@ class Client(Protocol):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """What the path of a request needs of a container, queue or table: its record's `version`, and
-    what stood in it, when the request was authorized. `record` is the whole of it, for services
-    that would read it again."""
+    """What the path of a request needs of a container, queue or table.
+
+    It has the record's `version`, and what stood in the record, when the request was authorized.
+    `record` is the whole record, for services that would read it again.
+    """
 
     generation: int
     version: int
@@ -117,8 +120,8 @@ class Place(msgspec.Struct, frozen=True):
 class CallTarget(msgspec.Struct, frozen=True):
     """What a request names.
 
-    `container` is the container, queue or table; `blob` what lies in it by name: a blob, or a
-    message by its id; `entity` a table's entity by its two keys. `snapshot` is in ticks.
+    `container` is the container, queue or table. `blob` is what lies in it by name: a blob, or a
+    message by its id. `entity` is a table's entity by its two keys. `snapshot` is in ticks.
     `secondary`: the request went to the secondary endpoint.
     """
 

@@ -17,8 +17,10 @@ BROKEN: TypeAlias = EngineError
 
 def refusal_of(error: EngineError) -> StorageError:
     """507 InsufficientStorage when the disk is full, 503 ServerBusy when it may be tried again,
-    otherwise 500 InternalError: the outcome of the request is then unknown or nothing, and the
-    engine has said why in its log."""
+    otherwise 500 InternalError.
+
+    After a 500 it is unknown whether the request was carried out. The engine's log says why.
+    """
     if isinstance(error, Full):
         return StorageError(errors.INSUFFICIENT_STORAGE, str(error))
     if isinstance(error, Busy):

@@ -32,7 +32,7 @@ async def fill(engine: Engine, keyspace: bytes, page: Page[T], rows: Rows[T]) ->
         if too_many or scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX:
             page.cut()
             return
-        # Where much cannot be seen, a small page must not read on in small steps; where a prefix
+        # Where much cannot be seen, a small page must not read on in small steps. Where a prefix
         # lets it jump, it must not read far.
         want = max(page.want, least)
         until = None if page.until is None else Position(*page.until)

@@ -1,8 +1,8 @@
 """What an account's things lie in: containers, queues, tables, by one table.
 
-Lives here: where a place's record is, what of it the path of a request needs, what is answered when
-there is none, and the check at the serial point that it still is the one that was authorized. Must
-not live here: what else a place's record holds, HTTP.
+Lives here: where a place's record is, what of it the path of a request needs, and what is answered
+when there is none. The check at the serial point that it still is the place that was authorized
+lives here too. Must not live here: what else a place's record holds, HTTP.
 """
 
 from __future__ import annotations
@@ -84,8 +84,10 @@ def generation_of(call: Call[Any]) -> int:
 
 
 def check_place(call: Call[Any], found: Record | None) -> None:
-    """The place still is the one that the request came to; when it has changed, or the request
-    waits, the request is authorized again: meanwhile its token may have expired, or its key gone.
+    """The place still is the one that the request came to.
+
+    When it has changed, or the request waits, the request is authorized again. Its token may have
+    expired meanwhile, or its key may be gone.
 
     Arguments:
         call: in a decision, one `as_of_now`.

@@ -1,8 +1,8 @@
 """Waiting for a change instead of polling: the one mechanism behind `x-strongroom-wait`.
 
-Lives here: the loop decide - not yet - sleep until a durable commit, a moment or the limit - decide
-again, and the queues that serve the waiters of one gateway in order of arrival. Must not live here:
-what is waited for.
+Lives here: the loop that decides, sleeps, and decides again. It sleeps until a durable commit, a
+given time or the limit. The queues that serve the waiters of one gateway in order of arrival live
+here too. Must not live here: what is waited for.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Turn:
 class Turns:
     """The queues of those who wait for the same record, in order of arrival.
 
-    This is disposable state. Where it was thrown away, those who are in a queue keep its order, and
-    those who come later begin another: the first ones of both are served side by side.
+    This is disposable state. Where it was thrown away, those who are in a queue keep its order.
+    Those who come later begin another queue. The first ones of both are served side by side.
     """
 
     def __init__(self) -> None:

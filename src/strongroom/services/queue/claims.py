@@ -1,10 +1,9 @@
 """Which messages the retrievals of this gateway are about to take, so that no two want the same.
 
-Lives here: the claims, in memory, and waiting for what becomes of them: a claim is given back when
-its retrieval has been answered, and so what it took is durable; and how this gateway keeps apart
-from the others, whose claims it does not see. Must not live here: correctness, which is the
-engine's: a retrieval is decided on what its messages are at the serial point, whoever has claimed
-them.
+Lives here: the claims, in memory, and waiting for their end. A claim is given back when its
+retrieval has been answered, and so what it took is durable. How this gateway keeps apart from the
+others, whose claims it does not see, lives here too. Must not live here: correctness, which is the
+engine's. A retrieval is decided on its messages at the serial point, whoever has claimed them.
 """
 
 from __future__ import annotations

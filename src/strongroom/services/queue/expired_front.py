@@ -2,8 +2,8 @@
 
 Lives here: these places, in memory, of the queues that were looked at last. Must not live here:
 removing what has expired (retrievals.py in passing, sweep.py). A message that has expired
-stays so. What is put or moved gets a place at the stamp of its commit or later, and a commit that
-cannot be seen yet has a greater stamp than all that can (rule 3 of engines/base.py): so nothing
+stays so. What is put or moved gets a place at the stamp of its commit or later. A commit that
+cannot be seen yet has a greater stamp than all that can (rule 3 of engines/base.py). So nothing
 ever comes to lie before a place that is not beyond a stamp that was seen.
 """
 

@@ -1,7 +1,7 @@
-"""What a commit on a queue's messages writes: the message, the way from its expiry, its long text,
-the ledger, the job that sweeps what has expired.
+"""What a commit on a queue's messages writes.
 
-Lives here: keeping these in step. Must not live here: decisions (messages.py, sweep.py).
+Lives here: keeping in step the message, the way from its expiry, its long text, the ledger, and the
+job that sweeps what has expired. Must not live here: decisions (messages.py, sweep.py).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def new_epoch(name: str, generation: int, before: int, stamp: int) -> tuple[Step
     """The steps with which a queue's messages begin anew; its own record follows them.
 
     Of the epochs `before` (0 = there was none) and `stamp`, the job sweeps the one that is not the
-    queue's: cut off before the queue's record, that is the new one.
+    queue's. If the steps are cut off before the queue's record, that is the new one.
 
     Arguments:
         name: account/queue.

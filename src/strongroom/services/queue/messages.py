@@ -4,8 +4,9 @@ Lives here: the decisions on a message that the request names. Must not live her
 look for theirs (retrievals.py), what a message may be (semantics/queue/messages.py), pop receipts
 as text (semantics/queue/pop_receipts.py). Source: "Operations on messages" of the REST reference.
 
-Every decision reads the queue's own record beside the message: deleted, cleared or with another
-access control list since, the request is judged by what there is at the serial point.
+Every decision reads the queue's own record beside the message. The queue may have been deleted,
+cleared or given another access control list. The request is judged by the state at the serial
+point.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ class QueueView:
 
 
 async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
-    """Create Queue. The commit's stamp is its generation: one of the same name that was deleted
-    before has another, so its messages are not seen and those in flight do not arrive here.
+    """Create Queue. The commit's stamp is its generation. A queue of the same name that was deleted
+    before has another. So its messages are not seen, and those in flight do not arrive here.
 
     Returns: whether it is new; False when there is one with the same metadata.
     Raises: StorageError QueueAlreadyExists when there is one with other metadata.

@@ -5,12 +5,12 @@ takes those of them that are still there. Must not live here: what taking makes 
 (semantics/queue/messages.py), waiting as such (waiting.py). Sources: "Get Messages", "Peek
 Messages".
 
-A message that was looked at is guarded by its own key: taking, updating or deleting moves it
-elsewhere, so of several retrievals one gets it, and the others look again. The claims of this
+A message that was looked at is guarded by its own key, since taking, updating or deleting moves it
+elsewhere. So of several retrievals one gets it, and the others look again. The claims of this
 gateway keep its retrievals from wanting the same in the first place. A gateway that loses messages
 to another one begins its looks behind the oldest ones for a while.
 
-An answer without messages is given only after a look that found none and left none to others: what
+An answer without messages is given only after a look that found none and left none to others. What
 those take can be seen again if they fail. So there is no limit of looks. A look whose messages are
 all gone lost them to commits of others; of all who look, some get something each time.
 """
@@ -76,11 +76,18 @@ class _Seen(NamedTuple):
 
 @dataclass(slots=True)
 class _Look:
-    """What a look has found: messages to take, expired ones to remove in passing; at what time;
-    `until` is when more can be seen by time alone, None = never. `front`: all before it has
-    expired, and nothing will come to lie there; `ends_expired`: when the last of those could be
-    seen before which there was nothing else, and where it ends; `committed`: the greatest stamp
-    that was seen."""
+    """What a look has found.
+
+    Attributes:
+        now: store time of the look.
+        found: messages to take.
+        expired: expired ones, to be removed in passing.
+        until: when more can be seen by time alone; None = never.
+        front: all before it has expired, and nothing will come to lie there.
+        only_expired: nothing but expired messages was seen so far.
+        ends_expired: when the last message of that beginning could be seen, and where it ends.
+        committed: the greatest stamp that was seen.
+    """
 
     now: int
     found: list[_Seen] = field(default_factory=list)
@@ -93,9 +100,10 @@ class _Look:
 
 
 async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
-    """Get Messages: up to `count`, which are then hidden for `visibility_s`; with
-    `x-strongroom-wait`, not before there is one or the time is up, first come first served among
-    those who wait at this gateway.
+    """Get Messages: up to `count`, which are then hidden for `visibility_s`.
+
+    With `x-strongroom-wait` it is answered when there is a message or the time is up. Those who
+    wait at this gateway are served in order of arrival.
 
     Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint: to
         get a message is to change it.
@@ -319,8 +327,8 @@ def _advance(look: _Look) -> None:
 async def _with_texts(
     services: Services, partition: Partition, found: list[tuple[Key, MessageRecord]]
 ) -> list[_Seen]:
-    """The messages with their texts; long ones are read here, each beside its message: an update
-    in between has moved that, and put the chunks of another text where these were."""
+    """The messages with their texts. A long text is read here, together with its message. An update
+    in between has moved the message, and put the chunks of another text where these were."""
     places = [_places(key, record) for key, record in found]
     refs = [Ref(partition, key) for of_one in places for key in of_one]
     read = iter(await services.store.read(refs) if refs else ())

@@ -79,8 +79,14 @@ class _Outcome(enum.Enum):
 
 
 class _Expired(NamedTuple):
-    """One look at an epoch's expiries: what is to go, when the next one is due (0 = none is left),
-    and the ledger's version before the look."""
+    """One look at an epoch's expiries.
+
+    Attributes:
+        items: what is to go.
+        next_due: when the next one is due; 0 = none is left.
+        ledger_version: the ledger's version before the look.
+        more: the next one is due already.
+    """
 
     items: Sequence[Item]
     next_due: int

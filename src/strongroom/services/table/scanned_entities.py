@@ -1,9 +1,9 @@
 """The entities of a page of records, in parts; what was made of a page is remembered with it.
 
 Lives here: from records to entities, and which of them match. Must not live here: which pages are
-read, and when an answer is full (query_entities.py). An engine may answer with a page that it has
-answered with before (page_cache.py of the embedded engine): nothing of that is then taken apart
-again, and everything goes when the page goes.
+read, and when an answer is full (query_entities.py). An engine may answer with the very page that
+it has answered with before (page_cache.py of the embedded engine). Such a page is not taken apart
+again. What was made of it goes when the page goes.
 """
 
 from __future__ import annotations

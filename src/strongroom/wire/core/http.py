@@ -89,12 +89,12 @@ class BodyReader(Protocol):
 class Request(msgspec.Struct):
     """One HTTP request.
 
-    `target` is the request target exactly as sent (`/acct/c/b%2Fx?comp=list`), latin-1; `path` and
-    `query` are its two parts, still encoded, `query` without the question mark (None when there is
-    no question mark); of an absolute target (`http://host/acct/c`) the path begins behind the
-    authority. `mount` is what the path begins with on a port of several services (`/blob`), else
-    ""; it is signed with the rest. `peer` is the client's address without port. `tls` tells whether
-    it came encrypted.
+    `target` is the request target exactly as sent (`/acct/c/b%2Fx?comp=list`), latin-1. `path` and
+    `query` are its two parts, still encoded, without the question mark. `query` is None when there
+    is none. Of an absolute target (`http://host/acct/c`) the path begins behind the authority.
+    `mount` is what the path begins with on a port of several services (`/blob`), else ""; it is
+    signed with the rest. `peer` is the client's address without port. `tls` tells whether it came
+    encrypted.
     """
 
     method: str

@@ -25,9 +25,9 @@ _QUEUE_LETTERS: Final = frozenset("raup")
 def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
     """The policies of a body; none for an empty body. Times are kept as the text that was given.
 
-    Raises: InvalidXmlDocument for bad XML, a repeated id or more than five policies;
-    InvalidXmlNodeValue for an id of no or more than 64 characters, a time in no known form,
-    letters of no permission.
+    Raises: InvalidXmlDocument for bad XML, a repeated id or more than five policies.
+        InvalidXmlNodeValue for an id of no or more than 64 characters, a time in no known form, or
+        letters of no permission.
     """
     if not body:
         return ()

@@ -3,8 +3,8 @@
 Must not live here: how long a text may be in the end (semantics/queue/messages.py bounds it too),
 what is returned. Sources: "Put Message", "Get Messages", "Peek Messages".
 
-The text of a message is kept as XML gives it: white space too, line ends as XML has them (a lone
-CR, or CR LF, is LF unless it was written `&#13;`). Markup inside it is refused: to leave it out
+The text of a message is kept as XML gives it, white space too. Line ends are as XML has them: a
+lone CR, or CR LF, is LF unless it was written `&#13;`. Markup inside it is refused: to leave it out
 would lose what somebody meant to send.
 """
 

@@ -1,7 +1,7 @@
 """The JSON documents that the Table service answers with, at the three levels of metadata.
 
 Lives here: tables and entities -> JSON. At minimal metadata an entity is its stored fragment
-(semantics/table/edm.py) behind its keys, so a page is a join of bytes; the other levels and
+(semantics/table/edm.py) behind its keys, so a page is a join of bytes. The other levels and
 `$select` take the fragment apart. Must not live here: which entities are answered. Source: "Query
 Entities", "Query Tables", "Payload format for Table service operations"; reference section 2.
 """

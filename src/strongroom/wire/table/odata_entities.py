@@ -39,9 +39,9 @@ class SentEntity(msgspec.Struct, frozen=True):
     """The properties of an entity as they were sent, in order: their JSON values (None = null), and
     the texts of the types that some have.
 
-    `is_plain`: none is null or has a type beside it. Each is of a type that JSON tells: a text that
-    is well-formed, and takes no more than the PLAIN_BYTES_MAX of its document, a truth value, a
-    number of 32 bits, or one with a fraction or exponent that is finite.
+    `is_plain`: none is null or has a type beside it. Each is of a type that JSON shows: a text, a
+    truth value, a number of 32 bits, or a finite Double. A text is well-formed, and no longer than
+    the PLAIN_BYTES_MAX of its document.
     """
 
     values: dict[str, Scalar | None]
@@ -66,9 +66,12 @@ def read_entity(body: bytes) -> SentEntity:
 
 
 def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
-    """The values of a small document in which nothing is special, as in those of most entities: all
-    are plain, or null, none comes twice or tells of another or of OData. None: it must be looked
-    at."""
+    """The values of a small document in which nothing is special, as in those of most entities.
+
+    All values are plain or null. No name comes twice, and none is an annotation or OData's own.
+
+    Returns: None where the document must be looked at member by member.
+    """
     if len(body) > PLAIN_BYTES_MAX:
         return None
     # Names of OData, and escapes, which could hide them.
@@ -84,8 +87,8 @@ def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
 def _none_came_twice(count: int, body: bytes) -> bool:
     """Whether there are no more members than `count`, the values that are left, for sure.
 
-    Each member has a colon behind its name. Texts may hold colons too: so where none has space in
-    front, only those right behind a quotation mark are counted, as that of each member is.
+    Each member has a colon behind its name. Texts may hold colons too. Where no colon has space in
+    front, only those right behind a quotation mark are counted: that of each member is among them.
     """
     if body.count(b":") == count:
         return True
