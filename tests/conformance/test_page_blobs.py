@@ -146,6 +146,22 @@ def test_tiers_of_page_blobs(client: Client, container: str) -> None:
     expect_names(named, 400, "InvalidHeaderValue", tier)
 
 
+def test_a_tier_stays_unless_it_is_too_low(client: Client, container: str) -> None:
+    """B-PAG-05."""
+    target, tier = f"/{container}/b", "x-ms-access-tier"
+    create(client, target, GIB, {tier: "P4"})
+    create(client, target, 32 * GIB)
+    assert client.head(target)[tier] == "P4"
+    create(client, f"/{container}/a", 64 * GIB)
+    expect(copy(client, source_url(client, f"/{container}/a"), target), 202)
+    assert client.head(target).get(tier) is None
+    create(client, target, GIB, {tier: "P6"})
+    create(client, target, 65 * GIB)
+    assert client.head(target).get(tier) is None
+    grown = {"x-ms-blob-content-length": str(66 * GIB)}
+    expect(client.put(f"{target}?comp=properties", grown), 200)
+
+
 def test_what_put_page_answers(client: Client, container: str) -> None:
     """B-PAG-06."""
     target, data = f"/{container}/b", b"data" * 256

@@ -144,9 +144,14 @@ def read_tier(name: str, value: str) -> str:
     raise invalid_header(name, value)
 
 
+def takes(tier: str, size_bytes: int) -> bool:
+    """Whether a blob of this tier may be so long. A tier of other blobs bounds nothing."""
+    return size_bytes <= _TIERS.get(tier, size_bytes)
+
+
 def check_tier(tier: str | None, size_bytes: int) -> None:
     """Raises BlobTierInadequateForContentLength (409) for a blob that is too long for its tier."""
-    if tier is not None and size_bytes > _TIERS[tier]:
+    if tier is not None and not takes(tier, size_bytes):
         raise StorageError(blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH)
 
 

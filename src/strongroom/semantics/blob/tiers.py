@@ -73,7 +73,12 @@ def leaves_archive(before: str | None, after: str) -> bool:
     return before == ARCHIVE and after != ARCHIVE
 
 
-def inherited(before: str | None) -> str | None:
-    """The tier of a blob that replaces another and is given none: that of the other, unless nobody
-    could read what was just written."""
-    return None if before == ARCHIVE else before
+def inherited(before: str | None, size_bytes: int) -> str | None:
+    """The tier of a blob that replaces another and is given none: that of the other.
+
+    It is not kept where nobody could read what was just written, or where it is too low for the
+    length of a page blob.
+    """
+    if before is None or before == ARCHIVE or not pages.takes(before, size_bytes):
+        return None
+    return before

@@ -101,7 +101,8 @@ def replace_head(
     change.end_upload()
     tier_changed = change.stamp if tier else 0
     if tier is None and before is not None and before.kind is kind:
-        tier = tiers.inherited(before.tier)
+        # A pending copy is empty, and will have the length of its source.
+        tier = tiers.inherited(before.tier, new.size_bytes if copy is None else copy.total_bytes)
         tier_changed = before.tier_changed if tier else 0
     head = BlobRecord(
         kind=kind,
