@@ -99,8 +99,10 @@ class PlusSign(enum.Enum):
 
 
 def is_remembered(query: str) -> bool:
-    """Whether what is made of a query may be kept in a cache: anybody may send any, and all that a
-    cache holds of them must be little."""
+    """Whether what is made of a query may be kept in a cache.
+
+    Anybody may send any query, and all that a cache holds of them must be little.
+    """
     is_short = len(query) <= limits.REMEMBERED_QUERY_CHARS_MAX
     return is_short and query.count("&") < limits.REMEMBERED_QUERY_PARAMETERS_MAX
 
@@ -170,8 +172,8 @@ BlockListKind = Literal["Committed", "Uncommitted", "Latest"]
 class Lease(msgspec.Struct, frozen=True, array_like=True):
     """The stored part of a lease; its state at a moment is computed (semantics/core/lease.py).
 
-    `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60; `expires` is the tick at
-    which a fixed lease ends (0 = never); `breaks` is the tick at which a breaking lease is broken
+    `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60. `expires` is the tick at
+    which a fixed lease ends (0 = never). `breaks` is the tick at which a breaking lease is broken
     (0 = no break was asked for).
     """
 

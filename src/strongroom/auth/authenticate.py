@@ -51,9 +51,9 @@ def authenticate(
         wall_ticks: wall time now; a signed request may be 15 minutes away from it.
         identities: who judges bearer tokens; None = none is accepted.
 
-    Raises: StorageError: 403 AuthenticationFailed, 400 or 401 InvalidAuthenticationInfo, 400
-        InvalidHeaderValue or InvalidQueryParameterValue, each with what did not hold; 503
-        ServerBusy while there are no keys to check a bearer token with.
+    Raises: StorageError: AuthenticationFailed, InvalidAuthenticationInfo, InvalidHeaderValue or
+        InvalidQueryParameterValue, each with what did not hold. ServerBusy while there are no keys
+        to check a bearer token with.
     """
     authorization = parts.headers.get("authorization")
     if authorization is not None:
@@ -123,8 +123,8 @@ def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
     """The account SAS in a query, with a genuine signature; None = another kind, or no token.
 
     It is signed for the account as a whole, so a client sends the same token again and again, among
-    other parameters. Only that it has this signature under these keys is remembered; times,
-    addresses, protocol and permissions are judged each time, and a refusal is not remembered.
+    other parameters. Only that it has this signature under these keys is remembered, no
+    refusal. Times, addresses, protocol and permissions are judged each time.
     """
     return _account_token(token_of(query), service, account)
 

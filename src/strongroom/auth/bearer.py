@@ -148,8 +148,8 @@ def bearer_text(authorization: str | None) -> str | None:
 def parse_token(text: str) -> Token:
     """A token in its compact form.
 
-    Raises: StorageError: 400 InvalidAuthenticationInfo for a text that is no token, before it is
-        decoded when it is too long; 401 for an algorithm that is not accepted.
+    Raises: StorageError InvalidAuthenticationInfo (400) for a text that is no token. One that is
+        too long is refused before it is decoded.
     """
     if len(text) > TOKEN_CHARS_MAX:
         raise invalid_authentication_info(

@@ -2,9 +2,8 @@
 
 Lives here: pure functions from a request's parts to bytes. Must not live here: keys, times,
 verdicts.
-Source: "Authorize with Shared Key". Where clients and the page differ (order of the x-ms headers,
-the Date line, `+` in a query) a `Form` names the choice; a verifier tries the likely one and then
-the rest.
+Source: "Authorize with Shared Key". Clients and the page differ in the order of the x-ms headers,
+the Date line and `+` in a query. A `Form` names the choice; a verifier tries the likely one first.
 
 Text in here is latin-1 throughout: one character is one byte of the request, decoded or not.
 """
@@ -41,8 +40,8 @@ SIGNED_HEADERS: Final = (*_SIGNED_BEFORE_DATE, "date", *_SIGNED_AFTER_DATE)
 _EMPTY_LENGTH_SINCE: Final = "2015-02-21"
 _EMPTY_HEADERS_SINCE: Final = "2016-05-31"
 
-# The collation of the service as its own client libraries imitate it: hyphens and apostrophes count
-# for nothing, punctuation comes before digits before letters; among equals, the name whose first
+# The collation of the service as its own client libraries imitate it. Hyphens and apostrophes count
+# for nothing; punctuation comes before digits before letters. Among equals, the name whose first
 # difference in hyphens comes later goes first.
 _COLLATION: Final = "!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz"
 _RANKS: Final = str.maketrans(
@@ -95,8 +94,10 @@ def collation_key(name: str) -> tuple[str, str]:
 
 
 def other_forms(parts: RequestParts, account: str) -> Iterator[Form]:
-    """The forms other than LIKELY that make a difference for this request: all of them, or, for a
-    request with much to sign, those that differ from LIKELY in one thing."""
+    """The forms other than LIKELY that make a difference for this request.
+
+    For a request with much to sign, only those that differ from LIKELY in one thing.
+    """
     headers = parts.headers
     names = sorted(name for name, _ in headers.lowered() if name.startswith("x-ms-"))
     signed = "".join(value for _, value in headers.lowered())

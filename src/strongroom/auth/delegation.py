@@ -2,9 +2,9 @@
 
     value = HMAC-SHA256(account key, what the key says of itself)
 
-A client sends what its key says of itself with each token, so the server derives the same value
-again: after a restart, in another process, and without storage. All keys that were derived from an
-account key end when that account key ends.
+A client sends what its key says of itself with each token. So the server derives the same value
+again, also after a restart or in another process, without storage. All keys that were derived from
+an account key end when that account key ends.
 
 Lives here: the derivation, and the time for which a key holds. Must not live here: who may have one
 (roles.py), the document (wire/core/user_delegation_key.py). Source: "Get User Delegation Key" and

@@ -2,9 +2,9 @@
 
 Lives here: a JSON Web Key Set read, and signatures verified; the JWT library is loaded with the
 first set. Must not live here: where a set comes from (servers/identities/token_keys.py), what a
-token claims (bearer.py). Source: RFC 7515 (JWS), RFC 7517 (JWK), RFC 7518 (algorithms), RFC 8725
-(best current practices: algorithms are allowed by name and by key type, never chosen by the token
-alone).
+token claims (bearer.py). Source: RFC 7515 (JWS), RFC 7517 (JWK), RFC 7518 (algorithms). RFC 8725
+(best current practices): an algorithm is allowed by its name and by the type of the key. The token
+alone never chooses it.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def parse_key_set(text: bytes) -> KeySet:
     """The signature keys of a JWK Set. Keys for encryption, of other types and for other
     algorithms are passed over.
 
-    Raises: KeySetError for a text that is no JWK Set, a private or secret key in it, a weak or
-        malformed key, an id that occurs twice, or when no key is left.
+    Raises: KeySetError for a text that is no JWK Set, and when no key is left. Also for a private,
+        secret, weak or malformed key in it, and an id that occurs twice.
     """
     if len(text) > DOCUMENT_BYTES_MAX:
         raise KeySetError(f"the key set is longer than {DOCUMENT_BYTES_MAX} bytes")

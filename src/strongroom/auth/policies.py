@@ -1,8 +1,8 @@
 """Stored access policies: what a SAS leaves to one, merged; and the time for which a SAS holds.
 
 Must not live here: where policies are stored or how they are written. Source: "Define a stored
-access policy": a field may stand in the token or in the policy, not in both, and expiry and
-permission must stand in one of them.
+access policy". A field may stand in the token or in the policy, not in both. Expiry and permission
+must stand in one of them.
 """
 
 from __future__ import annotations

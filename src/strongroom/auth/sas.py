@@ -63,11 +63,11 @@ _DEPTH: Final = re.compile(r"[0-9]{1,3}")
 class Sas(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """A token's parameters by their names in the URL, decoded; "" = absent.
 
-    `sp` permission, `st` start, `se` expiry, `si` stored policy, `sip` addresses, `spr` protocol,
-    `sv` version, `sr` resource, `ss` services, `srt` resource types, `ses` encryption scope, `rs..`
-    response headers, `tn` table and `spk srk epk erk` its key range, `sk..` the user delegation
-    key, `saoid suoid scid sduoid` users, `sdd` directory depth, `srh srq` headers and parameters
-    that are signed.
+    `sp` permission, `st` start, `se` expiry, `si` stored policy, `sip` addresses, `spr` protocol.
+    `sv` version, `sr` resource, `sdd` directory depth, `ss` services, `srt` resource types.
+    `ses` encryption scope, `rs..` response headers, `tn` table, `spk srk epk erk` its key range.
+    `sk..` the user delegation key, `saoid suoid scid sduoid` users. `srh srq` headers and
+    parameters that are signed.
     """
 
     sig: str = ""

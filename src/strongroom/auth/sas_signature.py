@@ -197,8 +197,8 @@ def verify_signature(
     """The claim of a token that one of `account`'s keys signed for `target`.
 
     Arguments:
-        delegation_keys: what the user delegation key that the token names can be: its decoded
-            `Value`, for each account key that may have made it; none = no such key was issued.
+        delegation_keys: what the user delegation key of the token can be, decoded: one for each
+            account key that may have made it. None = no such key was issued.
         headers, pairs: as for string_to_sign.
 
     Raises: StorageError: 403 AuthenticationFailed for a wrong signature, a resource that `sr` does

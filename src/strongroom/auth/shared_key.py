@@ -76,9 +76,9 @@ def verify(
     """The meaning of a `+` in the query, if `account` signed these parts within 15 minutes of
     `wall_ticks`.
 
-    Raises: StorageError: 400 InvalidHeaderValue for a signed header that was sent twice; 403
-        AuthenticationFailed for another account, a date outside the window, or a signature that
-        neither key makes, with the string to sign.
+    Raises: StorageError: InvalidHeaderValue for a signed header that was sent twice.
+        AuthenticationFailed for another account or a date outside the window. The same, with the
+        string to sign, for a signature that neither key makes.
     """
     if credential.account != account.name:
         raise authentication_failed(
@@ -113,8 +113,9 @@ def _is_signed(account: Account, message: bytes, given: bytes) -> bool:
 
 
 def refuse_repeated(headers: HeaderFields, besides: tuple[str, ...] = ()) -> None:
-    """Refuse a header that is read as one value, and signed as one, but was sent more than once:
-    which of them is meant cannot be known.
+    """Refuse a header that is read as one value, and signed as one, but was sent more than once.
+
+    Nobody can know which of them is meant.
 
     Arguments:
         besides: beginnings of names that are judged elsewhere.

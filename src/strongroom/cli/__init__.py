@@ -1,6 +1,6 @@
 """The command `strongroom`: one module per noun, put together here.
 
-Lives here: the list of commands. Must not live here: what they do; the server's modules are
+Lives here: the list of commands. Must not live here: what they do. The server's modules are
 imported by the command that needs them, so that `--help` and the others start quickly.
 """
 

@@ -2,7 +2,7 @@
 
 Lives here: flags, and what is shown. Must not live here: the file's format (auth/accounts.py) and
 its replacement (servers/identities/accounts_file.py). A key is never an argument, since `ps` shows
-those, and is never printed but by the command that made it, or when `--show` asks for it.
+those. It is printed only by the command that made it, or when `--show` asks for it.
 """
 
 from __future__ import annotations

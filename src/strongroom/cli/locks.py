@@ -97,8 +97,8 @@ def show(
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Explain it: who holds it, since when, with which fence, whether it is renewed, who waits,
-    and how the last hold ended, as far as the record tells. Exit code 1: there is none."""
+    """Explain who holds it, since when, with which fence, and whether it is renewed. Also who
+    waits, and how the last hold ended, as far as the record tells. Exit code 1: there is none."""
     with client_of(store) as client:
         view = _view(client, kind, name)
         if view is None:

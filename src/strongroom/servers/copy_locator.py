@@ -73,8 +73,8 @@ class CopyLocator:
         """The blob that `url` names, None when it names another server.
 
         Raises: StorageError CannotVerifyCopySource: 404 when it is not there, 403 when the caller
-            may not read it; NotImplemented for a parameter that asks for what is not served, or
-            another content would be copied than the one that was named.
+            may not read it. NotImplemented for a parameter that is not served: without it, another
+            content would be copied than the one that was named.
         """
         parts = urlsplit(url)
         listener = self._listener(parts, call)

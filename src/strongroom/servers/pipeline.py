@@ -140,8 +140,11 @@ def _origin(asked: Asked) -> Origin:
 
 
 def refuse(context: Context, error: StorageError, request: Request | None) -> Response:
-    """The whole answer of a refusal outside the path of a request: what could not be read as one
-    (`request` None), what failed while its body came or its answer went."""
+    """The whole answer of a refusal outside the path of a request.
+
+    Arguments:
+        request: failed while its body came or its answer went; None = none could be read.
+    """
     request_id = context.request_ids()
     response = _refusal(context, error, request, request_id, None)
     version = DEFAULT_VERSION if request is None else _served_version(request, None)

@@ -55,7 +55,7 @@ class _Times:
 class Telemetry(Collector):
     """Counts what is observed; `observe` is handed to the HTTP servers.
 
-    It counts in plain numbers, since only the loop does, and is a collector of its own: metrics
+    It counts in plain numbers, since only the loop counts, and is a collector of its own. Metrics
     that lock and look up labels would cost more than the rest of an observation.
 
     Arguments:

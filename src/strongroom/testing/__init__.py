@@ -15,8 +15,8 @@ __all__ = ["InProcessServer", "Server"]
 
 
 def __getattr__(name: str) -> object:
-    # The server is imported when it is asked for: who only checks a history need not wait for it,
-    # and neither does a test run that finds the pytest plugin and does not use it.
+    # The server is imported when it is asked for. A program that only checks a history does not
+    # wait for it, nor does a test run that has the plugin without using it.
     if name in __all__:
         from strongroom.testing import server
 

@@ -4,8 +4,8 @@ Lives here: the model of what is durable, under every change that an embedded st
 Must not live here: SQLite's side of it (disk_sqlite.py), or what a store promises.
 
 Changes go through to real files, so a store runs on it as on any disk. Beside that, every file's
-synced bytes, the writes since then, and every directory's entries are kept; `after_power_cut`
-builds from them a directory as a machine might find it when it starts again: each write that was
+synced bytes, the writes since then, and every directory's entries are kept. `after_power_cut`
+builds from them a directory as a machine might find it when it starts again. Each write that was
 not synced is kept, lost, or torn at a sector; each name that was not synced is kept or lost.
 """
 

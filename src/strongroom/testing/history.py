@@ -1,7 +1,7 @@
 """Histories of concurrent clients, and whether a sequential object could have answered so.
 
 Here live the recorder and `check`. A test's clients record every call before they send it and its
-answer after it came; `check` says object by object whether the history is linearizable, and shows
+answer after it came. `check` says object by object whether the history is linearizable, and shows
 the shortest beginning that is not. No clock is read: the order of the records is the time.
 
     history = History()

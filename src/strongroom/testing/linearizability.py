@@ -3,9 +3,9 @@
 Here live values only. Recording and checking are in `history.py`, the search in `search.py`, the
 readable answer in `counterexample.py`, the models that are shipped in `models.py`.
 
-A history is linearizable if there is an order of all its operations that the model allows, in
-which an operation that returned before another was invoked also comes before it (Herlihy and
-Wing, "Linearizability: a correctness condition for concurrent objects", 1990).
+A history is linearizable if there is an order of all its operations that the model allows. In that
+order, an operation that returned before another was invoked comes before it. Source: Herlihy and
+Wing, "Linearizability: a correctness condition for concurrent objects", 1990.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

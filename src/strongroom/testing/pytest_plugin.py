@@ -1,6 +1,6 @@
 """Fixtures for pytest: a running server, its connection string, its clock.
 
-Lives here: fixtures only. pytest finds this module by itself where Strongroom is installed, so it
+Lives here: fixtures only. pytest finds this module by itself where Strongroom is installed. So it
 imports the server only when a test asks for it.
 """
 

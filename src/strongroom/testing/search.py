@@ -1,8 +1,8 @@
 """The search for a linearization: may these concurrent operations have happened one at a time?
 
 It is Wing and Gong's search ("Testing and verifying concurrent objects", 1993) with Lowe's memory
-of (linearized set, state) pairs ("Testing for linearizability", 2017), over a linked list from
-which operations are lifted and put back. Four reductions leave the answer exact:
+of (linearized set, state) pairs ("Testing for linearizability", 2017). It goes over a linked list
+from which operations are lifted and put back. Four reductions leave the answer exact:
 
 - an operation that cannot change the state and is allowed now is taken at once;
 - of pending operations with equal call and result only the one that must return first is tried;

@@ -37,8 +37,8 @@ class Participant(Protocol):
 class PollingRelease:
     """A flag in a store that every paused node looks at now and then.
 
-    Any content means set, a definite absence means not set, and every other answer is an error
-    that is raised, also by `wait`: a node that cannot see the flag does not guess.
+    Any content means set, and a definite absence means not set. Every other answer is an error that
+    is raised, also by `wait`. So a node that cannot see the flag does not guess.
 
     Arguments:
         client: where the flag lies.

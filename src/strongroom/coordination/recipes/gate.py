@@ -1,6 +1,6 @@
 """Gates: nodes that were started ahead wait, and all go at once when somebody opens.
 
-Lives here: the faces for threads and for asyncio, and how a hint (a bus's message) shortens the
+Lives here: the faces for threads and for asyncio. Also how a hint (a bus's message) shortens the
 wait where the store can only be polled. Must not live here: the flag (gate_core.py), buses.
 """
 

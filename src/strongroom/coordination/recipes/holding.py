@@ -1,8 +1,8 @@
 """What is held by name: the faces, handles and options that all recipes with holds share.
 
-Lives here: `LockOptions`; what happens at a loss; the handles `Held` and `AioHeld`; and `Holdable`,
-the context manager with `acquire` and `try_acquire` that a lock, a permit of a semaphore and a side
-of a read-write lock are. One object may be used by many threads or tasks at once: each block gives
+Lives here: `LockOptions`; what happens at a loss; the handles `Held` and `AioHeld`; `Holdable`.
+That is a context manager with `acquire` and `try_acquire`: a lock, a permit of a semaphore or a
+side of a read-write lock. One object may be used by many threads or tasks at once: each block gives
 back what it took itself. Must not live here: rules (the cores and keepers), any one recipe.
 """
 
@@ -45,11 +45,11 @@ class LockOptions:
         wait_s: how long to wait for it; 0 tries once, None waits for ever.
         fair: first come, first served (everybody should ask so, or barge past the queue).
         lock_delay_s: after a hold that expired, wait so much longer.
-        on_lost: "event" sets `lost`; "abort" ends this process, with exit code 76 and a message
-            that names the lock, shortly before somebody else can hold it; or a function to call.
+        on_lost: "event" sets `lost`. "abort" ends this process shortly before somebody else can
+            hold it, with exit code 76 and a message that names the lock. Or a function to call.
         strict: leaving the block raises LockLost if it was lost and the body raised nothing.
-        alert: watch the record while it is held, so that a loss which the store can tell (broken by
-            an administrator) is known at once and not at the next renewal.
+        alert: watch the record while it is held. A loss which the store can tell (broken by an
+            administrator) is then known at once and not at the next renewal.
         value: JSON to show with the holder.
     """
 
@@ -168,9 +168,9 @@ class AioHeld(HeldBase):
     Arguments:
         driver: of the client.
         hold: what is held.
-        cancel: "deadline": the task in the block is cancelled as soon as the hold is over, and
-            the block raises LockLost from it. "event": the body goes on, the block raises LockLost
-            at its end. "never": neither.
+        cancel: with "deadline" the task in the block is cancelled as soon as the hold is over, and
+            the block raises LockLost from it. With "event" the body goes on, and the block raises
+            LockLost at its end. With "never" neither happens.
     """
 
     def __init__(self, driver: AsyncDriver, hold: Hold, cancel: Cancel = "deadline") -> None:
@@ -248,7 +248,7 @@ def _timeout(name: str, refusal: Refusal, options: LockOptions) -> CoordTimeout:
 def warn_of_loss(hold: Hold, error: BaseException | None) -> None:
     """Log a warning that a hold was lost before its block ended, unless the block's error says so.
 
-    A record of the log and no warning of Python's: the program did nothing wrong, and a warning
+    A record of the log and no warning of Python's, since the program did nothing wrong. A warning
     that is turned into an error would hide the error of the body.
     """
     if hold.state == LOST and not (isinstance(error, LockLost) and error.name == hold.name):

@@ -5,9 +5,9 @@
     for change in client.members("workers").watch(): ...
 
 A membership is a hold: renewed in the background, lost when it cannot be, given up at the end of
-its block. It bars nobody and carries no fence (0). Who dies is noticed by every observer by itself,
-its TTL and a little more after the last sign of life that it saw; an observer that has just begun
-believes everybody whose record is there. Observers read: a list, and a read of each member. Must
+its block. It bars nobody and carries no fence (0). Every observer notices a death by itself, a TTL
+and a little more after the last sign of life that it saw. An observer that has just begun believes
+everybody whose record is there. Observers read: a list, and a read of each member. Must
 not live here: the records (members_core.py).
 """
 

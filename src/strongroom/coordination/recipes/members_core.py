@@ -5,9 +5,9 @@
      "since": "2026-11-21T08:00:00.000Z", "data": ...}
 
 A key of its own for each, so that hundreds of members share no record. An observer takes a member
-for dead when it has seen the same `seq` for `rules.observer_wait_s` (clock_rules.py says why), and
-deletes the very version that it saw: a renewal in between makes the deletion fail, so that nobody
-who lives is removed. A membership carries no fence. Must not live here: faces (members.py).
+for dead when it has seen the same `seq` for `rules.observer_wait_s` (clock_rules.py says why). It
+deletes the very version that it saw. A renewal in between makes the deletion fail, so no living
+member is removed. A membership carries no fence. Must not live here: faces (members.py).
 """
 
 from __future__ import annotations
@@ -333,8 +333,8 @@ class Roll:
         """Look who is there; return what has changed since the last look.
 
         Arguments:
-                every_s: more than 0: do not read a member again before that time or a third of its
-                TTL has passed, whichever is longer; its data may be so old.
+            every_s: more than 0: do not read a member again before that time has passed, and a
+                third of its TTL. Its data may be so old.
 
         Raises:
             StoreUnavailable, StoreRefused: the store; what was known stays known.

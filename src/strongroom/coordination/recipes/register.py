@@ -129,7 +129,7 @@ class SimpleLock:
     """The book's lock over a register: "0" is free, "1" is held, absent is free.
 
     It shows the idea; `client.lock` is the one to use: it renews by itself and has a fence. The
-    listings' mistakes are mended: a renewal keeps the version that it wrote, only a success sets
+    listings' mistakes are mended. A renewal keeps the version that it wrote, only a success sets
     the version, and only a definite absence creates the key.
 
     Arguments:

@@ -123,8 +123,8 @@ class Races:
 class GivingBack(Races):
     """The tries to give a hold back: one rule for whatever is held.
 
-    They are over six seconds after the first began, or after the TTL if that is less, whatever
-    the store does: what is left of the time bounds each request, too. The first try is made even if
+    Whatever the store does, they are over six seconds after the first began, or after the TTL if
+    that is less. What is left of the time bounds each request, too. The first try is made even if
     there is no time for it (the machine was suspended): it may be all that is needed.
 
     Arguments:

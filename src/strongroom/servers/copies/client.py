@@ -5,9 +5,9 @@ addresses may be asked (copies/addresses.py), the reading of HTTP (copies/exchan
 with the bytes (services/blob/copies/transfer.py). Source: "Copy Blob", sources outside the storage
 account.
 
-A name is resolved once, every address it has is judged, and the connection goes to one of these:
-a name that changes its address meanwhile leads nowhere else. Redirects are not followed. What the
-URL carries to authorize stands in the request only, never in a log or a message.
+A name is resolved once, every address it has is judged, and the connection goes to one of these.
+So a name that changes its address meanwhile leads nowhere else. Redirects are not followed. What
+the URL carries to authorize stands in the request only, never in a log or a message.
 """
 
 from __future__ import annotations

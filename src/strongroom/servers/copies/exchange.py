@@ -4,8 +4,8 @@ Lives here: the text of the request, the reading of HTTP/1.1 within bounds. Must
 which server is asked (copies/client.py), what an answer means. Source: RFC 9110, RFC 9112; "Get
 Blob" for sources that are blobs.
 
-The other side is not trusted: the head, what lies between the pieces of a body, and every wait
-have an end; nothing after the first answer is looked at.
+The other side is not trusted. The head, what lies between the pieces of a body, and every wait
+have an end. Nothing after the first answer is looked at.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: the sum over all connections of one server, and who is broken off when it is too much.
 Must not live here: bodies themselves (http/body.py). A body that is taken in as it comes is bounded
-by its connection's buffer, and so is one that fits there; only what grows beyond counts here.
+by its connection's buffer, and so is one that fits there. Only what grows beyond counts here.
 """
 
 from __future__ import annotations

@@ -205,8 +205,8 @@ class HeadParser:
             raise _malformed("A request needs exactly one Host header.")
         size_bytes = _body_size(headers, http_1_0)
         if size_bytes != 0 or method == "HEAD":
-            # It would wait for a body, and bodies do not go through it; and what it remembers of
-            # HEAD must not be taken for the next request's method.
+            # It would wait for a body, and bodies do not go through it. What it remembers of HEAD
+            # must not be taken for the next request's method.
             self._parser = None
         expects = headers.get("expect")
         return Head(

@@ -3,7 +3,7 @@
 Lives here: how long they wait. Must not live here: what they are (http/send.py), whose they are.
 
 Between two answers to a crowd, a client on this machine has read the first and gone to sleep. To
-wake it costs a tenth of a small request, and the kernel's way through a connection pushes what the
+wake it costs a tenth of a small request. The kernel's way through a connection also pushes what the
 handlers need out of the processor's caches. So what is answered in one turn of the loop leaves at
 its end, or as soon as it is `WAITING_MAX` answers. Who is served alone never waits.
 """

@@ -354,7 +354,7 @@ class Connection(asyncio.Protocol):
     def _close(self, *, unread: bool = False) -> None:
         """End the connection so that the client sees the last answer.
 
-        Closing a socket with unread input resets it, and a reset may overtake the answer; so what
+        Closing a socket with unread input resets it, and a reset may overtake the answer. So what
         still comes is read and dropped for a while.
         """
         if self._state >= LINGER:

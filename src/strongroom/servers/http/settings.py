@@ -1,8 +1,8 @@
 """Bounds and timeouts of the HTTP server, and what it tells an observer about each exchange.
 
 Lives here: plain frozen data. Must not live here: sockets, or limits of Azure operations
-(limits.py). Source: RFC 9112 sections 2.3, 3 and 9.5 (a server may bound what it accepts, and may
-close an idle or slow connection); the figures are our own choices.
+(limits.py). Source: RFC 9112 sections 2.3, 3 and 9.5: a server may bound what it accepts, and may
+close an idle or slow connection. The figures are our own choices.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class HttpSettings:
     beginning, which no share of memory bounds yet. A body whose handler is slow holds
     `body_buffer_bytes_max`, soft by as much; where many arrive, each holds its share of
     `body_buffers_bytes` (http/buffers.py). Of bodies that are read whole and do not fit there, at
-    most `documents_bytes_max` are in memory: beyond that the one that has been arriving for longest
+    most `documents_bytes_max` are in memory. Beyond that the one that has been arriving for longest
     is refused (503).
     While a body is read or an answer is written, `stall_bytes_min` must move in every stall
     timeout. Of answers that are held whole and are larger than `answer_large_bytes`, at most
-    `answers_bytes_max` are held for clients that have yet to read them: beyond that the one that
+    `answers_bytes_max` are held for clients that have yet to read them. Beyond that the one that
     has taken longest is broken off. An unread body of up to `discard_bytes_max` is thrown away to
-    keep the connection; beyond that the connection ends, lingering until the client has seen the
+    keep the connection. Beyond that the connection ends, lingering until the client has seen the
     answer (`linger_*`).
     """
 

@@ -39,8 +39,8 @@ def change_accounts(path: Path, edit: Edit) -> None:
 class ServedAccounts:
     """The accounts as they are now.
 
-    A file that cannot be read, breaks a rule, or disappears is logged once and changes nothing:
-    the accounts of its last good state are served on.
+    A file that cannot be read, breaks a rule, or disappears is logged once and changes nothing.
+    The accounts of its last good state are served on.
 
     Arguments:
         fixed: accounts that never change.
