@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from strongroom.servers.http.protocol import Connection
-from strongroom.servers.http.stages import LoopTurns
+from strongroom.servers.http.stages import Scheduler
 from strongroom.wire.core.http import Request, Response
 from tests.servers.holder import Holder, Work
 from tests.servers.loopback import Client, get, no_more_than, put, run, serving
@@ -225,18 +225,18 @@ class Waits:
 
 def test_where_several_come_all_are_read_before_any_is_handled() -> None:
     async def scenario() -> None:
-        turns = LoopTurns()
+        scheduler = Scheduler()
         several = [Waits() for _ in range(3)]
         for waits in several:
-            turns.take_up(waits)
+            scheduler.take_up(waits)
         assert [waits.told for waits in several] == [[]] * 3
         await asyncio.sleep(0)
         assert [waits.told for waits in several] == [["start"]] * 3
         # The last of them is alone, unless the question comes from within a task.
-        asyncio.get_running_loop().call_soon(turns.take_up, several[-1])
+        asyncio.get_running_loop().call_soon(scheduler.take_up, several[-1])
         await asyncio.sleep(0)
         assert several[-1].told == ["start"] * 2
-        turns.take_up(several[-1])
+        scheduler.take_up(several[-1])
         assert several[-1].told == ["start"] * 2
 
     run(scenario())
@@ -307,16 +307,16 @@ def test_where_one_cannot_begin_all_are_left_to_their_tasks(
     error: type[BaseException],
 ) -> None:
     async def scenario() -> None:
-        turns = LoopTurns()
+        scheduler = Scheduler()
         several = [Waits(), Fails(error("a defect")), Waits(), Waits()]
-        turns._starting.extend(several)
+        scheduler._starting.extend(several)
         with pytest.raises(error, match="a defect"):
-            turns._start_all()
+            scheduler._start_all()
         told = [waits.told for waits in several]
         assert told == [["start", "wake"], ["wake"], ["wake"], ["wake"]]
         # And whoever comes then has a turn.
         after = Waits()
-        turns.take_up(after)
+        scheduler.take_up(after)
         await asyncio.sleep(0)
         assert after.told == ["start"]
 
@@ -334,7 +334,7 @@ def test_a_connection_that_is_gone_before_its_turn_does_not_begin() -> None:
         async with serving(handler) as served:
             client, other = await served.connect(), await served.connect()
             assert (await other.ask(get("/other"))).status == 200
-            last = served.server.turns._served_last
+            last = served.server.scheduler._served_last
             connection = next(one for one in served.server._connections if one._work is not last)
             connection.data_received(get("/first"))
             connection.abort()

@@ -23,7 +23,7 @@ async def _crowd(served: Served, count: int) -> list[Client]:
     last = await served.connect()
     assert (await last.ask(get("/first"))).status == 200
     await last.close()
-    served.server.turns._served_last = None
+    served.server.scheduler._served_last = None
     await no_more_than(served, count)
     return clients
 
@@ -198,8 +198,8 @@ def test_an_answer_leaves_before_whatever_ends_its_connection(then: Then) -> Non
 
             def answer_and_end() -> None:
                 connection.data_received(get("/second"))
-                served.server.turns._start_all()
-                waited.append(bool(served.server.turns.outbox._waiting))
+                served.server.scheduler._start_all()
+                waited.append(bool(served.server.scheduler.outbox._waiting))
                 then(connection)
 
             asyncio.get_running_loop().call_soon(answer_and_end)

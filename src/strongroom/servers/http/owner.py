@@ -12,7 +12,7 @@ from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import Documents
 from strongroom.servers.http.large_answers import LargeAnswers
 from strongroom.servers.http.settings import Handler, HttpSettings, Observer, RenderError
-from strongroom.servers.http.stages import LoopTurns
+from strongroom.servers.http.stages import Scheduler
 
 C_contra = TypeVar("C_contra", contravariant=True)
 """A connection."""
@@ -28,7 +28,7 @@ class ConnectionOwner(Protocol[C_contra]):
     draining: bool
     documents: Documents
     buffers: BodyBuffers
-    turns: LoopTurns
+    scheduler: Scheduler
     large_answers: LargeAnswers
 
     def admit(self, connection: C_contra) -> bool:

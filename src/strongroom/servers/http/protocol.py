@@ -25,6 +25,7 @@ from strongroom.servers.http.body import EmptyBody, IncomingBody, WholeBody
 from strongroom.servers.http.buffers import limit_reads
 from strongroom.servers.http.early_start import Work
 from strongroom.servers.http.head import Head, HeadParser
+from strongroom.servers.http.linger import Linger
 from strongroom.servers.http.owner import ConnectionOwner
 from strongroom.servers.http.send import CONTINUE, Sender
 from strongroom.servers.http.state import BODY, BUSY, CLOSED, CLOSING, HEAD, LINGER, State
@@ -63,8 +64,7 @@ class Connection(asyncio.Protocol):
         self._eof = False
         self._sending = False
         self._mark = 0
-        self._linger_end = 0.0
-        self._lingered_bytes = 0
+        self._linger: Linger | None = None  # in the state LINGER
         self._started = 0.0
         self._peer = ""
         self._tls = False
@@ -82,12 +82,12 @@ class Connection(asyncio.Protocol):
         # The first read may bring a body's beginning, before the body has its share of memory.
         limit_reads(transport, self._settings.first_read_bytes_max)
         owner = self._owner
-        self._sender = Sender(transport, self._loop, owner.turns.outbox, tls=self._tls)
+        self._sender = Sender(transport, self._loop, owner.scheduler.outbox, tls=self._tls)
         tell = owner.render_error, owner.observe
         self._responder = Responder(self._sender, *tell, self._loop.time, self._start_sending)
         self.deadline = self._loop.time() + self._settings.head_timeout_s
         admitted = owner.admit(self)
-        self._work = Work(self, self._loop, owner.turns.take_up)
+        self._work = Work(self, self._loop, owner.scheduler.take_up)
         self._work.task.add_done_callback(self._ended)
         if not admitted:
             self._refuse(StorageError(SERVER_BUSY, "Too many connections are open."))
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         self._receive(data, 0)
         work = self._work
         if work.waiting() is not None:
-            self._owner.turns.take_up(work)
+            self._owner.scheduler.take_up(work)
 
     def _receive(self, data: bytes, start: int) -> None:
         state = self._state
@@ -108,10 +108,9 @@ class Connection(asyncio.Protocol):
         elif state is BUSY:
             self._receive_ahead(data, start)
         elif state is LINGER:
-            self._lingered_bytes += len(data)
-            idle_end = self._loop.time() + self._settings.linger_idle_timeout_s
-            self.deadline = min(self._linger_end, idle_end)
-            if self._lingered_bytes > self._settings.linger_bytes_max:
+            assert self._linger is not None
+            self.deadline = self._linger.deadline(self._loop.time())
+            if not self._linger.takes(len(data)):
                 self._transport.abort()
 
     def eof_received(self) -> bool:
@@ -362,18 +361,18 @@ class Connection(asyncio.Protocol):
         self._sender.catch_up()
         unread = unread or self._state is BODY or bool(self._ahead)
         now = self._loop.time()
-        self._linger_end = now + self._settings.linger_timeout_s
         self._ahead.take()
         if isinstance(self._body, IncomingBody):
             self._body.discard()
         if unread and not self._eof:
             self._state = LINGER
-            self.deadline = min(self._linger_end, now + self._settings.linger_idle_timeout_s)
+            self._linger = Linger(self._settings, now)
+            self.deadline = self._linger.deadline(now)
             self._sender.end()
             self._resume()
         else:
             self._state = CLOSING
-            self.deadline = self._linger_end
+            self.deadline = now + self._settings.linger_timeout_s
             self._transport.close()
         self._work.wake()
 
@@ -444,5 +443,5 @@ class Connection(asyncio.Protocol):
             self._forget()
 
     def _forget(self) -> None:
-        self._owner.turns.forget(self._work)
+        self._owner.scheduler.forget(self._work)
         self._owner.forget(self)

@@ -23,7 +23,7 @@ from strongroom.servers.http.settings import (
     Observer,
     RenderError,
 )
-from strongroom.servers.http.stages import LoopTurns
+from strongroom.servers.http.stages import Scheduler
 
 __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
 
@@ -60,7 +60,7 @@ class HttpServer:
         self.buffers = BodyBuffers(
             self.settings.body_buffer_bytes_max, self.settings.body_buffers_bytes
         )
-        self.turns = LoopTurns()
+        self.scheduler = Scheduler()
         self.large_answers = LargeAnswers(self.settings.answers_bytes_max)
         self._connections: set[Connection] = set()
         make = partial(Connection, self)

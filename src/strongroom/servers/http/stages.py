@@ -66,7 +66,7 @@ class Startable(Protocol):
         ...
 
 
-class LoopTurns:
+class Scheduler:
     """Decides when the connections of one server begin with their requests. On the event loop.
 
     Attributes:
