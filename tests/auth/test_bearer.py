@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from typing import Any
 
 import pytest
@@ -29,11 +28,13 @@ from tests.auth import tokens
 from tests.refusals import OK, outcome
 
 BLOB = Target(Service.BLOB, "orders", "c", "b")
-NOW = UNIX_EPOCH_TICKS + int(time.time()) * TICKS_PER_S
+NOW_S = 1_800_000_000
+NOW = UNIX_EPOCH_TICKS + NOW_S * TICKS_PER_S
 
 
 def judged(issuer: Issuer = tokens.SETTINGS, target: Target = BLOB, **more: Any) -> Identity:
-    return judge_claims(parse_token(tokens.token(**more)), issuer, target, NOW)
+    claims = {"nbf": NOW_S - 5, "exp": NOW_S + 3600, **more}
+    return judge_claims(parse_token(tokens.token(**claims)), issuer, target, NOW)
 
 
 def detail(caught: pytest.ExceptionInfo[StorageError], row: Any = INVALID_TOKEN) -> str:
@@ -113,15 +114,14 @@ def test_configured_audiences_replace_the_usual_ones() -> None:
 
 
 def test_times_may_be_a_minute_off() -> None:
-    now_s = (NOW - UNIX_EPOCH_TICKS) // TICKS_PER_S
     skew_s = SKEW_TICKS // TICKS_PER_S
-    assert judged(exp=now_s - skew_s + 1, nbf=now_s + skew_s).object_id == tokens.USER
-    assert judged(exp=now_s + 0.5, nbf=None).object_id == tokens.USER
+    assert judged(exp=NOW_S - skew_s + 1, nbf=NOW_S + skew_s).object_id == tokens.USER
+    assert judged(exp=NOW_S + 0.5, nbf=None).object_id == tokens.USER
     with pytest.raises(StorageError) as caught:
-        judged(exp=now_s - skew_s)
+        judged(exp=NOW_S - skew_s)
     assert "expired" in detail(caught)
     with pytest.raises(StorageError) as caught:
-        judged(nbf=now_s + skew_s + 1)
+        judged(nbf=NOW_S + skew_s + 1)
     assert "not yet valid" in detail(caught)
 
 

@@ -308,7 +308,9 @@ def test_a_server_that_stops() -> None:
     before = time.monotonic()
     running.stop()
     assert time.monotonic() - before < SOON_S
-    found = [(one.status, one.code) for one in (future.result(timeout=5) for future in waiting)]
+    found = [
+        (one.status, one.code) for one in (future.result(timeout=SOON_S) for future in waiting)
+    ]
     assert found == [
         (304, "ConditionNotMet"),
         (404, "BlobNotFound"),

@@ -187,10 +187,11 @@ def test_an_administrator_ends_a_hold_at_once(server: InProcessServer, mode: str
         coord.connect(url_of(server, mode)) as client,
         coord.connect(url_of(server, mode)) as admin,
     ):
-        held = client.lock("x", ttl=15, alert=True).acquire()
+        # A renewal would learn of it after a third of the TTL.
+        held = client.lock("x", ttl=60, alert=True).acquire()
         broken = admin.break_lock("x")
         assert broken is not None and broken.fence == held.fence
-        assert held.lost.wait(5), "a holder that watches learns of it at once"
+        assert held.lost.wait(15), "a holder that watches learns of it at once"
         taken = admin.lock("x", ttl=15).try_acquire()
         assert taken is not None and taken.fence > held.fence
         taken.release()

@@ -112,8 +112,8 @@ def test_a_waiter_goes_as_soon_as_the_holder_leaves(server: InProcessServer, mod
         waiter.start()
         assert not went.wait(0.3)
         held.release()
-        assert went.wait(10)
-        waiter.join(10)
+        assert went.wait(15)
+        waiter.join(60)
 
 
 def test_an_expired_lease_is_free_by_the_servers_clock() -> None:
@@ -420,7 +420,7 @@ def test_a_service_that_does_not_wait_is_read_now_and_then() -> None:
         assert store.promises().watch == "poll"
     finally:
         hasty.shutdown()
-        thread.join(10)
+        thread.join(60)
         hasty.server_close()
         store.close()
 
@@ -432,7 +432,7 @@ class _Silent(_Hasty):
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        self.changed.wait(10)
+        self.changed.wait(60)
 
 
 def test_a_write_without_an_answer_is_of_unknown_fate() -> None:
@@ -451,7 +451,7 @@ def test_a_write_without_an_answer_is_of_unknown_fate() -> None:
     finally:
         Handler.changed.set()
         silent.shutdown()
-        thread.join(10)
+        thread.join(60)
         silent.server_close()
         store.close()
 

@@ -76,6 +76,6 @@ def test_a_body_that_waits_for_its_sync_when_the_store_is_closed_is_refused(
             await closing
             assert (await first).size_bytes == 1000
             with pytest.raises(Unavailable):
-                await asyncio.wait_for(second, 10)
+                await asyncio.wait_for(second, 60)
 
     asyncio.run(prove())

@@ -22,7 +22,7 @@ from strongroom.wire.core.http import Request, Response
 T = TypeVar("T")
 _PORTS: Final = range(21_000, 31_000)
 # No test waits longer than this for anything: a hang fails instead of blocking.
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 # Timeouts short enough to be waited for; everything else keeps its default.
 QUICK: Final = HttpSettings(
     head_timeout_s=0.3,

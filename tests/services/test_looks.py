@@ -107,14 +107,14 @@ def test_there_is_nothing_only_when_what_others_take_is_taken(fails: bool, wait_
             await settle()
         store.gate.set()
         if fails:
-            assert given.texts(await asyncio.wait_for(second, 5)) == ["only"]
+            assert given.texts(await asyncio.wait_for(second, 15)) == ["only"]
             return
-        assert given.texts(await asyncio.wait_for(first, 5)) == ["only"]
+        assert given.texts(await asyncio.wait_for(first, 15)) == ["only"]
         if wait_s:
             await settle()
             assert not second.done()
             second.cancel()
         else:
-            assert await asyncio.wait_for(second, 5) == ()
+            assert await asyncio.wait_for(second, 15) == ()
 
     run(scenario)

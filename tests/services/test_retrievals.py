@@ -275,17 +275,17 @@ def test_who_waits_gets_the_message_that_comes() -> None:
         await settle()
         assert not waiting.done()
         await given.put(on, "put")
-        (got,) = await asyncio.wait_for(waiting, 5)
+        (got,) = await asyncio.wait_for(waiting, 15)
         assert got.text == "put"
         waiting = asyncio.ensure_future(given.get(on, 32, 30, wait_s=20))
         await settle()
         given.pass_time(on, 30)
-        (got,) = await asyncio.wait_for(waiting, 5)
+        (got,) = await asyncio.wait_for(waiting, 15)
         assert got.message.dequeued == 2
         waiting = asyncio.ensure_future(given.get(on, 32, 30, wait_s=20))
         await settle()
         await given.update(on, got, 0)
-        (got,) = await asyncio.wait_for(waiting, 5)
+        (got,) = await asyncio.wait_for(waiting, 15)
         assert got.message.dequeued == 3
 
     run(scenario)
@@ -317,13 +317,13 @@ def test_waiting_ends_empty_or_with_the_queue() -> None:
         waiting = asyncio.ensure_future(given.get(on, wait_s=20))
         await settle()
         await given.drop(on)
-        assert await refused(asyncio.wait_for(waiting, 5)) == (404, "QueueNotFound")
+        assert await refused(asyncio.wait_for(waiting, 15)) == (404, "QueueNotFound")
         await given.create(on)
         waiting = asyncio.ensure_future(given.get(on, wait_s=20))
         await settle()
         await given.clear(on)
         await given.put(on, "after the clearing")
-        assert given.texts(await asyncio.wait_for(waiting, 5)) == ["after the clearing"]
+        assert given.texts(await asyncio.wait_for(waiting, 15)) == ["after the clearing"]
 
     run(scenario)
 
