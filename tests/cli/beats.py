@@ -6,6 +6,9 @@ what must hold.
 
 from __future__ import annotations
 
+import fcntl
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -55,6 +58,19 @@ def started(store: str, *arguments: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
+
+
+def stop(process: subprocess.Popen[bytes], store: str) -> None:
+    """Stop a process (SIGSTOP), but not within a write to its store, a `file://` URL.
+
+    Every write holds the lock of the store's folder. A process that stops meanwhile keeps that
+    lock, and everybody else waits until it goes on.
+    """
+    folder = Path(store.removeprefix("file://").partition("?")[0])
+    with (folder / ".lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
 
 
 def await_beats(file: Path) -> None:

@@ -41,19 +41,19 @@ def test_a_backup_under_load_is_whole_and_holds_what_was_answered_before(tmp_pat
         writer.join(60)
     assert ran.code == 0, ran.err
     assert (looked.code, looked.err) == (0, "")
-    checked = strongroom("doctor", backup, "--json")
+    checked = in_process("doctor", backup, "--json")
     report = json.loads(checked.out)
     assert report["whole"], report
     assert report["counts"]["blobs"] >= 20
-    assert strongroom("restore", backup, restored).code == 0
+    assert in_process("restore", backup, restored).code == 0
     with Server.start(data=restored, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         for number in range(20):
             found = client.get_blob_client("box", f"before-{number}").download_blob().readall()
             assert found == (BODY if number % 2 else b"small")
         client.get_blob_client("box", "after").upload_blob(BODY)
-    assert strongroom("doctor", restored).code == 0
-    assert json.loads(strongroom("doctor", backup, "--json").out) == report
+    assert in_process("doctor", restored).code == 0
+    assert json.loads(in_process("doctor", backup, "--json").out) == report
 
 
 def test_keys_stay_out_of_a_backup_and_the_command_says_so(tmp_path: Path) -> None:

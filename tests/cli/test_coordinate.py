@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
-from tests.cli.command import Ran, in_process, strongroom
+from tests.cli.command import Ran, in_process
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_locks_are_seen_and_broken(store: str) -> None:
 
 
 def test_a_store_is_checked(store: str) -> None:
-    ran = strongroom("check-store", store)
+    ran = in_process("check-store", store)
     assert ran.code == 0 and "of 16 racing writers one wins" in ran.out and "BAD" not in ran.out
     found = json.loads(in_process("check-store", store, "--json").out)
     assert found["promises"]["scope"] == "host"
@@ -105,7 +105,7 @@ def test_half_a_pair_of_surrogates_is_printed_as_it_was_given(store: str) -> Non
     payload = r'"\ud800\u00fc"'
     assert run(store, "gate", "g", "open", "--payload", payload).code == Exit.DONE
     for command in (["show", "--json"], ["wait"]):
-        ran = strongroom("gate", "g", *command, STRONGROOM_STORE=store)
+        ran = in_process("gate", "g", *command, STRONGROOM_STORE=store)
         assert ran.code == Exit.DONE and r"\ud800" in ran.out
 
 

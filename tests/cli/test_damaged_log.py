@@ -52,7 +52,7 @@ def test_a_damaged_log_is_refused_by_name(command: str, damaged: Path) -> None:
 
 
 def test_a_damaged_log_can_be_cut_knowingly(damaged: Path) -> None:
-    ran = strongroom("doctor", damaged, "--cut-log", "--json")
+    ran = in_process("doctor", damaged, "--cut-log", "--json")
     assert ran.code == Exit.DONE, ran.err
     assert "was cut at frame 20" in ran.err
     assert json.loads(ran.out)["whole"]

@@ -14,7 +14,7 @@ import pytest
 from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
 from strongroom.testing import Server
-from tests.cli.beats import await_beats, await_file, beating, boot_s, last_beat_s, started
+from tests.cli.beats import await_beats, await_file, beating, boot_s, last_beat_s, started, stop
 from tests.cli.command import TIMEOUT_S, in_process, strongroom
 
 
@@ -61,7 +61,7 @@ def test_a_command_that_is_not_there(store: str, tmp_path: Path) -> None:
 def test_one_that_is_held_is_not_to_be_had(store: str) -> None:
     with connect(store, label="somebody") as client, client.lock("a"):
         for flags in (["--try"], ["--wait", "0.3"]):
-            ran = strongroom("lock", "a", "--store", store, *flags, "--", "true")
+            ran = in_process("lock", "a", "--store", store, *flags, "--", "true")
             assert ran.code == Exit.NOT_ACQUIRED
             assert "somebody" in ran.err
         waiting = started(store, "lock", "a", "--wait", "20", "--verbose", "--", "true")
@@ -121,7 +121,7 @@ def test_when_the_holder_stands_still_the_command_is_dead_in_time(
     command, file = beats
     process = started(store, "lock", "a", "--ttl", "5", "--", *command)
     await_beats(file)
-    process.send_signal(signal.SIGSTOP)
+    stop(process, store)
     with connect(store) as client, client.lock("a", ttl=2, wait=TIMEOUT_S):
         taken_s = boot_s()
     assert last_beat_s(file) < taken_s

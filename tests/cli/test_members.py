@@ -13,8 +13,8 @@ import pytest
 
 from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
-from tests.cli.beats import await_beats, await_file, beating, boot_s, last_beat_s, started
-from tests.cli.command import TIMEOUT_S, Ran, strongroom
+from tests.cli.beats import await_beats, await_file, beating, boot_s, last_beat_s, started, stop
+from tests.cli.command import TIMEOUT_S, Ran, in_process, strongroom
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> str:
 
 
 def run(store: str, *arguments: object) -> Ran:
-    return strongroom("members", "workers", *arguments, STRONGROOM_STORE=store)
+    return in_process("members", "workers", *arguments, STRONGROOM_STORE=store)
 
 
 def joined(store: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -58,7 +58,8 @@ def test_a_member_is_seen_while_its_command_runs(store: str, tmp_path: Path) -> 
 
 def test_the_command_finds_group_and_membership_and_no_fence(store: str) -> None:
     script = "echo $STRONGROOM_GROUP $STRONGROOM_MEMBER ${STRONGROOM_FENCE:-none}"
-    ran = run(store, "join", "--", "sh", "-c", script)
+    join = ("members", "workers", "join", "--", "sh", "-c", script)
+    ran = strongroom(*join, STRONGROOM_STORE=store)
     group, nonce, fence = ran.out.split()
     assert (ran.code, group, fence) == (0, "workers", "none") and "-" in nonce
 
@@ -93,7 +94,7 @@ def test_watching_ends_when_nothing_happens(store: str) -> None:
 def test_the_dead_are_no_members_to_whoever_wants_to_be_sure(store: str) -> None:
     member = joined(store, "--ttl", "1", "--", "sleep", "60")
     while "since" not in run(store, "list").out:
-        pass
+        time.sleep(0.02)
     member.kill()
     member.communicate(timeout=TIMEOUT_S)
     assert "since" in run(store, "list").out
@@ -106,7 +107,7 @@ def test_when_the_others_must_take_it_for_dead_the_command_is_dead(
     command, file = beating(tmp_path)
     member = joined(store, "--ttl", "5", "--", *command)
     await_beats(file)
-    member.send_signal(signal.SIGSTOP)
+    stop(member, store)
     with connect(store) as client:
         while client.members("workers").list():
             time.sleep(0.05)

@@ -14,7 +14,7 @@ from strongroom.auth.roles import ROLES
 from strongroom.cli.exits import Exit
 from strongroom.testing import Server
 from tests.auth import tokens
-from tests.cli.command import Ran, strongroom
+from tests.cli.command import Ran, in_process, strongroom
 
 READER, OWNER = "Storage Blob Data Reader", "Storage Blob Data Owner"
 ACCOUNT = ("--account", DEVELOPMENT_ACCOUNT_NAME)
@@ -36,7 +36,7 @@ def test_roles_count_while_a_server_runs(tmp_path: Path) -> None:
     data = tmp_path / "data"
 
     def role(*arguments: object) -> Ran:
-        return strongroom("role", *arguments, "--data", data)
+        return in_process("role", *arguments, "--data", data)
 
     with Server.start(data=data, flags=("--oauth", "basic")) as server:
         # As long as there is no roles file, tokens of the development mode may do everything.
@@ -56,7 +56,7 @@ def test_roles_count_while_a_server_runs(tmp_path: Path) -> None:
 
 def test_a_roles_file_that_was_made_before_the_server(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    assert strongroom("role", "add", READER, "ann", *ACCOUNT, "--data", data).code == 0
+    assert in_process("role", "add", READER, "ann", *ACCOUNT, "--data", data).code == 0
     with Server.start(data=data, flags=("--oauth", "basic")) as server:
         assert status(server, "ann") == 200 and status(server, "bob") == 403
 
@@ -65,7 +65,7 @@ def test_what_is_assigned_is_listed(tmp_path: Path) -> None:
     file = tmp_path / "kept" / "roles.json"
 
     def role(*arguments: object) -> Ran:
-        return strongroom("role", *arguments, "--roles-file", file)
+        return in_process("role", *arguments, "--roles-file", file)
 
     assert role("list").out == f"No roles in {file}.\n"
     assert role("add", READER, "ann", "--account", "orders", "--container", "photos").code == 0
@@ -113,13 +113,13 @@ def test_what_is_assigned_is_listed(tmp_path: Path) -> None:
 def test_an_assignment_that_makes_no_sense(
     tmp_path: Path, arguments: tuple[str, ...], reason: str
 ) -> None:
-    ran = strongroom("role", "add", *arguments, "--data", tmp_path)
+    ran = in_process("role", "add", *arguments, "--data", tmp_path)
     assert ran.code == Exit.USAGE and reason in ran.err
     assert not (tmp_path / "roles.json").exists()
 
 
 def test_the_names_of_roles() -> None:
-    assert strongroom("role", "names").out.splitlines() == list(ROLES)
+    assert in_process("role", "names").out.splitlines() == list(ROLES)
 
 
 @pytest.mark.parametrize(

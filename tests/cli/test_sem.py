@@ -13,7 +13,7 @@ import pytest
 from strongroom.cli.exits import Exit
 from strongroom.coordination import connect
 from strongroom.testing import Server
-from tests.cli.beats import await_beats, beating, boot_s, last_beat_s, started
+from tests.cli.beats import await_beats, beating, boot_s, last_beat_s, started, stop
 from tests.cli.command import TIMEOUT_S, in_process, strongroom
 
 HELD = [
@@ -53,9 +53,10 @@ def test_a_store_in_memory_serves_one_command() -> None:
 
 
 def test_as_many_run_at_once_as_there_are_permits(store: str, tmp_path: Path) -> None:
-    script = (
-        f"echo in >> {tmp_path}/log; sleep 0.3; wc -l < {tmp_path}/log; echo out >> {tmp_path}/log"
-    )
+    log = tmp_path / "log"
+    # The first one stays until it has company, however slowly that starts.
+    company = f"while [ $(grep -c in {log}) -lt 2 ]; do sleep 0.02; done"
+    script = f"echo in >> {log}; {company}; sleep 0.2; echo out >> {log}"
     running = [
         started(store, "sem", "gpu", "--permits", "2", "--", "sh", "-c", script) for _ in range(5)
     ]
@@ -63,7 +64,7 @@ def test_as_many_run_at_once_as_there_are_permits(store: str, tmp_path: Path) ->
         process.communicate(timeout=TIMEOUT_S)
     assert [process.returncode for process in running] == [0] * 5
     inside = most = 0
-    for line in (tmp_path / "log").read_text().split():
+    for line in log.read_text().split():
         inside += 1 if line == "in" else -1
         most = max(most, inside)
     assert most == 2
@@ -72,9 +73,9 @@ def test_as_many_run_at_once_as_there_are_permits(store: str, tmp_path: Path) ->
 def test_no_permit_is_to_be_had(store: str) -> None:
     with connect(store, label="somebody") as client, client.semaphore("a", 1):
         for flags in (["--try"], ["--wait", "0.3"]):
-            ran = strongroom("sem", "a", "--permits", 1, "--store", store, *flags, "--", "true")
+            ran = in_process("sem", "a", "--permits", 1, "--store", store, *flags, "--", "true")
             assert ran.code == Exit.NOT_ACQUIRED and "somebody" in ran.err
-        ran = strongroom("sem", "a", "--permits", 2, "--store", store, "--", "true")
+        ran = in_process("sem", "a", "--permits", 2, "--store", store, "--", "true")
         assert ran.code == Exit.SETTINGS and "'a'" in ran.err
     wrong = [["--permits", "0"], ["--permits", "1", "--try", "--wait", "1"], []]
     for flags in wrong:
@@ -115,7 +116,10 @@ def test_when_the_holder_is_gone_the_command_is_dead_in_time(
     command, file = beating(tmp_path)
     process = started(store, *held, "--ttl", "5", "--", *command)
     await_beats(file)
-    process.send_signal(how)
+    if how == signal.SIGKILL:
+        process.kill()
+    else:
+        stop(process, store)
     with connect(store) as client:
         other = client.semaphore("a", 1, 2) if held[0] == "sem" else client.rwlock("a", 2).write()
         with other:
@@ -163,13 +167,13 @@ def test_parties_meet_at_a_barrier(store: str) -> None:
 
 
 def test_a_barrier_that_does_not_fill(store: str) -> None:
-    ran = strongroom("barrier", "b", "--parties", 2, "--wait", 0.3, "--store", store)
+    ran = in_process("barrier", "b", "--parties", 2, "--wait", 0.3, "--store", store)
     assert ran.code == Exit.NOT_ACQUIRED
     assert in_process("barrier", "b", "--parties", 0, "--store", store).code == Exit.USAGE
     waiting = started(store, "barrier", "b", "--parties", "2", "--verbose")
     assert waiting.stderr is not None
     assert b"1 of 2 are there" in waiting.stderr.readline()
-    ran = strongroom("barrier", "b", "--parties", 3, "--store", store)
+    ran = in_process("barrier", "b", "--parties", 3, "--store", store)
     assert ran.code == Exit.SETTINGS and "2 parties" in ran.err
     waiting.terminate()
     waiting.communicate(timeout=TIMEOUT_S)
@@ -182,7 +186,7 @@ def test_a_party_that_was_away_too_long_learns_that_the_others_went_on(store: st
     away = started(store, "barrier", "b", "--parties", "2", "--ttl", "1", "--verbose")
     assert away.stderr is not None
     assert b"1 of 2 are there" in away.stderr.readline()
-    away.send_signal(signal.SIGSTOP)
+    stop(away, store)
     others = [started(store, "barrier", "b", "--parties", "2") for _ in range(2)]
     for other in others:
         other.communicate(timeout=TIMEOUT_S)

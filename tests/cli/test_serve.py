@@ -19,7 +19,7 @@ from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUN
 from strongroom.cli.exits import Exit
 from strongroom.testing import Server
 from strongroom.testing.ports import HOST, free_port, port_flags
-from tests.cli.command import TIMEOUT_S, strongroom
+from tests.cli.command import TIMEOUT_S, in_process, strongroom
 
 KEY = base64.b64encode(b"a key that only this test knows").decode()
 
@@ -96,7 +96,7 @@ def test_its_own_endpoints_are_reached_by_names_that_were_given() -> None:
 
 @pytest.mark.parametrize("name", ["", "store:10000", "http://store", "a b", "store/"])
 def test_an_own_host_is_a_name(name: str) -> None:
-    ran = strongroom("serve", "--in-memory", *port_flags(), "--own-host", name)
+    ran = in_process("serve", "--in-memory", *port_flags(), "--own-host", name)
     assert ran.code == Exit.USAGE
     assert "--own-host takes a name" in ran.err
 
@@ -270,7 +270,7 @@ def test_settings_that_cannot_be_used_end_with_3(flags: list[str], words: str) -
 
 def test_in_memory_does_not_go_with_a_data_directory(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    ran = strongroom("serve", "--in-memory", "--data", data, *port_flags())
+    ran = in_process("serve", "--in-memory", "--data", data, *port_flags())
     assert ran.code == Exit.USAGE
     assert "--in-memory keeps nothing; it does not go with --data" in ran.err
     assert not data.exists()
