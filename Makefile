@@ -13,6 +13,8 @@ NODE_DIR := tests/interop/node
 # The long proofs, and the tests that repeat less in `make test` (tests/effort.py).
 PROOFS := tests/proof tests/fuzz tests/conformance/test_races.py tests/conformance/test_body_histories.py \
 	tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py
+# What `make test` leaves out: it needs other programs, takes hours, or is in `make check`.
+ELSEWHERE := --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -27,18 +29,20 @@ run: $(VENV)/.runtime ## Install what serving needs, then serve (ARGS="--data DI
 install: $(VENV)/.dev ## Install the project with everything its development needs
 
 test: $(VENV)/.dev ## Run the tests that need only Python (ARGS=tests/auth: one area)
-	$(PYTEST) $(call in,tests) --ignore=tests/interop --ignore=tests/proof \
-		--numprocesses=$(JOBS) --dist=worksteal $(ARGS)
+	$(PYTEST) $(call in,tests $(ELSEWHERE)) --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 check: $(VENV)/.dev ## Format, lint, types, layers, style by the numbers
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo && $(PYTEST) tests/tidy
 
 interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, delta-rs, Celery
-	$(PYTEST) $(call in,tests/interop) $(ARGS)
+	$(PYTEST) $(call in,tests/interop) --numprocesses=$(if $(ARGS),0,2) \
+		--dist=loadfile --no-loadscope-reorder $(ARGS)
 
 proof: $(VENV)/.dev ## Run the long proofs (kill -9 loops, power cuts, histories, fuzzing)
 	HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout=3600 $(call in,$(PROOFS)) $(ARGS)
+	$(if $(filter tests/%,$(ARGS)),,HYPOTHESIS_PROFILE=long $(PYTEST) --timeout=3600 \
+		-m hypothesis tests $(ELSEWHERE) --ignore=tests/fuzz $(ARGS))
 
 bench: $(VENV)/.dev ## Measure
 	$(BIN)/python -m benchmarks $(ARGS)

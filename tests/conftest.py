@@ -20,7 +20,7 @@ settings.register_profile(
     "steady",
     derandomize=True,
     deadline=None,
-    max_examples=100,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("long", settings.get_profile("steady"), max_examples=300)

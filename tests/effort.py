@@ -30,25 +30,32 @@ def _profile_examples() -> int:
 
 
 def scaled(count: int) -> int:
-    """`count` in `make proof`; in `make test` a third of it, and at least one."""
+    """`count` in `make proof`; in `make test` a sixth of it, and at least one."""
     return max(1, count * _profile_examples() // _LONG_EXAMPLES)
 
 
 def stride() -> int:
-    """1 in `make proof`; 3 in `make test`, where one of three in a row is tried."""
+    """1 in `make proof`; 6 in `make test`, where one of six in a row is tried."""
     return max(1, _LONG_EXAMPLES // _profile_examples())
 
 
-def examples(count: int) -> settings:
-    """`count` examples in `make proof`; in `make test` a third of them."""
-    return settings(max_examples=scaled(count), suppress_health_check=_CHECKS)
+def examples(count: int, steps: int = 50) -> settings:
+    """`count` examples in `make proof`; in `make test` a sixth of them.
+
+    Arguments:
+        count: of examples.
+        steps: of each, for a state machine.
+    """
+    return settings(
+        max_examples=scaled(count), stateful_step_count=steps, suppress_health_check=_CHECKS
+    )
 
 
 def pairs(rows: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[Row, Column]]:
-    """Every row with every column in `make proof`; in `make test` one pair in three.
+    """Every row with every column in `make proof`; in `make test` one pair in six.
 
-    The pairs left out lie on diagonals, so that each row still meets a third of the columns, and
-    each column a third of the rows.
+    The pairs left out lie on diagonals, so that each row still meets a sixth of the columns, and
+    each column a sixth of the rows.
     """
     step = stride()
     for at, row in enumerate(rows):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from strongroom.testing.server import InProcessServer
@@ -12,15 +11,13 @@ from tests.effort import examples
 from tests.fuzz.channel import Channel
 from tests.fuzz.sequences import Sequences
 
-_STEPS = 50
-
 
 def _run(server: InProcessServer, channel: Channel, count: int) -> None:
     class Here(Sequences):
         pass
 
     Here.server, Here.channel = server, channel
-    run_state_machine_as_test(Here, settings=settings(examples(count), stateful_step_count=_STEPS))
+    run_state_machine_as_test(Here, settings=examples(count))
     channel.is_well()
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.values import TICKS_PER_S, Lease
+from tests.effort import examples
 from tests.refusals import outcome
 
 START_S = 63_800_000_000
@@ -171,5 +171,5 @@ class LeaseMachine(RuleBasedStateMachine):
         assert change == (None if left_s is None else (self.now_s + left_s) * TICKS_PER_S)
 
 
-LeaseMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+LeaseMachine.TestCase.settings = examples(450, steps=40)
 TestLeaseMachine = LeaseMachine.TestCase

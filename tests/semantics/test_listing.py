@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.listing import START, Page, Position, Prefix
+from tests.effort import examples
 from tests.refusals import outcome
 
 Record = tuple[bytes, bytes, str | None]
@@ -93,7 +94,7 @@ RECORDS = st.dictionaries(NAMES, st.lists(st.booleans(), min_size=1, max_size=3)
 )
 
 
-@settings(max_examples=300)
+@examples(900)
 @given(
     RECORDS,
     st.text("a/", max_size=3) | st.text("ab/é", max_size=2),

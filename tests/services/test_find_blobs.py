@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom import limits
@@ -32,6 +32,7 @@ from strongroom.store.blob.tag_integrity import TagEntriesCheck
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import JobKind
 from strongroom.values import Metadata
+from tests.effort import examples
 from tests.services import blob_calls as do
 from tests.services.container_calls import (
     ACCOUNT,
@@ -438,7 +439,7 @@ async def _act(on: Services, act: str, name: str, tags: dict[str, str]) -> None:
         await do.metadata(on, name, "x")
 
 
-@settings(max_examples=60)
+@examples(180)
 @given(st.lists(ACTS, max_size=12), QUERY, st.integers(1, 3))
 def test_every_search_finds_what_a_look_at_every_blob_finds(
     acts: list[tuple[str, str, dict[str, str]]], query: dict[str, tuple[str, str]], results: int

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.messages import MessageView
+from tests.effort import examples
 from tests.services import queue_calls
 from tests.services.container_calls import refused, run
 
@@ -154,7 +155,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@examples(600)
 @given(st.lists(steps, min_size=5, max_size=40))
 def test_a_queue_does_what_the_list_says(taken: list[tuple[object, ...]]) -> None:
     """Q-GET-02, Q-GET-05, Q-GET-06, Q-POP-02, Q-UPD-04, Q-DEL-02, Q-QUE-05."""

@@ -7,7 +7,6 @@ import random
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -16,6 +15,7 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import MapReading, model
 from strongroom.store.core.extents.model import LEAF_BYTES, OFFSET_MAX
+from tests.effort import examples
 from tests.store.volumes import Model, Volume
 
 WINDOW: Final = 3 * LEAF_BYTES
@@ -242,4 +242,4 @@ def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 TestSequences = Sequences.TestCase
-TestSequences.settings = settings(max_examples=20, stateful_step_count=25)
+TestSequences.settings = examples(60, steps=25)
