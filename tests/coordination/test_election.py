@@ -108,8 +108,8 @@ def test_a_dead_leader_is_reported_and_replaced(server_lease: bool) -> None:
 
 
 def test_a_living_leader_stays(store: FlakyStore) -> None:
-    with Client(store).election("e", value="x", ttl=0.3).lead():
-        watch = Client(store).election("e").observe(timeout=1.0)
+    with Client(store).election("e", value="x", ttl=1.0).lead():
+        watch = Client(store).election("e").observe(timeout=1.6)
         assert [view.leader for view in watch] == ["x"]
 
 

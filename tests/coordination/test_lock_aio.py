@@ -69,8 +69,8 @@ def test_waiting_ends_with_the_release() -> None:
 
 def test_it_is_renewed() -> None:
     async def play() -> None:
-        async with Client(MemoryStore()).aio.lock("a", ttl=0.3) as held:
-            await asyncio.sleep(0.8)
+        async with Client(MemoryStore()).aio.lock("a", ttl=1.0) as held:
+            await asyncio.sleep(1.6)
             held.check()
 
     asyncio.run(play())
@@ -279,8 +279,8 @@ def test_a_second_loop_looks_after_what_it_holds() -> None:
         before.append(await client.aio.lock("left", ttl=60).acquire())
 
     async def hold() -> None:
-        async with client.aio.lock("a", ttl=0.3) as held:
-            await asyncio.sleep(0.8)
+        async with client.aio.lock("a", ttl=1.0) as held:
+            await asyncio.sleep(1.6)
             held.check()
 
     asyncio.run(leave())

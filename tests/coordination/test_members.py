@@ -64,8 +64,8 @@ def test_one_client_may_be_several_members() -> None:
 def test_the_dead_are_removed_and_the_living_stay() -> None:
     store = MemoryStore()
     alive, dead, observer = Client(store), Client(store), Client(store)
-    kept = alive.members("workers", ttl=0.3).join("alive")
-    left = dead.members("workers", ttl=0.3).join("dead")
+    kept = alive.members("workers", ttl=1.0).join("alive")
+    left = dead.members("workers", ttl=1.0).join("dead")
     assert datas(observer) == ["alive", "dead"]
     dead.close()
     assert left.lost.is_set()
@@ -119,7 +119,7 @@ def test_changes_are_watched() -> None:
     changes = client.sibling().members("workers").watch(timeout=20, every=0.01)
     seen = next(changes)
     assert (seen.what, seen.member.data) == ("joined", "a")
-    second = client.members("workers", ttl=0.3).join("b")
+    second = client.members("workers", ttl=1.0).join("b")
     assert (next(changes).member.data) == "b"
     second.update("c")
     seen = next(changes)
@@ -200,12 +200,12 @@ def test_tasks() -> None:
 @pytest.mark.parametrize("data", ["x" * 70_000, {1, 2}, float("nan")])
 def test_data_that_cannot_be_told_costs_no_membership(data: object) -> None:
     client = Client(MemoryStore())
-    members = client.members("g", ttl=0.5)
+    members = client.members("g", ttl=1.0)
     mine = members.join("before")
     with pytest.raises((Unsupported, TypeError, ValueError)):
         mine.update(data)
     with pytest.raises((Unsupported, TypeError, ValueError)):
         members.join(data)
-    assert not mine.lost.wait(1.0)
+    assert not mine.lost.wait(1.6)
     assert [member.data for member in members.list()] == ["before"]
     mine.leave()

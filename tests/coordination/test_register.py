@@ -69,7 +69,7 @@ def test_the_last_writer_wins(client: Client) -> None:
 
 def test_a_ttl_ends(client: Client) -> None:
     register, other = client.register("r"), client.sibling().register("r")
-    swap = register.compare_and_swap("mine", ABSENT, ttl=0.2)
+    swap = register.compare_and_swap("mine", ABSENT, ttl=1.0)
     assert not other.compare_and_swap("yours", ABSENT).swapped
     changed, now = other.wait_for_change(swap.version, 20)
     assert (changed, now) == (True, None)

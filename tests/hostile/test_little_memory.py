@@ -40,7 +40,7 @@ def limit_memory(server: Server, more_bytes: int | None) -> None:
 
 
 def healthy(server: Server) -> bool:
-    connection = http.client.HTTPConnection(HOST, server.port, timeout=5)
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=60)
     try:
         connection.request("GET", "/.strongroom/health")
         return connection.getresponse().status == 200
