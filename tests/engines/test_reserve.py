@@ -279,7 +279,7 @@ def test_compaction_gives_up_nothing_for_a_segment_that_it_cannot_move(tmp_path:
 
 def test_what_sqlite_says_of_a_full_disk() -> None:
     too_short = apsw.IOError()
-    too_short.extendedresult = apsw.SQLITE_IOERR_SHMSIZE  # type: ignore[attr-defined]
+    too_short.extendedresult = apsw.SQLITE_IOERR_SHMSIZE  # type: ignore[attr-defined]  # no stub
     full: tuple[Exception, ...] = (too_short, apsw.FullError(), OSError(errno.EDQUOT, ""))
     for error in full:
         assert is_full(error)

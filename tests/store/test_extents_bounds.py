@@ -39,7 +39,7 @@ class Counted(MemoryStore):
     def __init__(self) -> None:
         super().__init__(ManualClock())
         self._write = self.contents.write
-        self.contents.write = self._counted_write  # type: ignore[method-assign]
+        self.contents.write = self._counted_write  # type: ignore[method-assign]  # counts
         self.reset()
 
     async def _counted_write(self, *arguments: Any, **options: Any) -> Any:

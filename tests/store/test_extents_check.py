@@ -60,7 +60,7 @@ def first(**changes: object) -> Edit:
 
     def edit(leaf: Leaf) -> Leaf:
         one, *others = leaf.extents
-        return Leaf(leaf.since, (one._replace(**changes), *others))  # type: ignore[arg-type]
+        return Leaf(leaf.since, (one._replace(**changes), *others))  # type: ignore[arg-type]  # any field
 
     return edit
 

@@ -36,7 +36,7 @@ class Crashing(MemoryStore):
     def __init__(self, clock: ManualClock, **options: Any) -> None:
         super().__init__(clock, **options)
         self._write = self.contents.write
-        self.contents.write = self._broken_write  # type: ignore[method-assign]
+        self.contents.write = self._broken_write  # type: ignore[method-assign]  # fails
 
     async def _broken_write(self, *arguments: Any, **options: Any) -> Any:
         return await self._around(self._write(*arguments, **options))

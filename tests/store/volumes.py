@@ -6,7 +6,7 @@ every byte. Must not live here: tests.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -54,12 +54,12 @@ class Volume:
         await self.put_head(lambda head, stamp: Head(size_bytes))
 
     async def put_head(self, edit: Callable[[Head, int], Head]) -> int:
-        def decide(found: list[Record | None], stamp: int) -> Commit[int]:
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[int]:
             before = Head(0) if found[0] is None else head_of(found[0])
             value = msgspec.json.encode(edit(before, stamp))
             return Commit(stamp, (Step(PARTITION, (Write(HEAD.key, value),)),))
 
-        return await self.store.update(PARTITION, [HEAD], decide)  # type: ignore[arg-type]
+        return await self.store.update(PARTITION, [HEAD], decide)
 
     async def head(self) -> tuple[Head, int]:
         (found,) = await self.store.read([HEAD])
@@ -74,7 +74,7 @@ class Volume:
                 mutation = await draft.prepare(head.newest)
 
                 def decide(
-                    found: list[Record | None],
+                    found: Sequence[Record | None],
                     stamp: int,
                     mutation: extents.Mutation = mutation,
                 ) -> Commit[tuple[int, bool]]:
@@ -92,7 +92,7 @@ class Volume:
                         stamp, has_garbage = await self.store.update(
                             PARTITION,
                             [HEAD, *mutation.reads],
-                            decide,  # type: ignore[arg-type]
+                            decide,
                         )
                 except extents.Outdated:
                     continue

@@ -105,8 +105,8 @@ class Write(NamedTuple):
 class Step(msgspec.Struct, frozen=True):
     """Writes in one partition, with the contents that the partition starts or ceases to own.
 
-    Adopting an id that this engine has not written, or that is adopted already, is a ValueError;
-    dropping an id that is gone is no error (a sweeper may come twice).
+    Adopting an id that this engine has not written, or that is adopted already, is a ValueError.
+    Dropping an id that is gone is no error: a sweeper may come twice.
     """
 
     partition: Partition
@@ -252,8 +252,8 @@ class Engine(Protocol):
 
     @property
     def wakes(self) -> int:
-        """How often all waiters were woken at once: it changes when the clock is moved and when the
-        engine stops, so that one who looks first and waits then can tell that it is too late."""
+        """How often all waiters were woken at once: when the clock was moved or the engine stopped.
+        A caller that looks first and waits later compares it, and so misses none of these."""
         ...
 
     def update(
@@ -313,9 +313,8 @@ class Engine(Protocol):
         ...
 
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
-        """Return when the record's version is no longer `version` (None = absent), durably; or
-        after `timeout_s`; or when waiters are woken because the clock was moved or the engine
-        stops."""
+        """Return when the record's version is no longer `version` (None = absent), durably, or
+        after `timeout_s`. It also returns when the clock is moved and when the engine stops."""
         ...
 
     def watching(self) -> int:
@@ -327,15 +326,15 @@ class Engine(Protocol):
         ...
 
     async def now(self) -> int:
-        """Store time in ticks. No restart and no other gateway ever goes back behind it, and it is
+        """Store time in ticks. No restart and no other gateway ever goes back behind it. It is
         never smaller than a stamp that this gateway has given or seen."""
         ...
 
     def advance(self, seconds: float) -> None:
         """Move store time of all gateways forward and wake all their waiters (test clock only).
 
-        A restart, and a gateway that starts later, go on from the time that it was moved to: after
-        an orderly end always, after a crash once `now` has answered.
+        A restart, and a gateway that starts later, go on from the time that it was moved to. After
+        a crash this holds only if `now` has answered since.
         """
         ...
 

@@ -35,7 +35,7 @@ gateway it knows itself:
     droppable = [one for one in contents if horizon.frees(one, retired)]
 
 A last look, after which nothing may be added. `await gateways.quiet(stamp)` waits for commits
-whose decisions were made before: a sweep of a deleted container waits with the stamp of the
+whose decisions were made before. A sweep of a deleted container waits with the stamp of the
 deletion, and then walks through it once more. The same call settles whether an older commit
 happened at all: what is not there when it returns will never be.
 
@@ -108,8 +108,8 @@ class Gateways(Protocol):
     """The processes that serve a store, seen from one of them.
 
     Every gateway sends heartbeats. Without one for 5 s its own reads and updates raise Unavailable.
-    Without one for 10 s any other gateway may declare it dead: its holds and its readers then count
-    no longer, and every commit that it still tries is refused with Unavailable.
+    Without one for 10 s any other gateway may declare it dead. Its holds and its readers then count
+    no longer. Every commit that it still tries is refused with Unavailable.
     """
 
     @property

@@ -1,6 +1,6 @@
 """Which gateways are alive, and what follows: holds, owners, the horizon of readers, quiet.
 
-Lives here: the rules, as pure functions of a membership table, with time as an argument; and the
+Lives here: the rules, as pure functions of a membership table, with time as an argument. Also the
 book that each gateway keeps of its own stamps and readers. Must not live here: where the table is
 stored, or when heartbeats are sent.
 
@@ -86,8 +86,8 @@ class Membership(msgspec.Struct, frozen=True):
         return row is not None and row.incarnation == gateway.incarnation
 
     def owner(self, name: bytes) -> int | None:
-        """The number of the gateway that should do a work: the same for all who see this table, and
-        a gateway that joins or dies changes only what it owns."""
+        """The number of the gateway that should do a work, the same for all who see this table. A
+        gateway that joins or dies changes only what it owns."""
         return max(self.rows, key=lambda number: _weight(name, number), default=None)
 
     def horizon(self, number: int) -> Horizon:

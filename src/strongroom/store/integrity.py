@@ -1,8 +1,8 @@
 """Does everything in a store refer to what is there, and is everything there referred to?
 
-Lives here: the check over one snapshot, blob by blob, in memory that does not grow with the records
-(but with the number of contents and of tags: an integer each). Must not live here: checksums and
-files (engines/embedded/check.py), rules of Azure.
+Lives here: the check over one snapshot, blob by blob. Its memory grows with the number of contents
+and of tags, an integer each, and not with the records. Must not live here: checksums and files
+(engines/embedded/check.py), rules of Azure.
 
 What must hold:
  1. Every record has a known place (keys.py) and decodes.

@@ -127,5 +127,5 @@ def _as_sqlite(error: OSError, code: int) -> apsw.Error:
     if error.errno == errno.ENOSPC:
         return apsw.FullError("database or disk is full")
     failure = apsw.IOError("disk I/O error")
-    failure.extendedresult = code  # type: ignore[attr-defined]
+    failure.extendedresult = code  # type: ignore[attr-defined]  # not in the stubs of apsw
     return failure

@@ -93,6 +93,6 @@ class Ballast:
 
 
 def _turned(noise: bytes, places: int) -> bytes:
-    """The noise from another byte on, so that no block of one piece is a block of another one: a
-    file system may store equal blocks once."""
+    """The noise from another byte on. So no block of one piece is a block of another one: a file
+    system may store equal blocks once."""
     return noise[places:] + noise[:places]

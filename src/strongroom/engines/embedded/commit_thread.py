@@ -3,11 +3,11 @@
 Lives here: where a commit runs, handing work over and its outcome back. Must not live here: what
 the work is.
 
-On a quick disk two threads that share an interpreter cost more than the sync: to hand over and
-back, and each time that the thread needs the interpreter while the loop computes. So a commit runs
-on the event loop; what else arrives then waits for up to a millisecond, as it does for decisions.
-After one that was slower, all are left to the thread for ten times as long as it took. So for a
-disk that falters the loop waits at most a tenth of the time.
+On a quick disk two threads that share an interpreter cost more than the sync. The work is handed
+over and back, and the thread waits for the interpreter while the loop computes. So a commit runs on
+the event loop. Other requests then wait for up to a millisecond, as they do for decisions. After a
+slower commit, all are left to the thread for ten times as long as it took. So the loop spends at
+most a tenth of its time on a disk that is slow at times.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Long readings: in slices on the loop, each over one snapshot, with turns for others in between.
 
 Lives here: the connections that they read from, and how many at once. Must not live here: SQL
-(records/sqlite.py). They do not run in threads: SQLite's binding gives the interpreter's lock up at
-every row, so that beside a busy loop a thousand rows cost some five hundred hand-overs of it.
+(records/sqlite.py).
+
+They do not run in threads, because SQLite's binding gives the interpreter's lock up at every row.
+Beside a busy loop, a thousand rows would cost some five hundred hand-overs of it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ Lives here: a group, what its decisions see, and what they leave behind. Must no
 items make a group, and what becomes of it (group_commit.py), SQL (records/sqlite.py), bodies
 (bodies/unadopted.py).
 
-It goes in three stretches: all records are looked up, all decisions are made, and what has changed
-is written, as it is in the end. Each by itself fits into a processor's caches, and what many
-decisions of a group change, a lock or a counter, is written once.
+It has three phases. All records are looked up, all decisions are made, and then the final state of
+each changed record is written. Each phase by itself fits into a processor's caches. A record that
+many decisions of a group change, a lock or a counter, is written once.
 """
 
 from __future__ import annotations

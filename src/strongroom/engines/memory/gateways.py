@@ -3,8 +3,8 @@
 Lives here: the memory engine's `Gateways`, with heartbeats that a test can stop. Must not live
 here: the rules (membership.py), or what the gateways share beside the table (data.py).
 
-As long as nobody stops it, a heart beats whenever anybody looks at the table: no gateway that runs
-is ever late, however far time is moved.
+As long as no test stops them, heartbeats are sent whenever anybody looks at the table. So no
+gateway that runs is ever late, however far time is moved.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | tag's entry             | `g` + generation | tag, blob, token| face   | `g`                      |
 | job                     | `j`              | due + stamp + k | face   | `j` (k = its kind)       |
 
-A generation is the stamp of the container's creation: a container that is deleted and created again
+A generation is the stamp of the container's creation. A container that is deleted and created again
 has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
 before their base blob, oldest first, the order in which List Blobs reports them.
 
@@ -39,9 +39,9 @@ The entries of a container's tags lead from a tag to the blobs that have it. A t
 the commit that set the blob's tags; the blob's head names the token whose entries count.
 
 A message's number is the stamp of its Put. Its key says when it can be seen and which commit put it
-there (i: which message of that commit): a retrieval or update moves it, so what names the old key
-is out of date, and one key never holds two states. All messages of one clearing of the queue, its
-epoch, lie together, so that the next one is empty at once.
+there (i: which message of that commit). A retrieval or update moves it. So one key never holds two
+states, and whatever names the old key is out of date. All messages of one clearing of the queue,
+its epoch, lie together, so that the next one is empty at once.
 
 A map (store/core/extents) says where the bytes of sparse content are. It lies in the partition of
 what owns it, a blob or a file. Its number is the stamp of its creation. A leaf is one of its spans
@@ -198,8 +198,8 @@ def snapshot_ticks(key: bytes) -> int | None:
 
 @lru_cache(_FEW_REMEMBERED)
 def inline(ticks: int) -> Key:
-    """The inline bytes of a snapshot, or of the head (0): in a fixed place, so that one read of the
-    partition returns a head together with its small body."""
+    """The inline bytes of a snapshot, or of the head (0). Their place is fixed, so that one read of
+    the partition returns a head together with its small body."""
     return Key(True, INLINE + number(ticks))
 
 

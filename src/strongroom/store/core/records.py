@@ -86,10 +86,10 @@ class JobKind(enum.IntEnum):
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
     """What a pending copy reads, and what of the request outlives its answer.
 
-    Either the blob `blob` (or its snapshot) in `container` of this server while that has
-    `generation`, or `url` elsewhere, with the signature that was given in it. `etag` is what the
-    source must still have when it is opened again (None: it had none). `metadata` None = the
-    source's. `destination` is the account/container that must still have the job's generation.
+    It reads the blob `blob` (or its snapshot) in `container` of this server while that has
+    `generation`. Or it reads `url` elsewhere, with the signature that was given in it. `etag` is
+    what the source must still have when it is opened again (None: it had none). `metadata` None =
+    the source's. `destination` is the account/container that must still have the job's generation.
     """
 
     account: str = ""
@@ -104,11 +104,13 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """Work to be done after the answer. Blob jobs name their blob; `token` is what the records must
-    still say, else the job is void: a copy's id, an upload's number; for a deleted container it is
-    the name, account/container, that must no longer have this generation. Jobs on messages name
-    their `epoch`. `tags` are the tags of a blob, each set with its token, whose entries may be left
-    over."""
+    """Work to be done after the answer.
+
+    Blob jobs name their blob. `token` is what the records must still say, else the job is void: a
+    copy's id, or an upload's number. For a deleted container it is the name, account/container,
+    that must no longer have this generation. Jobs on messages name their `epoch`. `tags` are the
+    tags of a blob, each set with its token, whose entries may be left over.
+    """
 
     kind: JobKind
     generation: int

@@ -1,7 +1,7 @@
 """Do a queue's messages, their texts, the ways from their expiries and the ledger agree?
 
-Lives here: the check of all queues, in memory that grows with the queues and not with their
-messages: what belongs together is summed up on both sides, and the sums compared. Must not live
+Lives here: the check of all queues. Records that belong together are summed up on both sides, and
+the sums compared. So its memory grows with the queues and not with their messages. Must not live
 here: the walk over the store (integrity.py), rules of Azure.
 """
 

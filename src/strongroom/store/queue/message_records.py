@@ -36,9 +36,13 @@ class Expiry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ledger(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of an epoch as a whole: how many messages it holds, hidden ones and those that
-    are expired but not swept included; when the job that sweeps expired ones is due (0 = there is
-    none). It is there from the epoch's first moment to the beginning of its sweep."""
+    """What is known of an epoch as a whole. It is there from the epoch's creation to the beginning
+    of its sweep.
+
+    Attributes:
+        count: how many messages it holds, with those that are hidden, or expired but not swept.
+        due: when the job that sweeps expired ones is due, 0 = there is none.
+    """
 
     count: int = 0
     due: int = 0

@@ -4,7 +4,7 @@ Lives here: the split and its reverse. Must not live here: what a fragment is
 (semantics/table/edm.py), where the records are (keys.py).
 
 A record is a version byte, the Timestamp (8 bytes), how many chunks follow it (1 byte), and the
-fragment or its beginning; a chunk is the bytes that follow.
+fragment or its beginning. A chunk is the bytes that follow.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def head(value: bytes) -> EntityHead:
 
 
 def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
-    """The Timestamps and the fragments of head records (one at least), in their order, when all of
-    them are whole; None when one of them has chunks. Raises CorruptRecord."""
+    """The Timestamps and the fragments of head records (one at least), in their order. None when
+    one of them has chunks, and so is not whole. Raises CorruptRecord."""
     prefixes = b"".join([value[:_PREFIX_BYTES] for value in values])
     versions, chunks = prefixes[::_PREFIX_BYTES], prefixes[_PREFIX_BYTES - 1 :: _PREFIX_BYTES]
     if len(prefixes) < _PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:

@@ -1,7 +1,7 @@
 """Are the entities of all tables whole, and in a table?
 
-Lives here: the check of all tables, in memory that grows with the tables and not with their
-entities: an entity's records come one behind the other. Must not live here: the walk over the store
+Lives here: the check of all tables. An entity's records come one behind the other, so its memory
+grows with the tables and not with their entities. Must not live here: the walk over the store
 (integrity.py), rules of Azure.
 """
 

@@ -1,9 +1,9 @@
 """How one body gets into its room: gathered, checksummed and written in pieces, on threads.
 
 Lives here: the two ways. A small body shares a segment with others and goes through the page cache.
-A large one, or one of unknown length, has a segment's tail to itself and goes past the cache: the
-copy into it costs more than the disk, and would push out what is read often. Must not live here:
-where there is room (segments.py), syncing, or who owns the content (intake.py).
+A large one, or one of unknown length, has a segment's tail to itself and goes past the cache. The
+copy into the cache costs more than the disk, and would push out what is read often. Must not live
+here: where there is room (segments.py), syncing, or who owns the content (intake.py).
 
 What is written past the cache is only ever appended, in order. So no page of it can have been read,
 by anybody, before it is there: the kernel keeps no stale one.

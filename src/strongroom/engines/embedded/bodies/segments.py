@@ -32,8 +32,8 @@ from strongroom.engines.embedded.records.sqlite import Location, SegmentRow
 SEGMENT_BYTES: Final = 256 * 1024 * 1024
 # From here on a body has a segment's tail, and its syncs, to itself.
 LARGE_BODY_BYTES: Final = 1024 * 1024
-# So many segments that wait for the next large body keep their descriptors; of more, those that
-# are dead, or hold so much that is, are sealed.
+# So many segments that wait for the next large body keep their descriptors. Where there are more,
+# one is sealed that is dead, or that has so many dead bytes.
 _IDLE_MAX: Final = 8
 _CROWDED_DEAD_BYTES: Final = 16 * 1024 * 1024
 # Dead bytes in an open segment are worth a file of their own from here on, when space is short.

@@ -15,7 +15,7 @@ silently. The two differ, because every commit is synced before the next one wri
   two torn commits are never in one log.
 - The header is synced before the first frame. A bad header before whole frames is damage.
 
-So the log is damaged, not torn, in two cases: from the first refused frame on there are two
+So the log is damaged, not torn, in two cases. From the first refused frame on there are two
 commits, or one commit with another frame chained to it. A commit counts if the checksum of its last
 frame is right. It also counts if the checksum of the next frame is right and starts from it. The
 latter requires that the disk writes the frame's header in one piece: at a sector boundary, parts of

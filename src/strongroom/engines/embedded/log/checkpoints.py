@@ -124,8 +124,8 @@ class Checkpointer:
             self._judge(done.exception())
 
     def _passed(self, committer: Committer, job: Future[None]) -> None:
-        """Bring in what came meanwhile, which is little: then the log begins again, and a sync of
-        what is written over costs two thirds of one that makes the file longer."""
+        """Bring in what came meanwhile, which is little, so that the log begins again. A sync that
+        overwrites costs two thirds of one that makes the file longer."""
         if (error := job.exception()) is None:
             committer.between_groups(self._restart).add_done_callback(self._between_done)
         else:

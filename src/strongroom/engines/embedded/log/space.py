@@ -1,11 +1,12 @@
 """Room in SQLite's log ahead of its use.
 
 Lives here: when the log's file is made longer, and by how much. Must not live here: what stands in
-it, checkpoints. A sync of what is written over costs two thirds of one that makes a file longer,
-for which the file system has to write down the new length. So the file grows by a MiB of zeros at a
-time, until it is as long as it becomes between two checkpoints. SQLite ends its reading of a log
-where a frame's salts are not the log's: zeros are never taken for a frame. Source: "WAL-mode File
-Format", section "The WAL File Format".
+it, checkpoints. Source: "WAL-mode File Format", section "The WAL File Format".
+
+A sync that overwrites costs two thirds of one that makes a file longer, because the file system
+must store the new length. So the file grows by a MiB of zeros at a time, until it is as long as it
+becomes between two checkpoints. SQLite ends its reading of a log where a frame's salts are not the
+log's: zeros are never taken for a frame.
 """
 
 from __future__ import annotations

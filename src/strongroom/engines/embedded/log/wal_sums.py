@@ -8,7 +8,7 @@ File Format" of SQLite's documentation, section "Checksum Algorithm".
 So a word with n words after it counts F(n + 1) times in `second` and F(n) times in `first`. F are
 the Fibonacci numbers: F(0) = 0, F(1) = 1. Summing word by word takes Python a quarter of a
 millisecond for a page of 8 KiB. But F(n + m) = F(n) F(m + 1) + F(n - 1) F(m). So a word can be
-moved m words towards the end: F(m + 1) times the word is added there, and F(m) times the word is
+moved m words towards the end. F(m + 1) times the word is added there, and F(m) times the word is
 added one place further.
 
 A page is therefore cut into rows, all rows are moved onto the last one, and only that row is summed
@@ -72,8 +72,11 @@ def _one_by_one(seed: Sum, data: bytes) -> Sum:
 
 
 class _Plan(NamedTuple):
-    """How data of one length is folded. `weights`: of each row but the last, (F(m + 1), F(m)) for
-    its distance m from the last; `masks`: every third word, from the first, second and third on."""
+    """How data of one length is folded.
+
+    `weights`: (F(m + 1), F(m)) of each row but the last, for its distance m from the last.
+    `masks`: every third word, from the first, second and third on.
+    """
 
     row_bytes: int
     weights: tuple[Sum, ...]

@@ -4,9 +4,9 @@ Lives here: when the file is made longer, and by how much. Must not live here: t
 (log/space.py), checkpoints.
 
 A commit stands in the log first; its pages go into the database with a later checkpoint. If the
-disk becomes full in between, the log cannot be brought in, so it cannot be written over, and then
-nothing can be changed any more, not even deleted. So the file is made longer before a commit that
-adds pages to the database. SQLite does that itself, in chunks, when it is told the size: another
+disk became full in between, the log could neither be brought in nor be overwritten. Then nothing
+could be changed any more, not even deleted. So the file is made longer before a commit that adds
+pages to the database. SQLite does that itself, in chunks, when it is told the size. Another
 descriptor of the same file would lose SQLite's locks when it is closed. Source: "Standard File
 Control Opcodes", SQLITE_FCNTL_CHUNK_SIZE and SQLITE_FCNTL_SIZE_HINT.
 """

@@ -3,13 +3,13 @@
 Lives here: which pages are kept, and when they may be told. Must not live here: reading them, or
 what is made of them.
 
-The rule is that of record_cache.py. A page in which a commit writes is let go of before that commit
-can be seen; and what was read is kept only if no commit has begun to write in it since before its
-snapshot was taken. So every page here is as it would be read now.
+The rule is that of record_cache.py. A page in which a commit writes is dropped before that commit
+can be seen. A page that was read is kept only if no commit that began since its snapshot writes in
+it. So every page here is as it would be read now.
 
-What is asked for once is not kept, and what is large is not either: a listing of a million records
-must not push out the few that are looked at all the time. There are few pages, because every write
-looks through them.
+Pages that are asked for once are not kept, nor are large ones. A listing of a million records must
+not push out the few that are looked at all the time. There are few pages, because every write looks
+through them.
 """
 
 from __future__ import annotations

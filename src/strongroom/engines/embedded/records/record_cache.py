@@ -2,9 +2,9 @@
 
 Lives here: what is kept, and when it may be told. Must not live here: reading or writing it.
 
-The rule that keeps it from ever telling of two moments: what a commit writes is let go of before
-that commit can be seen, and is not kept again until it is over. So every record here is as it is
-both before and after whatever commit may be under way, and any of them together are one snapshot.
+A hit always equals one committed snapshot, by this rule. The records that a commit writes are
+dropped before it can be seen, and are not kept again until it is over. So a commit under way
+changes no record that is here, and all records here together are one snapshot.
 
 What is read once is not kept (seen_once.py): it may be one of a million.
 

@@ -1,7 +1,7 @@
 """Bodies of blobs: one module for each kind, and the interface that all kinds share (body.py).
 
-Lives here: where the bytes of a blob lie, and everything that follows from it: how they are read,
-adopted, shared, retired, swept, copied and checked. Must not live here: Azure's rules, HTTP.
+Lives here: where the bytes of a blob lie, and how they are read, adopted, shared, retired, swept,
+copied and checked. Must not live here: Azure's rules, HTTP.
 Nothing outside of this package knows one kind from another; a test sees to that.
 
 | kind     | its bytes lie in                                          | made by        |

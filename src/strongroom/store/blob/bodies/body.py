@@ -128,8 +128,8 @@ CopyWriter = Callable[[Contents, Feed], Awaitable[NewBody]]
 
 
 class BodyPlace(msgspec.Struct, frozen=True):
-    """Where the parts of a body are looked up: the store, the blob's partition, and the records
-    that were read together with the blob's own (`read_with` of kinds.py), in that order."""
+    """Where the parts of a body are looked up: the store and the blob's partition. `beside` are the
+    records that were read together with the blob's own, in the order of `read_with` (kinds.py)."""
 
     store: Store
     partition: Partition
@@ -206,7 +206,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 
         Raises: ContentMissing when a part is gone; DataDamaged, also while the bytes are read.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
     async def blocks(self, place: BodyPlace) -> tuple[ListedBlock, ...]:
         """The committed blocks, none for a body that is not made of blocks. Raises ContentMissing,
@@ -282,7 +282,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
         """The check by doctor. Raises CorruptRecord."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
 
 async def unused(place: BodyPlace, contents: Iterable[int], live: Collection[Body]) -> set[int]:

@@ -36,8 +36,11 @@ else:
 
 
 class HiddenKind(NamedTuple):
-    """Hidden records that belong to bodies: what doctor says of one that belongs to none ({}: its
-    number), and the contents that a record of its key and value names (raises CorruptRecord)."""
+    """One kind of hidden records that belong to bodies.
+
+    `stray`: what doctor says of one that belongs to none, with {} for its number.
+    `contents`: contents(name, value) -> the contents that a record names. Raises CorruptRecord.
+    """
 
     stray: str
     contents: Callable[[bytes, bytes], Collection[int]]

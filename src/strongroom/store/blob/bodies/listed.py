@@ -31,8 +31,8 @@ from strongroom.store.blob.bodies.reading import read_content, read_spans
 from strongroom.store.blob.bodies.received import NO_BYTES, Received, keep
 from strongroom.store.core import keys
 
-# Consecutive blocks of a copy are put together up to the larger of a fixed size and a share of the
-# whole, so that no copy needs more contents than one commit can adopt.
+# Consecutive blocks of a copy are put together up to a fixed size, or to a share of the whole if
+# that is larger. So no copy needs more contents than one commit can adopt.
 GROUP_BYTES: Final = 64 * 1024 * 1024
 GROUPS_MAX: Final = 200
 
