@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _ACCOUNTS_SHOWN = 5
 _EVERYWHERE = ("", "0.0.0.0", "::")
-_SERVICES = tuple(service.value for service in Service)
 _SERVED = (Service.BLOB, Service.QUEUE, Service.TABLE)
 
 Urls = dict[Service, list[str]]
@@ -90,11 +89,11 @@ def _service_urls(
 
 def _suffixes(settings: Settings, service: Service) -> list[str]:
     """The host suffixes of a service: `queue.example.org` is for queues only."""
-    firsts = {suffix: suffix.partition(".")[0] for suffix in settings.host_suffixes}
     return [
         suffix
-        for suffix, first in firsts.items()
-        if first == service.value or first not in _SERVICES
+        for suffix in dict.fromkeys(settings.host_suffixes)
+        if one_port.is_for(suffix, service)
+        or not any(one_port.is_for(suffix, other) for other in Service)
     ]
 
 

@@ -45,10 +45,8 @@ class ServedIdentities:
 
     async def ready(self, request: Request) -> None:
         """Return when what a request's token is checked with is there, as far as it can be had."""
-        if self._keys is None:
-            return
         text = bearer.bearer_text(request.headers.get("authorization"))
-        if text is None or not (request.tls or not self.issuer.signed):
+        if self._keys is None or text is None or not request.tls:
             return
         try:
             token = bearer.parse_token(text)
