@@ -60,7 +60,8 @@ def first(**changes: object) -> Edit:
 
     def edit(leaf: Leaf) -> Leaf:
         one, *others = leaf.extents
-        return Leaf(leaf.since, (one._replace(**changes), *others))  # type: ignore[arg-type]  # any field
+        changed = one._replace(**changes)  # type: ignore[arg-type]  # any field
+        return Leaf(leaf.since, (changed, *others))
 
     return edit
 

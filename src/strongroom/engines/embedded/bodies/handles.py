@@ -45,7 +45,8 @@ class Handles:
         Unavailable."""
         if segment.reader is None:
             try:
-                segment.reader = open(segment.path, "rb", buffering=0)  # noqa: SIM115 - closed by `close`
+                # No `with`: it stays open for the next reader.
+                segment.reader = open(segment.path, "rb", buffering=0)  # noqa: SIM115
             except OSError as error:
                 kind = Busy if lacks_handles(error) else Unavailable
                 raise kind(f"segment {segment.id:016x} cannot be read: {error}") from error

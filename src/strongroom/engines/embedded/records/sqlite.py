@@ -295,12 +295,8 @@ _item = cast("Callable[[Any], Item]", functools.partial(tuple.__new__, Item))
 
 
 def _fitting(rows: Sequence[Sequence[Any]], records: int, size_bytes: int) -> tuple[int, int]:
-    """How many of the rows there is room for, and what they weigh. The last of them may weigh more
-    than what is left.
-
-    Arguments:
-        rows: by column: partition, key, value, version.
-    """
+    """How many of the rows (partition, key, value, version), by column, there is room for, and
+    what they weigh. The last of them may weigh more than what is left."""
     partitions, names, values, _ = rows
     weight = sum(map(len, partitions)) + sum(map(len, names)) + sum(map(len, values))
     if len(values) <= records and weight < size_bytes:
