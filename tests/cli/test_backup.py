@@ -11,7 +11,7 @@ from azure.storage.blob import BlobServiceClient
 
 from strongroom.cli.exits import Exit
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
-from strongroom.testing import Server
+from strongroom.testing import InProcessServer, Server
 from strongroom.testing.ports import port_flags
 from tests.cli.command import in_process, strongroom
 
@@ -46,7 +46,7 @@ def test_a_backup_under_load_is_whole_and_holds_what_was_answered_before(tmp_pat
     assert report["whole"], report
     assert report["counts"]["blobs"] >= 20
     assert in_process("restore", backup, restored).code == 0
-    with Server.start(data=restored, test_clock=False) as server:
+    with InProcessServer.start(data=restored, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         for number in range(20):
             found = client.get_blob_client("box", f"before-{number}").download_blob().readall()
@@ -59,7 +59,7 @@ def test_a_backup_under_load_is_whole_and_holds_what_was_answered_before(tmp_pat
 def test_keys_stay_out_of_a_backup_and_the_command_says_so(tmp_path: Path) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
     assert in_process("account", "add", "orders", "--data", data).code == 0
-    with Server.start(data=data, test_clock=False):
+    with InProcessServer.start(data=data, test_clock=False):
         pass
     ran = in_process("backup", data, backup)
     assert "accounts.json" in ran.out
@@ -69,7 +69,7 @@ def test_keys_stay_out_of_a_backup_and_the_command_says_so(tmp_path: Path) -> No
 
 def test_a_backup_is_not_served(tmp_path: Path) -> None:
     data, backup = tmp_path / "data", tmp_path / "backup"
-    with Server.start(data=data, test_clock=False):
+    with InProcessServer.start(data=data, test_clock=False):
         pass
     assert in_process("backup", data, backup).code == 0
     ran = strongroom("serve", "--data", backup, *port_flags())
@@ -80,7 +80,7 @@ def test_a_backup_is_not_served(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_nothing_is_copied_over_something(tmp_path: Path, command: str) -> None:
     data = tmp_path / "data"
-    with Server.start(data=data, test_clock=False):
+    with InProcessServer.start(data=data, test_clock=False):
         pass
     source = data
     if command == "restore":
@@ -97,7 +97,7 @@ def test_nothing_is_copied_over_something(tmp_path: Path, command: str) -> None:
 
 def test_an_interrupted_backup_is_not_restored_and_the_next_replaces_it(tmp_path: Path) -> None:
     data, target = tmp_path / "data", tmp_path / "backup"
-    with Server.start(data=data, test_clock=False):
+    with InProcessServer.start(data=data, test_clock=False):
         pass
     assert in_process("backup", data, target).code == 0
     (target / "FORMAT").rename(target / "UNFINISHED")
@@ -112,7 +112,7 @@ def test_an_interrupted_backup_is_not_restored_and_the_next_replaces_it(tmp_path
 
 def test_a_damaged_backup_is_restored_only_knowingly(tmp_path: Path) -> None:
     data, target = tmp_path / "data", tmp_path / "backup"
-    with Server.start(data=data, test_clock=False) as server:
+    with InProcessServer.start(data=data, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         client.create_container("box").upload_blob("body", BODY)
     assert in_process("backup", data, target).code == 0
@@ -144,7 +144,7 @@ def test_a_missing_directory_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_the_doctor_finds_a_flipped_bit(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with Server.start(data=data, test_clock=False) as server:
+    with InProcessServer.start(data=data, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         client.create_container("box").upload_blob("body", BODY)
     assert in_process("doctor", data).code == 0
@@ -162,7 +162,7 @@ def test_the_doctor_finds_a_flipped_bit(tmp_path: Path) -> None:
 
 def broken(data: Path) -> Path:
     """A data directory whose records are no database any more; their file."""
-    with Server.start(data=data, test_clock=False):
+    with InProcessServer.start(data=data, test_clock=False):
         """Only that it is there."""
     records = data / "records.sqlite"
     records.write_bytes(b"no database " * 1000)
@@ -181,7 +181,7 @@ def test_records_that_cannot_be_read_are_named(tmp_path: Path, command: str) -> 
 
 def test_the_doctor_tells_what_it_found_before_it_could_read_no_further(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with Server.start(data=data, test_clock=False) as server:
+    with InProcessServer.start(data=data, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         container = client.create_container("box")
         for number in range(60):

@@ -17,7 +17,7 @@ from azure.storage.blob import BlobServiceClient
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.cli.exits import Exit
-from strongroom.testing import Server
+from strongroom.testing import InProcessServer, Server
 from strongroom.testing.ports import HOST, free_port, port_flags
 from tests.cli.command import TIMEOUT_S, in_process, strongroom
 
@@ -213,7 +213,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with Server.start(data=data, test_clock=False):
+    with InProcessServer.start(data=data, test_clock=False):
         pass
     (data / "FORMAT").write_text("strongroom 999\n")
     ran = strongroom("serve", "--data", data, *port_flags())
@@ -231,7 +231,7 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path)
 
 def test_records_that_are_no_database_are_refused_with_one_line(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with Server.start(data=data, test_clock=False):
+    with InProcessServer.start(data=data, test_clock=False):
         pass
     (data / "records.sqlite").write_bytes(b"not a database, whatever it was before")
     ran = strongroom("serve", "--data", data, *port_flags())
@@ -240,11 +240,11 @@ def test_records_that_are_no_database_are_refused_with_one_line(tmp_path: Path) 
 
 
 def test_a_test_clock_needs_a_directory_that_was_made_for_it(tmp_path: Path) -> None:
-    with Server.start(data=tmp_path / "real", test_clock=False):
+    with InProcessServer.start(data=tmp_path / "real", test_clock=False):
         pass
     ran = strongroom("serve", "--data", tmp_path / "real", "--test-clock", *port_flags())
     assert ran.code == Exit.DATA
-    with Server.start(data=tmp_path / "test", test_clock=True):
+    with InProcessServer.start(data=tmp_path / "test", test_clock=True):
         pass
     ran = strongroom("serve", "--data", tmp_path / "test", *port_flags())
     assert ran.code == Exit.DATA
