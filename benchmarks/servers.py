@@ -44,6 +44,8 @@ def strongroom_command(data: Path, ports: list[int]) -> list[str]:
     program = Path(sys.executable).with_name("strongroom")
     named = zip(_SERVICES, ports, strict=True)
     flags = [text for name, port in named for text in (f"--{name}-port", str(port))]
+    # No benchmark uses it, and its usual port may be taken.
+    flags += ["--file-port", str(free_ports(1)[0])]
     return [str(program), "serve", "--data", str(data), *flags]
 
 

@@ -310,6 +310,7 @@ def _wanted_ports(settings: Settings) -> dict[str, int]:
         Service.BLOB.value: settings.blob_port,
         Service.QUEUE.value: settings.queue_port,
         Service.TABLE.value: settings.table_port,
+        Service.FILE.value: settings.file_port,
     }
     return ports if settings.one_port is None else {**ports, one_port.NAME: settings.one_port}
 

@@ -25,7 +25,7 @@ from strongroom.auth.accounts import (
 
 DEFAULT_DATA: Final = Path("strongroom-data")
 DEFAULT_HOST: Final = "127.0.0.1"
-DEFAULT_PORTS: Final = (10000, 10001, 10002)
+DEFAULT_PORTS: Final = (10000, 10001, 10002, 10003)
 ACCOUNTS_FILE_NAME: Final = "accounts.json"
 ROLES_FILE_NAME: Final = "roles.json"
 ACCOUNTS_VARIABLES: Final = ("STRONGROOM_ACCOUNTS", "AZURITE_ACCOUNTS")
@@ -91,7 +91,7 @@ class RolesSource:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
-    below which a label is an account, beside blob.localhost, queue.localhost, table.localhost.
+    below which a label is an account, beside blob.localhost and its like.
     `one_port` serves all services; None = no such port. `own_hosts` are names by which the server's
     own endpoints may be reached. `oauth` None = bearer tokens are refused."""
 
@@ -100,6 +100,7 @@ class Settings:
     blob_port: int = DEFAULT_PORTS[0]
     queue_port: int = DEFAULT_PORTS[1]
     table_port: int = DEFAULT_PORTS[2]
+    file_port: int = DEFAULT_PORTS[3]
     one_port: int | None = None
     accounts: AccountSources = field(default_factory=AccountSources)
     tls: TlsFiles | SelfMade | None = None

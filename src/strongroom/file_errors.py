@@ -27,6 +27,7 @@ STATUS_LOCK_NOT_GRANTED: Final = 0xC000_0055
 STATUS_DELETE_PENDING: Final = 0xC000_0056
 STATUS_INVALID_SECURITY_DESCR: Final = 0xC000_0079
 STATUS_RANGE_NOT_LOCKED: Final = 0xC000_007E
+STATUS_BAD_NETWORK_NAME: Final = 0xC000_00CC
 STATUS_REQUEST_NOT_ACCEPTED: Final = 0xC000_00D0
 STATUS_INVALID_OPLOCK_PROTOCOL: Final = 0xC000_00E3
 STATUS_DIRECTORY_NOT_EMPTY: Final = 0xC000_0101
@@ -167,6 +168,32 @@ SMB_DELETE_PENDING = row(
     STATUS_DELETE_PENDING,
 )
 # What SMB answers to a rename of a file that is marked for deletion ([MS-FSA] 2.1.5.15.12).
+SHARE_ALREADY_EXISTS = row(
+    "ShareAlreadyExists", 409, "The specified share already exists.", STATUS_OBJECT_NAME_COLLISION
+)
+SHARE_NOT_FOUND = row(
+    "ShareNotFound", 404, "The specified share does not exist.", STATUS_BAD_NETWORK_NAME
+)
+LEASE_ID_MISMATCH_WITH_SHARE_OPERATION = row(
+    "LeaseIdMismatchWithShareOperation",
+    412,
+    "The lease ID specified did not match the lease ID for the file share.",
+)
+LEASE_NOT_PRESENT_WITH_SHARE_OPERATION = row(
+    "LeaseNotPresentWithShareOperation",
+    412,
+    "There is currently no lease on the file share.",
+)
+LEASE_ID_MISMATCH_WITH_FILE_OPERATION = row(
+    "LeaseIdMismatchWithFileOperation",
+    412,
+    "The lease ID specified did not match the lease ID for the file.",
+)
+LEASE_NOT_PRESENT_WITH_FILE_OPERATION = row(
+    "LeaseNotPresentWithFileOperation",
+    412,
+    "There is currently no lease on the file.",
+)
 RENAME_OF_PENDING = row(
     "SMBDeletePending",
     409,

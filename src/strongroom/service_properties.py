@@ -1,4 +1,5 @@
-"""The properties of a service as values: logging, metrics, CORS, retention, static website.
+"""The properties of a service as values: logging, metrics, CORS, retention, and what one service
+has alone.
 
 Lives here: structs that the wire, the rules and the services share. Must not live here: XML
 (wire/core/service_properties_xml.py), matching of CORS rules (semantics/core/cors.py). Source: "Set
@@ -68,6 +69,7 @@ class ServiceProperties(msgspec.Struct, frozen=True):
     default_service_version: str | None = None
     delete_retention: RetentionPolicy | None = None
     static_website: StaticWebsite | None = None
+    smb_multichannel: bool | None = None
 
     def updated(self, request: ServiceProperties) -> ServiceProperties:
         """These properties with every section that `request` gives put in place of the old one."""
@@ -88,5 +90,8 @@ DEFAULTS: Final = {
     ),
     "queue": _SHARED,
     "table": _SHARED,
+    "file": ServiceProperties(
+        hour_metrics=Metrics(), minute_metrics=Metrics(), cors=(), smb_multichannel=False
+    ),
 }
 """What a service has before anything was set, by its name."""

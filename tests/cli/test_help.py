@@ -88,6 +88,7 @@ def test_help_names_every_flag_and_keeps_its_colons() -> None:
     out = help_of("serve").out
     for flag in (
         *("--data", "--in-memory", "--host", "--blob-port", "--queue-port", "--table-port"),
+        "--file-port",
         *("--cert", "--key", "--tls", "--accounts-file", "--account", "--test-clock"),
         *("--allow-development-key", "--host-suffix", "--copy-source-host", "--metrics-anywhere"),
         *("--own-host", "--log-level", "--log-format"),

@@ -51,23 +51,24 @@ def dns(name: str) -> x509.GeneralName:
     return x509.DNSName(name)
 
 
-def ports(server: Server) -> tuple[str, str, str]:
-    urls = (server.url, server.queue_url, server.table_url)
-    return (urls[0].rpartition(":")[2], urls[1].rpartition(":")[2], urls[2].rpartition(":")[2])
+def ports(server: Server) -> list[str]:
+    urls = (server.url, server.queue_url, server.table_url, server.file_url)
+    return [url.rpartition(":")[2] for url in urls]
 
 
 def test_a_wildcard_for_each_service(tmp_path: Path) -> None:
-    names = [dns(f"*.{service}.example.test") for service in ("blob", "queue", "table")]
+    names = [dns(f"*.{service}.example.test") for service in ("blob", "queue", "table", "file")]
     flags = certified(tmp_path, *names)
-    for service in ("blob", "queue", "table"):
+    for service in ("blob", "queue", "table", "file"):
         flags += ("--host-suffix", f"{service}.example.test")
     with Server.start(flags=flags) as server:
         text = server.output()
-        blob, queue, table = ports(server)
+        blob, queue, table, file = ports(server)
         expected = {
             "blob": f"https://{ACCOUNT}.blob.example.test:{blob}",
             "queue": f"https://{ACCOUNT}.queue.example.test:{queue}",
             "table": f"https://{ACCOUNT}.table.example.test:{table}",
+            "file": f"https://{ACCOUNT}.file.example.test:{file}",
         }
         for service, url in expected.items():
             assert f"{service} service" in text and text.count(url) == 2, text
@@ -83,7 +84,7 @@ def test_exact_names_beside_the_address(tmp_path: Path) -> None:
     more = ("--host-suffix", "storage.test", "--host-suffix", "other.test")
     with Server.start(flags=(*flags, *more)) as server:
         text = server.output()
-        blob, queue, _ = ports(server)
+        blob, queue, *_ = ports(server)
         assert f"BlobEndpoint=https://127.0.0.1:{blob}/{ACCOUNT};" in text
         for port in (blob, queue):
             assert f"https://{ACCOUNT}.storage.test:{port}\n" in text

@@ -62,7 +62,7 @@ def test_one_port_for_all_services_prints_its_connection_string() -> None:
         client = BlobServiceClient.from_connection_string(line.split()[-1])
         client.create_container("wiki").upload_blob("page", b"first")
         base = f"http://{HOST}:{port}"
-        for service in ("blob", "queue", "table"):
+        for service in ("blob", "queue", "table", "file"):
             assert f"{base}/{service}/{DEVELOPMENT_ACCOUNT_NAME};" in line
             assert f"http://{DEVELOPMENT_ACCOUNT_NAME}.store.test:{port}/{service}\n" in printed
         # One store behind both ports.

@@ -3,7 +3,8 @@
 `client` is a signed client of the development account; `container` the name of a new container;
 `leased` a new container or blob, without a lease yet;
 `account` a client of an account that only this test uses. `queues`, `queue`, `queue_account` are
-the same for queues, and `tables`, `table`, `table_account` for tables. See client.py. `trusting`
+the same for queues, `tables`, `table`, `table_account` for tables, `files`, `share`,
+`file_account` for shares of files. See client.py. `trusting`
 is a server of its own that accepts bearer tokens: see trusting.py.
 """
 
@@ -126,6 +127,30 @@ def table(tables: TableClient) -> str:
     name = f"Table{next(_numbers)}"
     made = tables.post("/Tables", {"TableName": name}, {"Prefer": "return-no-content"})
     assert made.status == 204, made
+    return name
+
+
+@pytest.fixture(scope="session")
+def files(server: Running) -> Iterator[Client]:
+    """A client of the development account's shares, one connection for all tests."""
+    found = server.files()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def file_account(server: Running) -> Iterator[Client]:
+    """A client of the shares of an account that this test has for itself."""
+    found = server.file_account()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def share(files: Client) -> str:
+    """The name of a new share."""
+    name = f"share-{next(_numbers)}"
+    expect(files.put(f"/{name}?restype=share"), 201)
     return name
 
 

@@ -46,6 +46,7 @@ class Running:
             blob_port=free_port(),
             queue_port=free_port(),
             table_port=free_port(),
+            file_port=free_port(),
             accounts=AccountSources(file=self._file),
             test_clock=True,
             copy_source_hosts=copy_source_hosts,
@@ -55,6 +56,7 @@ class Running:
         self.port = self.server.port
         self.queue_port = int(self.server.queue_url.rpartition(":")[2])
         self.table_port = int(self.server.table_url.rpartition(":")[2])
+        self.file_port = int(self.server.file_url.rpartition(":")[2])
 
     def client(self) -> Client:
         """A client of the development account."""
@@ -82,6 +84,14 @@ class Running:
     def table_account(self) -> TableClient:
         """A client of the tables of a new account of its own."""
         return TableClient(self.table_port, self.account().credential)
+
+    def files(self) -> Client:
+        """A client of the development account's shares."""
+        return Client(self.file_port, self.credential)
+
+    def file_account(self) -> Client:
+        """A client of the shares of a new account of its own."""
+        return Client(self.file_port, self.account().credential)
 
     def set_keys(self, name: str, *keys: str) -> None:
         """Let the account `name` have these keys (base64) only."""

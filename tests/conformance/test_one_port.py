@@ -57,6 +57,7 @@ def port() -> Iterator[int]:
         blob_port=free_port(),
         queue_port=free_port(),
         table_port=free_port(),
+        file_port=free_port(),
         one_port=free_port(),
         accounts=AccountSources(accounts),
         host_suffixes=(SUFFIX, "queue.other.test"),

@@ -79,6 +79,7 @@ class Trusting:
             blob_port=free_port(),
             queue_port=free_port(),
             table_port=free_port(),
+            file_port=free_port(),
             accounts=AccountSources(file=self.accounts),
             tls=SelfMade(),
             test_clock=True,
@@ -89,10 +90,11 @@ class Trusting:
         self.server = InProcessServer(settings)
         self.certificate = folder / "data" / "tls-certificate.pem"
         self._tls = ssl.create_default_context(cafile=str(self.certificate))
-        urls = (self.server.url, self.server.queue_url, self.server.table_url)
+        server = self.server
+        urls = (server.url, server.queue_url, server.table_url, server.file_url)
         self.ports = {
             name: int(url.rpartition(":")[2])
-            for name, url in zip(("blob", "queue", "table"), urls, strict=True)
+            for name, url in zip(("blob", "queue", "table", "file"), urls, strict=True)
         }
 
     def url(self, service: str = "blob") -> str:

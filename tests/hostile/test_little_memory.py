@@ -113,7 +113,7 @@ def test_a_start_without_memory_for_its_threads_says_so(tmp_path: Path) -> None:
         f"resource.setrlimit(resource.RLIMIT_AS, (size + {16 * MIB},) * 2)\n"
         "cli.main()\n"
     )
-    ports = [f"--{service}-port={free_port()}" for service in ("blob", "queue", "table")]
+    ports = [f"--{service}-port={free_port()}" for service in ("blob", "queue", "table", "file")]
     command = [sys.executable, "-c", program, "serve", f"--data={tmp_path / 'data'}", *ports]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == Exit.STORAGE, ended.stderr

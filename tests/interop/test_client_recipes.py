@@ -51,8 +51,8 @@ RECIPES = sections()
 
 def on_the_ports_of(server: Server, code: str) -> str:
     """The same code with this server instead of the one on the usual ports."""
-    urls = (server.url, server.queue_url, server.table_url)
-    for port, url in zip((10000, 10001, 10002), urls, strict=True):
+    urls = (server.url, server.queue_url, server.table_url, server.file_url)
+    for port, url in zip((10000, 10001, 10002, 10003), urls, strict=True):
         code = code.replace(f":{port}", f":{url.rpartition(':')[2]}")
     return code.replace("UseDevelopmentStorage=true", server.connection_string)
 

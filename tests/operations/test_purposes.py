@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.values import Purpose
@@ -13,7 +14,7 @@ KEEPS_ALIVE = {
     "Put Page (clear)",
     *(
         f"Lease {kind} ({action})"
-        for kind in ("Blob", "Container")
+        for kind in ("Blob", "Container", "Share")
         for action in ("acquire", "renew", "change", "release", "break")
     ),
 }
@@ -24,13 +25,14 @@ DELETES = {
     "Delete Entity",
     "Delete Message",
     "Delete Queue",
+    "Delete Share",
     "Delete Table",
 }
 
 
 def test_which_operations_go_on_when_the_disk_is_full() -> None:
     declared: dict[Purpose, set[str]] = {purpose: set() for purpose in Purpose}
-    for service in (blob_service, queue_service, table_service):
+    for service in (blob_service, queue_service, table_service, file_service):
         for operation in service.ENDPOINT.routes.operations:
             declared[operation.rule.purpose].add(operation.name)
     assert declared[Purpose.UPKEEP] == KEEPS_ALIVE
@@ -38,7 +40,7 @@ def test_which_operations_go_on_when_the_disk_is_full() -> None:
 
 
 def test_whatever_deletes_is_declared_as_such() -> None:
-    for service in (blob_service, queue_service, table_service):
+    for service in (blob_service, queue_service, table_service, file_service):
         for operation in service.ENDPOINT.routes.operations:
             deletes = operation.methods == ("DELETE",) and operation.run is not None
             assert deletes == (operation.rule.purpose is Purpose.FREEING), operation.name

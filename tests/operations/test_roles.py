@@ -19,12 +19,18 @@ from strongroom.errors import (
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.core.endpoint import Endpoint
 from strongroom.operations.core.spec import Operation, Resource
+from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.values import PublicAccess
 from tests.operations.transcript import DOCS
 
-ENDPOINTS = (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
+ENDPOINTS = (
+    blob_service.ENDPOINT,
+    queue_service.ENDPOINT,
+    table_service.ENDPOINT,
+    file_service.ENDPOINT,
+)
 ACCOUNT, USER = "orders", "somebody"
 LETTER = re.compile(r"\b([A-Z]) = ([A-Z][A-Za-z]+(?: [A-Za-z]+)+)")
 ROW = re.compile(r"^\| ((?:[A-Z] )*[A-Z]|nobody) \| (.+) \|$", re.MULTILINE)
@@ -64,7 +70,8 @@ OPERATIONS = [
 def target_of(service: Service, operation: Operation) -> Target:
     if operation.resource in (Resource.SERVICE, Resource.TABLES, Resource.BATCH):
         return Target(service, ACCOUNT)
-    blob = "b" if operation.resource in (Resource.BLOB, Resource.DATA_LAKE) else None
+    below = (Resource.BLOB, Resource.DATA_LAKE, Resource.DIRECTORY, Resource.FILE)
+    blob = "b" if operation.resource in below else None
     return Target(service, ACCOUNT, "place", blob)
 
 
@@ -83,7 +90,7 @@ def refusal(service: Service, operation: Operation, *assignments: Assignment) ->
 def test_an_operation_is_open_to_its_roles_and_no_other(
     service: Service, operation: Operation
 ) -> None:
-    """B-ROL-01, B-ROL-05, Q-ROL-01, T-ROL-01."""
+    """B-ROL-01, B-ROL-05, Q-ROL-01, T-ROL-01, F-SVC-04."""
     wanted = table(service)[operation.id]
     refused = (
         AUTHORIZATION_FAILURE

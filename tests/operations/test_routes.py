@@ -13,6 +13,7 @@ from strongroom.operations.blob.endpoint import ROUTES
 from strongroom.operations.core.endpoint import Endpoint
 from strongroom.operations.core.routes import Ambiguous, Routes
 from strongroom.operations.core.spec import When
+from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.wire.core import path, query
@@ -48,6 +49,12 @@ def test_every_example_of_queues_is_matched(example: Example) -> None:
 def test_every_example_of_tables_is_matched(example: Example) -> None:
     """T-ADR-01, T-ADR-02, T-ADR-08."""
     assert matched(table_service.ENDPOINT, example) == example.outcome
+
+
+@pytest.mark.parametrize("example", examples("file"), ids=lambda e: f"{e.method} {e.target}")
+def test_every_example_of_files_is_matched(example: Example) -> None:
+    """F-ADR-01."""
+    assert matched(file_service.ENDPOINT, example) == example.outcome
 
 
 def test_a_hidden_declaration_is_refused() -> None:

@@ -10,13 +10,19 @@ import pytest
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.core.spec import Operation
 from strongroom.operations.core.unsaid import values
+from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.servers.http.body import EmptyBody
 from strongroom.wire.core import query
 from strongroom.wire.core.http import Headers, Request
 
-ENDPOINTS = (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
+ENDPOINTS = (
+    blob_service.ENDPOINT,
+    queue_service.ENDPOINT,
+    table_service.ENDPOINT,
+    file_service.ENDPOINT,
+)
 SILENT = [
     operation
     for endpoint in ENDPOINTS

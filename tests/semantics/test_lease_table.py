@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,18 @@ BOX_OTHER = "412 LeaseIdMismatchWithContainerOperation"
 LOST = "412 LeaseLost"
 OK5 = ("ok",) * 5
 
+
+def guards(of: str, reads: LeaseUse, writes: LeaseUse) -> dict[tuple[LeaseUse, str | None], Any]:
+    """The rows of a share or a file."""
+    absent, other = f"412 LeaseNotPresentWith{of}Operation", f"412 LeaseIdMismatchWith{of}Operation"
+    with_ids = {A: (absent, "ok", "ok", LOST, LOST), B: (absent, other, other, LOST, LOST)}
+    return {
+        (reads, None): OK5,
+        (writes, None): ("ok", MISSING, MISSING, "ok", "ok"),
+        **{(use, given): row for use in (reads, writes) for given, row in with_ids.items()},
+    }
+
+
 GUARDS: dict[tuple[LeaseUse, str | None], tuple[str, ...]] = {
     (LeaseUse.NONE, None): OK5,
     (LeaseUse.NONE, A): OK5,
@@ -134,6 +147,9 @@ GUARDS: dict[tuple[LeaseUse, str | None], tuple[str, ...]] = {
     (LeaseUse.READ_CONTAINER, None): OK5,
     (LeaseUse.READ_CONTAINER, A): (BOX_ABSENT, "ok", "ok", LOST, LOST),
     (LeaseUse.READ_CONTAINER, B): (BOX_ABSENT, BOX_OTHER, BOX_OTHER, LOST, LOST),
+    # F-LSE-02, F-LSE-03
+    **guards("Share", LeaseUse.READ_SHARE, LeaseUse.WRITE_SHARE),
+    **guards("File", LeaseUse.READ_FILE, LeaseUse.WRITE_FILE),
 }
 
 

@@ -23,6 +23,7 @@ from strongroom.services.blob.containers.containers import (
     SetContainerMetadata,
 )
 from strongroom.services.core.calls import ConditionUse, Place, Rule
+from strongroom.services.core.leasing import AcquireLease, BreakLease
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import JobKind
@@ -63,10 +64,10 @@ async def lease_as(on: Services, state: str) -> None:
     """Bring the container's lease into a state; its id is A."""
     if state == "available":
         return
-    acquire = leasing.AcquireLease(15, A)
+    acquire = AcquireLease(15, A)
     await leasing.lease_container(on, await given.placed(on, acquire))
     if state in ("breaking", "broken"):
-        broken = leasing.BreakLease(10 if state == "breaking" else 0)
+        broken = BreakLease(10 if state == "breaking" else 0)
         await leasing.lease_container(on, await given.placed(on, broken))
     if state == "expired":
         on.store.advance(20)

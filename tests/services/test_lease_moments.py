@@ -15,6 +15,7 @@ from strongroom.services.blob.containers import list_containers
 from strongroom.services.blob.containers.list_containers import ListContainers
 from strongroom.services.blob.list_blobs import ListBlobs
 from strongroom.services.core.calls import Call
+from strongroom.services.core.leasing import AcquireLease, RenewLease, holds
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
@@ -31,9 +32,9 @@ async def leased(container_too: bool = False) -> Services:
     on, _ = await fresh()
     await do.put(on, "b", b"x")
     if container_too:
-        await leasing.lease_container(on, await placed(on, leasing.AcquireLease(15, ID)))
+        await leasing.lease_container(on, await placed(on, AcquireLease(15, ID)))
     else:
-        await do.run(on, LEASE["blob_acquire_lease"], "b", leasing.AcquireLease(15, ID))
+        await do.run(on, LEASE["blob_acquire_lease"], "b", AcquireLease(15, ID))
     on.store.advance(14.9)
     return on
 
@@ -52,11 +53,11 @@ def slow_time(on: Services, renew: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def renew_blob(on: Services) -> None:
-    await do.run(on, LEASE["blob_renew_lease"], "b", leasing.RenewLease(), lease_id=ID)
+    await do.run(on, LEASE["blob_renew_lease"], "b", RenewLease(), lease_id=ID)
 
 
 async def renew_container(on: Services) -> None:
-    renewal = await placed(on, leasing.RenewLease(), lease_id=ID)
+    renewal = await placed(on, RenewLease(), lease_id=ID)
     await leasing.lease_container(on, renewal)
 
 
@@ -144,9 +145,9 @@ def test_a_holder_that_renewed_in_time_is_the_holder() -> None:
 
     async def test() -> None:
         on = await leased()
-        asked: Call[Any] = await placed(on, leasing.AcquireLease(15, ID), blob="b", wait_s=5)
+        asked: Call[Any] = await placed(on, AcquireLease(15, ID), blob="b", wait_s=5)
         slow_time(on, lambda: renew_blob(on))
         head = Ref(keys.blob(generation_of(asked), "b"), keys.HEAD_KEY)
-        assert await leasing._holds(on, asked.input, head, leasing._blob_lease)
+        assert await holds(on, asked.input, head, leasing._blob_lease)
 
     run(test)

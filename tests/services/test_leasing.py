@@ -19,7 +19,8 @@ from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import leasing
 from strongroom.services.blob.containers import containers
-from strongroom.services.blob.leasing import (
+from strongroom.services.core.calls import Call, ConditionUse, Existence, Place, Rule
+from strongroom.services.core.leasing import (
     AcquireLease,
     BreakLease,
     ChangeLease,
@@ -27,7 +28,6 @@ from strongroom.services.blob.leasing import (
     ReleaseLease,
     RenewLease,
 )
-from strongroom.services.core.calls import Call, ConditionUse, Existence, Place, Rule
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.core import keys, records

@@ -13,6 +13,7 @@ from strongroom.services.blob.containers.list_containers import (
     ListContainers,
     list_containers,
 )
+from strongroom.services.core.leasing import AcquireLease
 from strongroom.services.core.runner import Services
 from tests.services import container_calls as given
 
@@ -69,7 +70,7 @@ def test_rows_carry_the_record_and_the_time_of_leases() -> None:
         made = await given.create(on)
         page = await page_of(on)
         assert page.now == 0 and page.items[0].record.etag == made.etag
-        acquire = await given.placed(on, leasing.AcquireLease(15))
+        acquire = await given.placed(on, AcquireLease(15))
         await leasing.lease_container(on, acquire)
         page = await page_of(on)
         assert page.items[0].record.lease is not None

@@ -35,7 +35,7 @@ YES, PARTLY, NO = "yes", "partly", "no"
 REFUSED, NO_EFFECT = "501", "no effect"
 EVERY = "*"
 AS = "as "
-RULE = re.compile(r"[BQT]-[A-Z]{3}-\d\d")
+RULE = re.compile(r"[BQTF]-[A-Z]{3}-\d\d")
 _DATES = ("If-Modified-Since", "If-Unmodified-Since")
 _FOUR = ("If-Match", "If-None-Match", *_DATES)
 # The words of the transcripts' column `conditions`, as blob.md explains them.
@@ -254,7 +254,8 @@ def summary() -> str:
     in_part = sum(entry.status == PARTLY for found in served.values() for entry in found)
     total = sum(len(_all(one)) for one in ENDPOINTS)
     return (
-        f"**{count} of Azure's {total} operations** are served: {', '.join(parts)}. "
+        f"**{count} of Azure's {total} operations** are served. "
+        f"By service: {', '.join(parts)}. "
         f"Of these, {in_part} are served in part."
     )
 

@@ -16,7 +16,10 @@ PUBLIC_PACKAGES = ("strongroom.coordination", "strongroom.testing")
 # package -> why it lives before the package imports it. Here too, any import gives life, so that
 # each of its modules has its tests. The list may only shrink: a row goes when a service uses it.
 NOT_YET_SERVED: dict[str, str] = {
-    "strongroom.semantics.file": "the rules of files are tested whole before any service uses them",
+    "strongroom.semantics.file.attributes": "no directory or file is served yet",
+    "strongroom.semantics.file.opens": "no directory or file is served yet",
+    "strongroom.semantics.file.permissions": "no directory or file is served yet",
+    "strongroom.semantics.file.wildcards": "patterns are of SMB only",
 }
 
 _FILE = re.compile(r"(?<![\w/.*-])(?:[\w-]+/)*\w+\.py\b")

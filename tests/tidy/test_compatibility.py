@@ -67,7 +67,7 @@ def test_what_is_served_in_part_is_in_the_words_of_its_rule(title: str) -> None:
 
 def rule_text(rule: str) -> str:
     """The line of a rule."""
-    service = {"B": "blob", "Q": "queue", "T": "table"}[rule[0]]
+    service = {"B": "blob", "Q": "queue", "T": "table", "F": "file"}[rule[0]]
     text = (DOCS / f"{service}.md").read_text(encoding="utf-8")
     [line] = [line for line in text.splitlines() if line.startswith(f"- **{rule}** ")]
     return line

@@ -11,6 +11,7 @@ from strongroom.auth.sas import ACCOUNT_LETTERS, PERMISSION_LETTERS
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.core.endpoint import Endpoint
 from strongroom.operations.core.spec import Operation, Resource
+from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.semantics.core.lease import LeaseUse
@@ -18,7 +19,12 @@ from strongroom.services.core.calls import ConditionUse, Existence
 from tests.operations.transcript import Row, rows, rule_numbers
 
 TESTS = Path(__file__).parents[1]
-ENDPOINTS = (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
+ENDPOINTS = (
+    blob_service.ENDPOINT,
+    queue_service.ENDPOINT,
+    table_service.ENDPOINT,
+    file_service.ENDPOINT,
+)
 # Told by its endpoint, not by the request; and answered before any operation is looked for.
 ELSEWHERE = {"get_static_website_content", "preflight"}
 LEASES = {
@@ -29,6 +35,10 @@ LEASES = {
     "container-read": {LeaseUse.READ_CONTAINER},
     "container-delete": {LeaseUse.DELETE_CONTAINER},
     "operation": {LeaseUse.NONE},
+    "share-read": {LeaseUse.READ_SHARE},
+    "share-write": {LeaseUse.WRITE_SHARE},
+    "file-read": {LeaseUse.READ_FILE},
+    "file-write": {LeaseUse.WRITE_FILE},
 }
 IMS4, TAGS, SEQUENCE = "ims4", "tags", "sequence"
 
@@ -132,11 +142,11 @@ def test_creating_operations_are_those_that_take_create_permission() -> None:
     )
 
 
-@pytest.mark.parametrize("service", ["blob", "queue", "table"])
+@pytest.mark.parametrize("service", ["blob", "queue", "table", "file"])
 def test_every_rule_is_cited_by_a_test(service: str) -> None:
     cited = set()
     for source in TESTS.rglob("*.py"):
-        cited |= set(re.findall(r"[BQT]-[A-Z]{3}-\d\d", source.read_text()))
+        cited |= set(re.findall(r"[BQTF]-[A-Z]{3}-\d\d", source.read_text()))
     numbers = rule_numbers(service)
     assert numbers
     assert sorted(set(numbers) - cited) == []

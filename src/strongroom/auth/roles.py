@@ -24,7 +24,7 @@ _DELEGATE: Final = "generateUserDelegationKey/action"
 _PRINCIPAL: Final = re.compile(r"[\x21-\x7e]{1,256}")
 _ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
 _RESOURCE: Final = re.compile(r"[$A-Za-z0-9-]{1,63}")
-_STORAGE: Final = frozenset((Service.BLOB, Service.QUEUE, Service.TABLE))
+_STORAGE: Final = frozenset(Service)
 
 
 class RolesError(ValueError):
@@ -42,7 +42,7 @@ def _role(services: Collection[Service], *actions: str) -> Role:
     return Role(frozenset(services), frozenset(actions))
 
 
-_BLOB, _QUEUE, _TABLE = ((one,) for one in (Service.BLOB, Service.QUEUE, Service.TABLE))
+_BLOB, _QUEUE, _TABLE, _FILE = ((one,) for one in Service)
 _CONTAINERS: Final = ("containers/read", "containers/write", "containers/delete")
 _BLOBS: Final = (
     "blobs/read",
@@ -98,8 +98,20 @@ ROLES: Final[dict[str, Role]] = {
         "entities/update/action",
         "entities/delete",
     ),
+    "Storage File Data Privileged Reader": _role(_FILE, "files/read"),
+    "Storage File Data Privileged Contributor": _role(
+        _FILE, "files/read", "files/write", "files/delete"
+    ),
     # Of Azure's roles for managing accounts, what such a role may do to the services themselves.
-    "Storage Account Contributor": _role(_STORAGE, "services/read", "services/write"),
+    # It reaches shares too, which the roles for files do not.
+    "Storage Account Contributor": _role(
+        _STORAGE,
+        "services/read",
+        "services/write",
+        "shares/read",
+        "shares/write",
+        "shares/delete",
+    ),
 }
 """By name: what each role may do."""
 
@@ -134,6 +146,13 @@ _LETTERS: Final[dict[Service, tuple[tuple[str, str], ...]]] = {
         ("u", "entities/update/action"),
         ("d", "entities/delete"),
     ),
+    Service.FILE: (
+        ("r", "files/read"),
+        ("c", "files/write"),
+        ("w", "files/write"),
+        ("d", "files/delete"),
+        ("l", "files/read"),
+    ),
 }
 
 
@@ -144,7 +163,7 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         principal: the object id (claim `oid`, else `sub`) of a user, or the id of a group.
         role: one of ROLES.
         account: the storage account.
-        resource: a container, queue or table of it; "" = the whole account.
+        resource: a container, queue, table or share of it; "" = the whole account.
     """
 
     principal: str
@@ -182,6 +201,7 @@ def everything(principal: str, account: str) -> Assignments:
         "Storage Queue Data Contributor",
         "Storage Queue Data Message Sender",
         "Storage Table Data Contributor",
+        "Storage File Data Privileged Contributor",
         "Storage Account Contributor",
     )
     return tuple(Assignment(principal, name, account) for name in names)

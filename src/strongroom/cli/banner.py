@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _ACCOUNTS_SHOWN = 5
 _EVERYWHERE = ("", "0.0.0.0", "::")
-_SERVED = (Service.BLOB, Service.QUEUE, Service.TABLE)
+_SERVED = tuple(Service)
 
 Urls = dict[Service, list[str]]
 

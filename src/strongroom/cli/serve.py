@@ -68,7 +68,7 @@ _SOURCE = (
 _CERT = "Certificate for TLS (PEM), with --key."
 _KEY = "Its private key (PEM), without a password."
 _ONE_PORT = (
-    "One more port for all services: /blob/ACCOUNT/..., /queue/ACCOUNT/..., /table/ACCOUNT/...; "
+    "One more port for all services: /blob/ACCOUNT/..., and so for queue, table and file; "
     "a host name like ACCOUNT.blob.localhost works too."
 )
 _TLS = "TLS with a certificate made by the server."
@@ -98,6 +98,7 @@ _BLOB_PORT = "Port of the Blob service; 0 takes a free one."
 BlobPort = Annotated[int, typer.Option(help=_BLOB_PORT, min=0, max=65535)]
 QueuePort = Annotated[int, typer.Option(help="Port of the Queue service.", min=0, max=65535)]
 TablePort = Annotated[int, typer.Option(help="Port of the Table service.", min=0, max=65535)]
+FilePort = Annotated[int, typer.Option(help="Port of the File service.", min=0, max=65535)]
 AllowKey = Annotated[bool, typer.Option("--allow-development-key", help=_ALLOW)]
 TestClock = Annotated[bool, typer.Option("--test-clock", help="Let tests move the clock.")]
 Level = Annotated[
@@ -111,10 +112,12 @@ def serve(
     context: typer.Context,
     data: Data = Path("strongroom-data"),
     in_memory: InMemory = False,
+    *,
     host: Annotated[str, typer.Option(help="Name or address to listen on.")] = "127.0.0.1",
     blob_port: BlobPort = 10000,
     queue_port: QueuePort = 10001,
     table_port: TablePort = 10002,
+    file_port: FilePort = 10003,
     one_port: OnePort = None,
     cert: Annotated[Path | None, typer.Option(help=_CERT)] = None,
     key: Annotated[Path | None, typer.Option(help=_KEY)] = None,
@@ -159,6 +162,7 @@ def serve(
         blob_port=blob_port,
         queue_port=queue_port,
         table_port=table_port,
+        file_port=file_port,
         one_port=one_port,
         accounts=sources,
         tls=_tls(cert, key, tls),

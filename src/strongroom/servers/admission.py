@@ -44,6 +44,8 @@ from strongroom.wire.core.query import Query
 DEFAULT_VERSION: Final = "2021-12-02"
 OLDEST_VERSION: Final = "2009-09-19"
 
+# Services in which a token may be for one thing below a container or share.
+_SIGNED_BELOW: Final = (Service.BLOB, Service.FILE)
 # What a URL names is remembered for so many, if their paths are short.
 _REMEMBERED: Final = 2048
 _REMEMBERED_PATH_CHARS_MAX: Final = 256
@@ -127,7 +129,7 @@ def _named(
         target.account,
         target.container,
         # What lies in queues and tables is not signed for by itself.
-        target.blob if endpoint.service is Service.BLOB else None,
+        target.blob if endpoint.service in _SIGNED_BELOW else None,
         asked.get("snapshot"),
         asked.get("versionid"),
     )

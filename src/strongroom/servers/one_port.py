@@ -24,8 +24,8 @@ from strongroom.wire.core.path import account_of_host
 NAME: Final = "all"
 """The listener's name among the others."""
 _MESSAGE: Final = (
-    "This port serves all services: begin the path with /blob/ACCOUNT/, /queue/ACCOUNT/ or "
-    "/table/ACCOUNT/, or use a host name like ACCOUNT.blob.localhost."
+    "This port serves all services: begin the path with /blob/ACCOUNT/, /queue/ACCOUNT/, "
+    "/table/ACCOUNT/ or /file/ACCOUNT/, or use a host name like ACCOUNT.blob.localhost."
 )
 
 

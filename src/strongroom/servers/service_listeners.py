@@ -19,6 +19,7 @@ from strongroom.clock import Clock
 from strongroom.errors import StorageError
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.core.endpoint import Endpoint
+from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import one_port, pipeline
@@ -36,7 +37,12 @@ from strongroom.wire.core.http import Request, Response
 
 ENDPOINTS: Final[Mapping[Service, Endpoint]] = {
     endpoint.service: endpoint
-    for endpoint in (blob_service.ENDPOINT, queue_service.ENDPOINT, table_service.ENDPOINT)
+    for endpoint in (
+        blob_service.ENDPOINT,
+        queue_service.ENDPOINT,
+        table_service.ENDPOINT,
+        file_service.ENDPOINT,
+    )
 }
 
 Contexts = Mapping[Service, Context]

@@ -44,4 +44,5 @@ def port_flags(blob_port: int | None = None) -> tuple[str, ...]:
         *("--blob-port", str(blob)),
         *("--queue-port", str(free_port())),
         *("--table-port", str(free_port())),
+        *("--file-port", str(free_port())),
     )

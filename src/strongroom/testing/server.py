@@ -33,7 +33,7 @@ from strongroom.testing.faults import FaultControl
 from strongroom.testing.ports import HOST, free_port, is_free
 
 T = TypeVar("T")
-Ports = tuple[int, int, int]
+Ports = tuple[int, int, int, int]
 
 _START_TIMEOUT_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 30.0
@@ -57,23 +57,24 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """Where a server of this module is reached: the ports of its three services."""
+    """Where a server of this module is reached: the ports of its four services."""
 
     ports: Ports
 
     @property
-    def urls(self) -> tuple[str, str, str]:
-        blob, queue, table = self.ports
-        return f"http://{HOST}:{blob}", f"http://{HOST}:{queue}", f"http://{HOST}:{table}"
+    def urls(self) -> tuple[str, str, str, str]:
+        blob, queue, table, file = (f"http://{HOST}:{port}" for port in self.ports)
+        return blob, queue, table, file
 
     @property
     def connection_string(self) -> str:
         name = DEVELOPMENT_ACCOUNT_NAME
-        blob, queue, table = self.urls
+        blob, queue, table, file = self.urls
         return (
             f"DefaultEndpointsProtocol=http;AccountName={name};"
             f"AccountKey={DEVELOPMENT_ACCOUNT_KEY};BlobEndpoint={blob}/{name};"
             f"QueueEndpoint={queue}/{name};TableEndpoint={table}/{name};"
+            f"FileEndpoint={file}/{name};"
         )
 
 
@@ -97,9 +98,8 @@ class InProcessServer:
         self._thread.start()
         self._app = self._started.result(_START_TIMEOUT_S)
         ports = self._app.ports
-        self._endpoint = _Endpoint(
-            (ports[Service.BLOB.value], ports[Service.QUEUE.value], ports[Service.TABLE.value])
-        )
+        blob, queue, table, file = (ports[service.value] for service in Service)
+        self._endpoint = _Endpoint((blob, queue, table, file))
         self.clock: Clock = _LoopClock(self)
         self.faults = _faults(self.port)
 
@@ -147,6 +147,11 @@ class InProcessServer:
     def table_url(self) -> str:
         """Like `url`, of the Table service."""
         return self._endpoint.urls[2]
+
+    @property
+    def file_url(self) -> str:
+        """Like `url`, of the File service."""
+        return self._endpoint.urls[3]
 
     @property
     def port(self) -> int:
@@ -294,6 +299,11 @@ class Server:
         return self._endpoint.urls[2]
 
     @property
+    def file_url(self) -> str:
+        """Like `url`, of the File service."""
+        return self._endpoint.urls[3]
+
+    @property
     def port(self) -> int:
         """The Blob service's port."""
         return self._endpoint.ports[0]
@@ -358,8 +368,8 @@ class Server:
     def _spawn(self) -> subprocess.Popen[bytes]:
         self._started_at = os.fstat(self._output.fileno()).st_size
         command = [sys.executable, "-m", "strongroom", "serve"]
-        for service, port in zip(("blob", "queue", "table"), self._endpoint.ports, strict=True):
-            command += [f"--{service}-port", str(port)]
+        for service, port in zip(Service, self._endpoint.ports, strict=True):
+            command += [f"--{service.value}-port", str(port)]
         command += ["--in-memory"] if self.data is None else ["--data", str(self.data)]
         command += ["--test-clock"] if self._test_clock else []
         # Accounts of whoever runs the tests are none of the server's.
@@ -434,8 +444,8 @@ def _faults(port: int) -> FaultControl:
 
 
 def _with_ports(settings: Settings, ports: Ports) -> Settings:
-    blob, queue, table = ports
-    return replace(settings, blob_port=blob, queue_port=queue, table_port=table)
+    blob, queue, table, file = ports
+    return replace(settings, blob_port=blob, queue_port=queue, table_port=table, file_port=file)
 
 
 def _on_free_ports(port: int | None, start: Callable[[Ports], T]) -> T:
@@ -445,7 +455,7 @@ def _on_free_ports(port: int | None, start: Callable[[Ports], T]) -> T:
     """
     for attempt in range(_PORT_TRIES):
         try:
-            return start((port or free_port(), free_port(), free_port()))
+            return start((port or free_port(), free_port(), free_port(), free_port()))
         except CannotListen:
             if attempt == _PORT_TRIES - 1 or (port is not None and not is_free(port)):
                 raise

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import blob_errors, errors, queue_errors, table_errors
+from strongroom import blob_errors, errors, file_errors, queue_errors, table_errors
 from strongroom.auth.authorize import Permission
 from strongroom.enums import Heading
 from strongroom.errors import ErrorCode
@@ -43,6 +43,10 @@ class Resource(Heading):
     """Also `/{table}()`."""
     ENTITY = "/{table}(PartitionKey='{partitionKey}',RowKey='{rowKey}')"
     BATCH = "/$batch"
+    SHARE = "/{share}"
+    DIRECTORY = "/{share}/{directory}"
+    """Also the share's root, whose path is empty."""
+    FILE = "/{share}/{path}"
     ANY = "/{any}"
     """Whatever the URL names, and without credentials: preflight requests of browsers."""
 
@@ -310,6 +314,9 @@ _MISSING_PLACE: Final = {
     Resource.TABLE: table_errors.TABLE_NOT_FOUND,
     Resource.ENTITY: table_errors.TABLE_NOT_FOUND,
     Resource.BATCH: table_errors.TABLE_NOT_FOUND,
+    Resource.SHARE: file_errors.SHARE_NOT_FOUND,
+    Resource.DIRECTORY: file_errors.SHARE_NOT_FOUND,
+    Resource.FILE: file_errors.SHARE_NOT_FOUND,
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from strongroom import errors, limits
+from strongroom import errors, file_errors, limits
 from strongroom.enums import Heading
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.values import TICKS_PER_S, Lease
@@ -34,6 +34,8 @@ class LeaseKind(enum.Enum):
 
     BLOB = "blob"
     CONTAINER = "container"
+    SHARE = "file share"
+    FILE = "file"
 
 
 class LeaseVerb(Heading):
@@ -60,8 +62,8 @@ class Given(Heading):
 class LeaseUse(Heading):
     """What an operation that is not a lease operation asks of the lease.
 
-    NONE: the id is ignored. READ and READ_CONTAINER: no id needed, but a given one must hold.
-    WRITE and DELETE_CONTAINER: the id is needed while the lease is locked.
+    NONE: the id is ignored. READ and its like: no id needed, but a given one must hold. WRITE and
+    its like, and DELETE_CONTAINER: the id is needed while the lease is locked.
     """
 
     NONE = "none"
@@ -69,6 +71,10 @@ class LeaseUse(Heading):
     WRITE = "write"
     READ_CONTAINER = "read container"
     DELETE_CONTAINER = "delete container"
+    READ_SHARE = "read share"
+    WRITE_SHARE = "write share"
+    READ_FILE = "read file"
+    WRITE_FILE = "write file"
 
 
 _LOCKED: Final = (LeaseState.LEASED, LeaseState.BREAKING)
@@ -121,6 +127,10 @@ _BLOB_ABSENT = errors.LEASE_NOT_PRESENT_WITH_BLOB_OPERATION
 _BLOB_OTHER = errors.LEASE_ID_MISMATCH_WITH_BLOB_OPERATION
 _CONTAINER_ABSENT = errors.LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION
 _CONTAINER_OTHER = errors.LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION
+_SHARE_ABSENT = file_errors.LEASE_NOT_PRESENT_WITH_SHARE_OPERATION
+_SHARE_OTHER = file_errors.LEASE_ID_MISMATCH_WITH_SHARE_OPERATION
+_FILE_ABSENT = file_errors.LEASE_NOT_PRESENT_WITH_FILE_OPERATION
+_FILE_OTHER = file_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION
 _MISSING = errors.LEASE_ID_MISSING
 
 # The same columns; a cell is None (go on) or the refusal.
@@ -146,6 +156,28 @@ _GUARD_ROWS: Final[dict[tuple[LeaseUse, Given], tuple[ErrorCode | None, ...]]] =
         *(_CONTAINER_ABSENT, _CONTAINER_OTHER, _CONTAINER_OTHER),
         *(_LOST, _LOST),
     ),
+    (LeaseUse.READ_SHARE, Given.NO_ID): (None,) * 5,
+    (LeaseUse.READ_SHARE, Given.CURRENT): (_SHARE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ_SHARE, Given.OTHER): (_SHARE_ABSENT, _SHARE_OTHER, _SHARE_OTHER, _LOST, _LOST),
+    (LeaseUse.WRITE_SHARE, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.WRITE_SHARE, Given.CURRENT): (_SHARE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.WRITE_SHARE, Given.OTHER): (_SHARE_ABSENT, _SHARE_OTHER, _SHARE_OTHER, _LOST, _LOST),
+    (LeaseUse.READ_FILE, Given.NO_ID): (None,) * 5,
+    (LeaseUse.READ_FILE, Given.CURRENT): (_FILE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ_FILE, Given.OTHER): (_FILE_ABSENT, _FILE_OTHER, _FILE_OTHER, _LOST, _LOST),
+    (LeaseUse.WRITE_FILE, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.WRITE_FILE, Given.CURRENT): (_FILE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.WRITE_FILE, Given.OTHER): (_FILE_ABSENT, _FILE_OTHER, _FILE_OTHER, _LOST, _LOST),
+}
+
+# The noun of the messages.
+_KINDS: Final = {
+    LeaseUse.READ_CONTAINER: LeaseKind.CONTAINER,
+    LeaseUse.DELETE_CONTAINER: LeaseKind.CONTAINER,
+    LeaseUse.READ_SHARE: LeaseKind.SHARE,
+    LeaseUse.WRITE_SHARE: LeaseKind.SHARE,
+    LeaseUse.READ_FILE: LeaseKind.FILE,
+    LeaseUse.WRITE_FILE: LeaseKind.FILE,
 }
 
 GUARDS: Final[dict[tuple[LeaseState, LeaseUse, Given], ErrorCode | None]] = {
@@ -299,8 +331,7 @@ def guard(lease: Lease | None, given_id: str | None, use: LeaseUse, now: int) ->
         return
     row = GUARDS[state(lease, now), use, _relation(lease, given_id)]
     if row is not None:
-        container = use in (LeaseUse.READ_CONTAINER, LeaseUse.DELETE_CONTAINER)
-        raise _refusal(row, LeaseKind.CONTAINER if container else LeaseKind.BLOB)
+        raise _refusal(row, _KINDS.get(use, LeaseKind.BLOB))
 
 
 def _relation(lease: Lease | None, given_id: str | None) -> Given:

@@ -96,6 +96,8 @@ def _check(request: ServiceProperties) -> None:
     cors.check_rules(request.cors or ())
     if request.static_website is not None and request.static_website.enabled:
         raise _not_implemented("StaticWebsite", "Enabled")
+    if request.smb_multichannel:
+        raise _not_implemented("Multichannel", "Enabled")
     retention = request.delete_retention
     if retention is not None and retention.allow_permanent_delete:
         raise _not_implemented("DeleteRetentionPolicy", "AllowPermanentDelete")

@@ -1,4 +1,4 @@
-"""What an account's things lie in: containers, queues, tables, by one table.
+"""What an account's things lie in: containers, queues, tables, shares, by one table.
 
 Lives here: where a place's record is, what of it the path of a request needs, and what is answered
 when there is none. The check at the serial point that it still is the place that was authorized
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from strongroom import blob_errors, queue_errors, table_errors
+from strongroom import blob_errors, file_errors, queue_errors, table_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Record, Ref
 from strongroom.errors import ErrorCode, StorageError
@@ -59,12 +59,19 @@ def _table(record: Record) -> Place:
     return Place(found.generation, record.version, found.policies)
 
 
+@lru_cache(_REMEMBERED)
+def _share(record: Record) -> Place:
+    found = records.SHARE.decode(record.value)
+    return Place(found.generation, record.version, found.policies)
+
+
 PLACES: Final = {
     Service.BLOB: PlaceKind(
         keys.container, _container, blob_errors.CONTAINER_NOT_FOUND, names.is_container_name
     ),
     Service.QUEUE: PlaceKind(keys.queue, _queue, queue_errors.QUEUE_NOT_FOUND, names.is_queue_name),
     Service.TABLE: PlaceKind(keys.table, _table, table_errors.TABLE_NOT_FOUND, names.is_table_name),
+    Service.FILE: PlaceKind(keys.share, _share, file_errors.SHARE_NOT_FOUND, names.is_queue_name),
 }
 
 

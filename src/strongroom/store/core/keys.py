@@ -9,6 +9,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | deleted container       | `c` + account    | container name  | face   | `d` + generation         |
 | queue                   | `q` + account    | queue name      | face   | `q`                      |
 | table                   | `t` + account    | name, lower case| face   | `t`                      |
+| share                   | `f` + account    | share name      | face   | `f`                      |
 | entity                  | `e` + generation | PartitionKey    | face   | RowKey                   |
 | rest of a large entity  | `e` + generation | PartitionKey    | face   | RowKey + 0 + number      |
 | service properties      | `s`              | account/service | face   | `p`                      |
@@ -59,6 +60,7 @@ from strongroom.engines.base import Key, Partition, Ref, key_of, partition_of, r
 CONTAINER_KEY: Final = Key(False, b"c")
 QUEUE_KEY: Final = Key(False, b"q")
 TABLE_KEY: Final = Key(False, b"t")
+SHARE_KEY: Final = Key(False, b"f")
 PROPERTIES_KEY: Final = Key(False, b"p")
 HEAD_KEY: Final = Key(False, b"\x02")
 UPLOAD_KEY: Final = Key(True, b"u")
@@ -135,6 +137,17 @@ def tables(account: str) -> bytes:
 def table(account: str, name: str) -> Ref:
     """A table's own record; the case of its name does not matter."""
     return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)
+
+
+def shares(account: str) -> bytes:
+    """The keyspace of an account's shares."""
+    return b"f" + account.encode()
+
+
+@lru_cache(_PLACES_REMEMBERED)
+def share(account: str, name: str) -> Ref:
+    """A share's own record."""
+    return Ref(Partition(shares(account), name.encode()), SHARE_KEY)
 
 
 @lru_cache(_FEW_REMEMBERED)

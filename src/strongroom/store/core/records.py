@@ -68,6 +68,24 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     policies: tuple[AccessPolicy, ...] = ()
 
 
+class ShareRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A share of files. What lies in it hangs under `generation`. Times and `etag` are stamps.
+
+    `fold_version` is that of the table by which its names are compared (semantics/file/upcase.py).
+    """
+
+    generation: int
+    etag: int
+    modified: int
+    quota_gib: int
+    tier: str
+    tier_changed: int
+    fold_version: int
+    metadata: Metadata = ()
+    policies: tuple[AccessPolicy, ...] = ()
+    lease: Lease | None = None
+
+
 class JobKind(enum.IntEnum):
     """Background work."""
 
@@ -157,5 +175,6 @@ CONTAINER: Final = Codec(ContainerRecord)
 DELETED_CONTAINER: Final = Codec(DeletedContainer)
 QUEUE: Final = Codec(QueueRecord)
 TABLE: Final = Codec(TableRecord)
+SHARE: Final = Codec(ShareRecord)
 JOB: Final = Codec(Job)
 PROPERTIES: Final = Codec(ServiceProperties)

@@ -1,7 +1,7 @@
-"""The response headers of operations on containers, leases and the account.
+"""The response headers of operations on containers and the account.
 
 Lives here: how a result becomes headers. Must not live here: documents (listings.py), headers that
-blobs have too (returned.py). Source: response headers of "Operations on containers", "Lease Blob",
+blobs have too (returned.py). Source: response headers of "Operations on containers",
 "Get Account Information"; reference section 12.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.operations.blob.fields.returned import lease_headers
 from strongroom.operations.core.answers import Headers, metadata
+from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Returned
 from strongroom.services.blob.containers.containers import ContainerView
 from strongroom.values import PublicAccess, etag_text, rfc1123
@@ -21,14 +21,6 @@ CONTAINER_LAST_MODIFIED: Final = Returned(
 )
 PUBLIC_ACCESS: Final = Returned(
     "x-ms-blob-public-access", lambda view: view.record.public_access.value or None
-)
-
-# A blob of uncommitted blocks only can be leased, and has neither.
-LEASED_ETAG: Final = Returned(
-    "ETag", lambda leased: etag_text(leased.etag) if leased.etag else None
-)
-LEASED_LAST_MODIFIED: Final = Returned(
-    "Last-Modified", lambda leased: rfc1123(leased.modified) if leased.modified else None
 )
 
 SKU_NAME: Final = Returned("x-ms-sku-name", lambda account: account.sku_name)

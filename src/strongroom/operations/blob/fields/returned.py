@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.operations.core import fields
+from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Origin, Returned
 from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.blob.pages import PageState
-from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.tiering import TierSet
@@ -40,10 +40,6 @@ BODY_CRC64: Final = Returned(
     lambda result: None if result.crc64 is None else crc64_text(result.crc64),
 )
 ENCRYPTED: Final = Returned("x-ms-request-server-encrypted", lambda result: "true")
-LEASE_ID: Final = Returned("x-ms-lease-id", lambda result: result.lease_id)
-LEASE_TIME: Final = Returned(
-    "x-ms-lease-time", lambda result: None if result.time_s is None else str(result.time_s)
-)
 SNAPSHOT: Final = Returned("x-ms-snapshot", lambda result: iso7(result.snapshot))
 COPY_ID: Final = Returned("x-ms-copy-id", lambda result: result.copy_id)
 COPY_STATUS: Final = Returned("x-ms-copy-status", lambda result: result.copy_status)
@@ -173,18 +169,6 @@ def _add_lease(view: BlobView, found: list[tuple[str, str]]) -> None:
         found.append(("x-ms-lease-state", "available"))
         return
     found.extend(lease_headers(lease, view.now))
-
-
-def lease_headers(lease: Any, now: int) -> tuple[tuple[str, str], ...]:
-    """The lease trio; the duration only while leased."""
-    trio = [
-        ("x-ms-lease-status", leases.status(lease, now)),
-        ("x-ms-lease-state", leases.state(lease, now).value),
-    ]
-    duration = leases.reported_duration(lease, now)
-    if duration is not None:
-        trio.append(("x-ms-lease-duration", duration))
-    return tuple(trio)
 
 
 def tier_status(result: TierSet) -> int:

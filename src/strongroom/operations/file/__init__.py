@@ -1,0 +1,1 @@
+"""The declared operations of the File service."""

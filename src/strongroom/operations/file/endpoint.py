@@ -1,0 +1,62 @@
+"""The File service: its operations, and how its URLs are read.
+
+Lives here: the list. Must not live here: the declarations. Source: "Naming and referencing shares,
+directories, files, and metadata"; reference file.md 1 and 8.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.auth.request import Service
+from strongroom.operations.core import properties
+from strongroom.operations.core.endpoint import Addressed, Endpoint
+from strongroom.operations.core.routes import Routes
+from strongroom.operations.core.spec import Resource
+from strongroom.operations.file import share, unserved
+from strongroom.semantics.file import names
+from strongroom.wire.core.path import Target
+from strongroom.wire.core.query import Query
+from strongroom.wire.core.service_properties_xml import read_file_properties
+
+ROUTES: Final = Routes(
+    (
+        properties.preflight("File"),
+        # The File service has no statistics.
+        *properties.properties("File", read_file_properties)[:2],
+        *share.OPERATIONS,
+        *unserved.OPERATIONS,
+    )
+)
+_OF_HANDLES: Final = ("listhandles", "forceclosehandles")
+
+
+def _address(target: Target, asked: Query) -> Addressed:
+    """`/`, `/share`, `/share/path`. The share's root is a directory whose path is empty.
+
+    A slash at the end of a path changes nothing.
+    """
+    if target.container is None:
+        return Addressed(target, Resource.SERVICE)
+    path = (target.blob or "").removesuffix("/")
+    named = msgspec.structs.replace(target, blob=path or None)
+    if (asked.get("restype") or "").lower() == "directory":
+        return Addressed(named, Resource.DIRECTORY)
+    if path or (asked.get("comp") or "").lower() in _OF_HANDLES:
+        return Addressed(named, Resource.FILE)
+    return Addressed(named, Resource.SHARE)
+
+
+def _check_names(addressed: Addressed) -> None:
+    target = addressed.target
+    if target.container is not None:
+        names.check_share(target.container)
+    if target.blob is not None:
+        names.check_path(tuple(target.blob.split("/")))
+
+
+ENDPOINT: Final = Endpoint(
+    Service.FILE, ROUTES, _address, _check_names, refuse_unserved=unserved.refuse_unserved
+)

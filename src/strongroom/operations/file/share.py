@@ -1,0 +1,182 @@
+"""Declarations: operations on shares, in the order of the Azure reference.
+
+Lives here: data only. Must not live here: functions. Source: "Operations on shares" of the REST
+reference; docs/operations/file.md, tables "Service" and "Shares".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import file_errors, limits
+from strongroom.operations.core import permissions
+from strongroom.operations.core.answers import XML, metadata
+from strongroom.operations.core.fields import METADATA
+from strongroom.operations.core.leases import ACTIONS, LeasedKind, declared
+from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
+from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.file import share_fields as fields
+from strongroom.operations.file import share_returned as give
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.file import leasing, list_shares, shares
+from strongroom.values import Purpose
+from strongroom.wire.core.signed_identifiers import read_signed_identifiers
+
+PLAIN: Final = Rule(conditions=ConditionUse.IGNORED)
+READS: Final = Rule(LeaseUse.READ_SHARE, ConditionUse.IGNORED)
+WRITES: Final = Rule(LeaseUse.WRITE_SHARE, ConditionUse.IGNORED)
+DELETES: Final = Rule(LeaseUse.WRITE_SHARE, ConditionUse.IGNORED, purpose=Purpose.FREEING)
+
+LIST_SHARES: Final = Operation(
+    name="List Shares",
+    id="service_list_shares_segment",
+    methods=("GET",),
+    resource=Resource.SERVICE,
+    comp="list",
+    permission=permissions.SHARE_LIST,
+    rule=PLAIN,
+    input=list_shares.ListShares,
+    accepts=(PREFIX, fields.MARKER, MAX_RESULTS, fields.SHARE_INCLUDES),
+    returns=(XML,),
+    content=give.shares,
+    run=list_shares.list_shares,
+)
+
+CREATE_SHARE: Final = Operation(
+    name="Create Share",
+    id="share_create",
+    methods=("PUT",),
+    resource=Resource.SHARE,
+    restype="share",
+    permission=permissions.SHARE_CREATE,
+    rule=PLAIN,
+    input=shares.CreateShare,
+    accepts=(METADATA, fields.QUOTA, fields.TIER, fields.PROTOCOLS),
+    success=201,
+    returns=(give.ETAG, give.LAST_MODIFIED),
+    fails=(file_errors.SHARE_ALREADY_EXISTS,),
+    run=shares.create_share,
+)
+
+GET_SHARE_PROPERTIES: Final = Operation(
+    name="Get Share Properties",
+    id="share_get_properties",
+    methods=("GET", "HEAD"),
+    resource=Resource.SHARE,
+    restype="share",
+    permission=permissions.SHARE_READ,
+    rule=READS,
+    returns=(give.SHARE_ETAG, give.SHARE_LAST_MODIFIED),
+    spreads=give.share_headers,
+    run=shares.get_share,
+)
+
+SET_SHARE_PROPERTIES: Final = Operation(
+    name="Set Share Properties",
+    id="share_set_properties",
+    methods=("PUT",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="properties",
+    permission=permissions.SHARE_WRITE,
+    rule=WRITES,
+    input=shares.SetShareProperties,
+    accepts=(fields.NEW_QUOTA, fields.NEW_TIER),
+    returns=(give.ETAG, give.LAST_MODIFIED),
+    run=shares.set_properties,
+)
+
+GET_SHARE_METADATA: Final = Operation(
+    name="Get Share Metadata",
+    id="share_get_metadata",
+    methods=("GET", "HEAD"),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="metadata",
+    permission=permissions.SHARE_READ,
+    rule=READS,
+    returns=(give.SHARE_ETAG, give.SHARE_LAST_MODIFIED),
+    spreads=metadata,
+    run=shares.get_share,
+)
+
+SET_SHARE_METADATA: Final = Operation(
+    name="Set Share Metadata",
+    id="share_set_metadata",
+    methods=("PUT",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="metadata",
+    permission=permissions.SHARE_WRITE,
+    rule=WRITES,
+    input=shares.SetShareMetadata,
+    accepts=(METADATA,),
+    returns=(give.ETAG, give.LAST_MODIFIED),
+    run=shares.set_metadata,
+)
+
+GET_SHARE_ACL: Final = Operation(
+    name="Get Share ACL",
+    id="share_get_access_policy",
+    methods=("GET",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="acl",
+    permission=permissions.ACL,
+    rule=READS,
+    returns=(give.SHARE_ETAG, give.SHARE_LAST_MODIFIED, XML),
+    content=give.acl,
+    run=shares.get_share,
+)
+
+SET_SHARE_ACL: Final = Operation(
+    name="Set Share ACL",
+    id="share_set_access_policy",
+    methods=("PUT",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="acl",
+    permission=permissions.ACL,
+    rule=WRITES,
+    input=shares.SetShareAcl,
+    body=Body("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
+    returns=(give.ETAG, give.LAST_MODIFIED),
+    run=shares.set_acl,
+)
+
+DELETE_SHARE: Final = Operation(
+    name="Delete Share",
+    id="share_delete",
+    methods=("DELETE",),
+    resource=Resource.SHARE,
+    restype="share",
+    permission=permissions.SHARE_DELETE,
+    rule=DELETES,
+    accepts=(fields.DELETE_SNAPSHOTS,),
+    success=202,
+    run=shares.delete_share,
+)
+
+_LEASED: Final = LeasedKind(
+    "Share",
+    Resource.SHARE,
+    "share",
+    permission=permissions.SHARE_WRITE,
+    breaks=permissions.SHARE_BREAK,
+    rule=Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.UPKEEP),
+    run=leasing.lease_share,
+)
+
+OPERATIONS: Final = (
+    LIST_SHARES,
+    CREATE_SHARE,
+    GET_SHARE_PROPERTIES,
+    SET_SHARE_PROPERTIES,
+    GET_SHARE_METADATA,
+    SET_SHARE_METADATA,
+    GET_SHARE_ACL,
+    SET_SHARE_ACL,
+    DELETE_SHARE,
+    *(declared(_LEASED, action) for action in ACTIONS),
+)

@@ -1,0 +1,37 @@
+"""The fields of operations on shares: how each is read.
+
+Must not live here: what the values mean (services/, semantics/). Source: request headers and
+parameters of "Operations on shares" and "List Shares".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.operations.core.fields import header, integer, one_of, parameter
+from strongroom.operations.core.spec import Field
+from strongroom.semantics.core import listing
+from strongroom.semantics.file import shares as rules
+from strongroom.services.file import list_shares
+
+_QUOTA: Final = "x-ms-share-quota"
+_TIER: Final = "x-ms-access-tier"
+
+QUOTA: Final = header(
+    "quota_gib", _QUOTA, integer(*rules.QUOTA_GIB), default=rules.DEFAULT_QUOTA_GIB
+)
+NEW_QUOTA: Final = header("quota_gib", _QUOTA, integer(*rules.QUOTA_GIB))
+TIER: Final = header("tier", _TIER, rules.read_tier, default=rules.DEFAULT_TIER)
+NEW_TIER: Final = header("tier", _TIER, rules.read_tier)
+PROTOCOLS: Final = header("", "x-ms-enabled-protocols", rules.check_protocols)
+"""Refuses what no share is for; fills nothing, since every share is for SMB."""
+DELETE_SNAPSHOTS: Final = header("", "x-ms-delete-snapshots", one_of("include", "include-leased"))
+"""Refuses another word; fills nothing, since no share has snapshots."""
+MARKER: Final = parameter(
+    "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
+)
+SHARE_INCLUDES: Final = Field(
+    "include",
+    lambda request, query: query.comma_list("include", list_shares.INCLUDES),
+    query=("include",),
+)

@@ -1,0 +1,81 @@
+"""The answers of operations on shares: headers and documents.
+
+Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), what is
+answered (services/). Source: responses of "Operations on shares" and "List Shares".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom.operations.core.answers import Headers, document, metadata
+from strongroom.operations.core.leases import lease_headers
+from strongroom.operations.core.spec import Content, Origin, Returned
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core import listing
+from strongroom.semantics.file import shares as rules
+from strongroom.services.core.calls import Call
+from strongroom.services.file import list_shares
+from strongroom.services.file.list_shares import ListShares, SharePage, ShareRow
+from strongroom.services.file.shares import ShareView
+from strongroom.values import etag_text, rfc1123
+from strongroom.wire.core.signed_identifiers import write_signed_identifiers
+from strongroom.wire.file import list_shares as shares_xml
+from strongroom.wire.file.list_shares import ShareItem
+
+ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
+LAST_MODIFIED: Final = Returned("Last-Modified", lambda result: rfc1123(result.modified))
+SHARE_ETAG: Final = Returned("ETag", lambda view: etag_text(view.record.etag))
+SHARE_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.record.modified))
+
+
+def share_headers(view: ShareView) -> Headers:
+    """What Get Share Properties says of a share, but for its ETag and Last-Modified."""
+    share = view.record
+    return (
+        *metadata(view),
+        ("x-ms-share-quota", str(share.quota_gib)),
+        *lease_headers(share.lease, view.now),
+        ("x-ms-access-tier", share.tier),
+        ("x-ms-access-tier-change-time", rfc1123(share.tier_changed)),
+        ("x-ms-enabled-protocols", rules.SMB),
+    )
+
+
+def acl(view: ShareView, call: Call[Any], origin: Origin) -> Content:
+    """The answer of Get Share ACL."""
+    return document(write_signed_identifiers(view.record.policies))
+
+
+def shares(page: SharePage, call: Call[ListShares], origin: Origin) -> Content:
+    """The answer of List Shares."""
+    asked, given = origin.query, call.input
+    with_metadata = list_shares.METADATA in given.include
+    body = shares_xml.write_shares(
+        origin.endpoint,
+        [_item(row, max(page.now, row.version), with_metadata) for row in page.items],
+        listing.encode_marker(page.marker),
+        asked.get("prefix"),
+        asked.get("marker"),
+        given.max_results if asked.get("maxresults") else None,
+    )
+    return document(body)
+
+
+def _item(row: ShareRow, now: int, with_metadata: bool) -> ShareItem:
+    share = row.record
+    lease = (
+        leases.status(share.lease, now),
+        leases.state(share.lease, now).value,
+        leases.reported_duration(share.lease, now),
+    )
+    return ShareItem(
+        row.name,
+        share.etag,
+        share.modified,
+        quota_gib=share.quota_gib,
+        tier=share.tier,
+        tier_changed=share.tier_changed,
+        lease=lease,
+        metadata=share.metadata if with_metadata else None,
+    )

@@ -1,0 +1,43 @@
+"""What a share may be: its quota, its access tier, the protocols that it is for.
+
+Lives here: the rules of these values. Must not live here: headers (operations/file), names
+(names.py). Sources: "Create Share" and "Set Share Properties" of the Azure Storage REST reference;
+file.md 2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors
+from strongroom.errors import StorageError, invalid_header
+
+QUOTA_GIB: Final = (1, 102_400)
+DEFAULT_QUOTA_GIB: Final = 5120
+# Premium is the tier of accounts of another kind, so that no share of this account can have it.
+TIERS: Final = ("TransactionOptimized", "Hot", "Cool")
+DEFAULT_TIER: Final = TIERS[0]
+SMB: Final = "SMB"
+_NFS: Final = "nfs"
+
+
+def read_tier(name: str, value: str) -> str:
+    """An access tier, in any case. Raises InvalidHeaderValue."""
+    for tier in TIERS:
+        if tier.lower() == value.lower():
+            return tier
+    raise invalid_header(name, value, f"It must be one of {', '.join(TIERS)}.")
+
+
+def check_protocols(name: str, value: str) -> None:
+    """Refuse protocols that no share of this server is for.
+
+    Raises: NotImplemented for NFS, InvalidHeaderValue for anything else but SMB.
+    """
+    words = {word.strip().lower() for word in value.split(",")}
+    if _NFS in words:
+        raise StorageError(
+            errors.NOT_IMPLEMENTED, "Shares for NFS are not implemented by this server."
+        )
+    if words != {SMB.lower()}:
+        raise invalid_header(name, value, "It must be SMB.")

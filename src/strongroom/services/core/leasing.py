@@ -1,0 +1,208 @@
+"""Five actions on one lease, whatever is leased, and the queue of those who wait for it.
+
+Lives here: the inputs and the result, what an action makes of a lease, and waiting for one that is
+held. Must not live here: where a lease lies (the wings), the table of states
+(semantics/core/lease.py). Source: "Lease Blob", "Lease Container", "Lease Share", "Lease File"; the
+waiting is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors
+from strongroom.clock import guid
+from strongroom.engines.base import Record, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.lease import LeaseKind, LeaseState
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.services.core.waiting import NotYet
+from strongroom.values import Lease
+
+
+class AcquireLease(msgspec.Struct, frozen=True):
+    """Input of acquire: -1 (infinite) or 15 to 60 seconds, and the id that the caller wants."""
+
+    duration_s: int
+    proposed_id: str | None = None
+
+
+class RenewLease(msgspec.Struct, frozen=True):
+    """Input of renew; the lease's id is the call's `lease_id`."""
+
+
+class ChangeLease(msgspec.Struct, frozen=True):
+    """Input of change: the new id; the lease's id is the call's `lease_id`."""
+
+    proposed_id: str
+
+
+class ReleaseLease(msgspec.Struct, frozen=True):
+    """Input of release; the lease's id is the call's `lease_id`."""
+
+
+class BreakLease(msgspec.Struct, frozen=True):
+    """Input of break: 0 to 60 seconds that the lease may go on, None = what remains of it."""
+
+    period_s: int | None = None
+
+
+LeaseAction = AcquireLease | RenewLease | ChangeLease | ReleaseLease | BreakLease
+
+
+class Leased(msgspec.Struct, frozen=True):
+    """Result: ETag and Last-Modified as stamps, unchanged; 0 for a blob that has none yet.
+
+    `lease_id` is given after acquire, renew and change; `time_s`, the seconds left, after break.
+    """
+
+    etag: int
+    modified: int
+    lease_id: str | None = None
+    time_s: int | None = None
+
+
+# What waiting helps against; every other refusal stands.
+_HELD: Final = (errors.LEASE_ALREADY_PRESENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED)
+
+
+def after(
+    action: LeaseAction,
+    given_id: str | None,
+    lease: Lease | None,
+    fresh_id: str | None,
+    now: int,
+    kind: LeaseKind,
+) -> tuple[Lease | None, int | None]:
+    """The lease after an action, and the seconds left of one that was broken.
+
+    Arguments:
+        given_id: x-ms-lease-id.
+        fresh_id: the id of a new lease for which none was proposed, None where none is needed.
+
+    Raises: StorageError as semantics.lease does; MissingRequiredHeader without a needed id.
+    """
+    if isinstance(action, BreakLease):
+        return leases.break_(lease, action.period_s, now, kind)
+    if isinstance(action, AcquireLease):
+        return leases.acquire(
+            lease, action.duration_s, action.proposed_id, fresh_id, now, kind
+        ), None
+    if given_id is None:
+        raise errors.missing_header("x-ms-lease-id")
+    if isinstance(action, RenewLease):
+        return leases.renew(lease, given_id, now, kind), None
+    if isinstance(action, ChangeLease):
+        return leases.change(lease, given_id, action.proposed_id, now, kind), None
+    leases.release(lease, given_id, now, kind)
+    return None, None
+
+
+def fresh_id(services: Services, action: LeaseAction) -> str | None:
+    """An id for a lease for which none is proposed; None for what needs none."""
+    if isinstance(action, AcquireLease) and action.proposed_id is None:
+        return guid(services.clock)
+    return None
+
+
+def judge(
+    call: Call[LeaseAction], lease: Lease | None, fresh_id: str | None, now: int, kind: LeaseKind
+) -> tuple[Lease | None, int | None]:
+    """As `after`; raises NotYet for a call that waits until it can have the lease."""
+    try:
+        return after(call.input, call.terms.lease_id, lease, fresh_id, now, kind)
+    except StorageError as error:
+        if not call.terms.wait_s or error.row not in _HELD:
+            raise
+        raise NotYet(error, (), now, leases.next_change(lease, now)) from None
+
+
+def answer(
+    action: LeaseAction, etag: int, modified: int, lease: Lease | None, time_s: int | None
+) -> Leased:
+    """The result of an action; `lease` and `time_s` are those after it."""
+    named = not isinstance(action, BreakLease | ReleaseLease) and lease is not None
+    return Leased(etag, modified, lease.id if named and lease is not None else None, time_s)
+
+
+def may_wait(call: Call[LeaseAction]) -> bool:
+    """Whether a request waits until it can have the lease."""
+    return bool(call.terms.wait_s) and isinstance(call.input, AcquireLease)
+
+
+async def when_free(
+    services: Services,
+    call: Call[LeaseAction],
+    refs: Sequence[Ref],
+    attempt: Callable[[], Awaitable[Leased]],
+    lease_of: Callable[[Record | None], Lease | None],
+) -> Leased:
+    """An acquisition that waits, in turn with the others that do.
+
+    Arguments:
+        refs: the record that holds the lease, and others whose change is a reason to look again.
+        lease_of: the lease in the first of them.
+    """
+    assert isinstance(call.input, AcquireLease)
+    if await holds(services, call.input, refs[0], lease_of):
+        try:
+            return await attempt()
+        except NotYet:
+            # Lost between the look and the decision: from now on it waits like the others.
+            pass
+    return await _in_turn(services, call, refs, attempt)
+
+
+async def holds(
+    services: Services,
+    action: AcquireLease,
+    ref: Ref,
+    lease_of: Callable[[Record | None], Lease | None],
+) -> bool:
+    """Whether the caller's proposed id is the one that holds the lease.
+
+    A holder that prolongs it must not queue behind those who wait for its end.
+    """
+    if action.proposed_id is None:
+        return False
+    # Telling the time may take a while, in which a lease may be renewed. So time comes first, then
+    # the record: it cannot be judged at a time that it has not lived to see.
+    now = await services.store.now()
+    (found,) = await services.store.read([ref])
+    lease = lease_of(found)
+    if found is None or lease is None or lease.id != action.proposed_id:
+        return False
+    return leases.state(lease, max(now, found.version)) is LeaseState.LEASED
+
+
+async def _in_turn(
+    services: Services,
+    call: Call[Any],
+    refs: Sequence[Ref],
+    attempt: Callable[[], Awaitable[Leased]],
+) -> Leased:
+    async def look() -> Leased:
+        # Read before the decision: a change after it is then a change after this, too.
+        seen = await services.store.read(refs)
+        try:
+            return await attempt()
+        except NotYet as not_yet:
+            watched = [
+                (ref, None if found is None else found.version)
+                for ref, found in zip(refs, seen, strict=True)
+            ]
+            raise NotYet(not_yet.error, watched, not_yet.now, not_yet.until) from None
+
+    late = StorageError(errors.LEASE_ALREADY_PRESENT)
+    try:
+        return await services.waiting.in_turn(refs[0], call.terms.wait_s, late, look, call.client)
+    except StorageError as error:
+        if error is late:
+            # Whoever has waited is authorized again when it is answered.
+            await services.check_place(call)
+        raise

@@ -1,0 +1,1 @@
+"""Decisions on shares, and on what lies in them."""

@@ -1,0 +1,227 @@
+"""Create, read, change and delete a share: its properties, metadata and stored access policies.
+
+Lives here: the operations on a share's own record but for its lease (leasing.py). Must not live
+here: what lies in a share (its files hang under its generation), stored policies as rules (auth/).
+Source: "Operations on shares" of the REST reference; reference file.md 2, leases.md 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.file import names, shares
+from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.store.core import records
+from strongroom.store.core.records import ShareRecord
+from strongroom.values import AccessPolicy, Metadata
+
+T = TypeVar("T")
+
+ShareDecision = Callable[[ShareRecord, int], tuple[T, ShareRecord | None]]
+"""(the share, stamp) -> (result, the share as it will be; None = unchanged)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateShare:
+    """Input of Create Share."""
+
+    metadata: Metadata = ()
+    quota_gib: int = shares.DEFAULT_QUOTA_GIB
+    tier: str = shares.DEFAULT_TIER
+
+
+@dataclass(frozen=True, slots=True)
+class SetShareProperties:
+    """Input of Set Share Properties; what is None stays as it is."""
+
+    quota_gib: int | None = None
+    tier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetShareMetadata:
+    """Input of Set Share Metadata: all pairs, those not given are removed."""
+
+    metadata: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetShareAcl:
+    """Input of Set Share ACL: all policies, as they will be."""
+
+    policies: tuple[AccessPolicy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShareWritten:
+    """Result of a change: ETag and Last-Modified as stamps."""
+
+    etag: int
+    modified: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareView:
+    """A committed share; `now` is the store time at which its lease is to be judged."""
+
+    record: ShareRecord
+    now: int
+
+
+async def create_share(services: Services, call: Call[CreateShare]) -> ShareWritten:
+    """Create Share. The commit's stamp is its generation, which a deleted share of the same name
+    does not have. So its files are not seen, and writes to them in flight do not arrive here.
+
+    Raises: StorageError ShareAlreadyExists.
+    """
+    ref = place_ref(call)
+    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, call.input))
+
+
+class _Create(Decision[ShareWritten], frozen=True):
+    """Create Share."""
+
+    given: CreateShare
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareWritten]:
+        """See Decision.decide. Raises: StorageError ShareAlreadyExists."""
+        if found[0] is not None:
+            raise StorageError(file_errors.SHARE_ALREADY_EXISTS)
+        given = self.given
+        created = ShareRecord(
+            stamp,
+            stamp,
+            stamp,
+            quota_gib=given.quota_gib,
+            tier=given.tier,
+            tier_changed=stamp,
+            fold_version=names.FOLD_VERSION,
+            metadata=given.metadata,
+        )
+        write = Write(self.reads[0].key, records.SHARE.encode(created))
+        return Commit(ShareWritten(stamp, stamp), (Step(self.partition, (write,)),))
+
+
+async def get_share(services: Services, call: Call[Any]) -> ShareView:
+    """Get Share Properties, Get Share Metadata, Get Share ACL.
+
+    Raises: StorageError ShareNotFound, the lease errors (412).
+    """
+    # Time first: a lease that was renewed in time must not be judged by its old record later.
+    now = await services.store.now()
+    (found,) = await services.store.read([place_ref(call)])
+    check_place(call, found)
+    assert found is not None
+    share, now = records.SHARE.decode(found.value), max(now, found.version)
+    leases.guard(share.lease, call.terms.lease_id, call.rule.lease, now)
+    return ShareView(share, now)
+
+
+async def set_properties(services: Services, call: Call[SetShareProperties]) -> ShareWritten:
+    """Set Share Properties. A quota below what the share holds is taken.
+
+    Raises: StorageError ShareNotFound, the lease errors (412).
+    """
+    given = call.input
+
+    def decide(share: ShareRecord, stamp: int) -> tuple[ShareWritten, ShareRecord]:
+        tier = given.tier or share.tier
+        return _modified(
+            share,
+            stamp,
+            quota_gib=given.quota_gib or share.quota_gib,
+            tier=tier,
+            tier_changed=share.tier_changed if tier == share.tier else stamp,
+        )
+
+    return await change_share(services, call, decide)
+
+
+async def set_metadata(services: Services, call: Call[SetShareMetadata]) -> ShareWritten:
+    """Set Share Metadata. Raises: StorageError ShareNotFound, the lease errors (412)."""
+    given = call.input.metadata
+    return await change_share(
+        services, call, lambda share, stamp: _modified(share, stamp, metadata=given)
+    )
+
+
+async def set_acl(services: Services, call: Call[SetShareAcl]) -> ShareWritten:
+    """Set Share ACL. In effect with its answer: whatever decides later sees another version of the
+    share's record and is authorized again.
+
+    Raises: StorageError ShareNotFound, the lease errors (412).
+    """
+    given = call.input.policies
+    return await change_share(
+        services, call, lambda share, stamp: _modified(share, stamp, policies=given)
+    )
+
+
+def _modified(share: ShareRecord, stamp: int, **changes: Any) -> tuple[ShareWritten, ShareRecord]:
+    changed = msgspec.structs.replace(share, etag=stamp, modified=stamp, **changes)
+    return ShareWritten(stamp, stamp), changed
+
+
+async def delete_share(services: Services, call: Call[Any]) -> None:
+    """Delete Share: one record goes, and with it all that hangs under its generation.
+
+    Raises: StorageError ShareNotFound, the lease errors (412).
+    """
+    await commit_share(services, call, lambda share, stamp: (None, _written(call, None)))
+
+
+async def change_share(services: Services, call: Call[Any], decide: ShareDecision[T]) -> T:
+    """Decide on a share's own record.
+
+    Raises: StorageError ShareNotFound, the lease errors (412), the decision's own.
+    """
+
+    def committed(share: ShareRecord, stamp: int) -> tuple[T, tuple[Step, ...]]:
+        result, changed = decide(share, stamp)
+        return result, () if changed is None else _written(call, changed)
+
+    return await commit_share(services, call, committed)
+
+
+_StepsOf = Callable[[ShareRecord, int], tuple[T, tuple[Step, ...]]]
+
+
+async def commit_share(services: Services, call: Call[Any], decide: _StepsOf[T]) -> T:
+    """Like `change_share`, for a decision that names the commit's steps itself."""
+    ref = place_ref(call)
+    return await services.commit(
+        _OfShare(ref.partition, [ref], call.rule.purpose, call.as_of_now(), decide)
+    )
+
+
+class _OfShare(Decision[T], Generic[T], frozen=True):
+    """A decision on a share's own record in the name of a caller, who is judged first."""
+
+    call: Call[Any]
+    change: _StepsOf[T]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.decide."""
+        check_place(self.call, found[0])
+        share = records.SHARE.of(found[0])
+        assert share is not None
+        leases.guard(share.lease, self.call.terms.lease_id, self.call.rule.lease, stamp)
+        result, steps = self.change(share, stamp)
+        return Commit(result, steps)
+
+
+def _written(call: Call[Any], share: ShareRecord | None) -> tuple[Step, ...]:
+    ref = place_ref(call)
+    value = None if share is None else records.SHARE.encode(share)
+    return (Step(ref.partition, (Write(ref.key, value),)),)

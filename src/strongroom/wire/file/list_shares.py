@@ -1,0 +1,70 @@
+"""The answer of List Shares.
+
+Must not live here: which shares are listed. Source: "List Shares"; reference file.md 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from strongroom.values import Metadata, etag_text, rfc1123
+from strongroom.wire.core import xml
+
+
+class ShareItem(msgspec.Struct, frozen=True):
+    """One share. Times and the ETag are stamps; `lease` is its status, state and, while leased,
+    its duration; `metadata` None unless asked for."""
+
+    name: str
+    etag: int
+    modified: int
+    quota_gib: int
+    tier: str
+    tier_changed: int
+    lease: tuple[str, str, str | None]
+    metadata: Metadata | None = None
+
+
+def write_shares(
+    endpoint: str,
+    shares: Iterable[ShareItem],
+    next_marker: str,
+    prefix: str | None = None,
+    marker: str | None = None,
+    max_results: int | None = None,
+) -> bytes:
+    """The page as XML.
+
+    Arguments:
+        endpoint: the service's URL, with a slash at its end.
+        prefix, marker, max_results: as they were asked for; None = they were not.
+        next_marker: empty when nothing is left.
+    """
+    rows = "".join(map(_row, shares))
+    return xml.enumeration(
+        endpoint,
+        "Shares",
+        rows,
+        next_marker,
+        prefix=prefix,
+        marker=marker,
+        max_results=max_results,
+    )
+
+
+def _row(item: ShareItem) -> str:
+    status, state, duration = item.lease
+    properties = (
+        f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
+        f"<Etag>{xml.escape(etag_text(item.etag))}</Etag><Quota>{item.quota_gib}</Quota>"
+        f"{xml.element('AccessTier', item.tier)}"
+        f"<AccessTierChangeTime>{rfc1123(item.tier_changed)}</AccessTierChangeTime>"
+        f"{xml.element('LeaseStatus', status)}{xml.element('LeaseState', state)}"
+        f"{xml.optional_element('LeaseDuration', duration)}<EnabledProtocols>SMB</EnabledProtocols>"
+    )
+    return (
+        f"<Share>{xml.element('Name', item.name)}<Properties>{properties}</Properties>"
+        f"{xml.metadata_element(item.metadata)}</Share>"
+    )

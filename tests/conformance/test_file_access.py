@@ -1,0 +1,58 @@
+"""Who may do what with shares and files: tokens of an account and of a service."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.storage.fileshare import (
+    AccountSasPermissions,
+    ResourceTypes,
+    ShareSasPermissions,
+    generate_account_sas,
+    generate_share_sas,
+)
+
+from tests.conformance.answer import expect
+from tests.conformance.client import Client
+
+
+def expiry() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("types", "letters", "code"),
+    [
+        ({"container": True}, {"read": True}, None),
+        ({"object": True}, {"read": True}, "AuthorizationResourceTypeMismatch"),
+        ({"container": True}, {"write": True}, "AuthorizationPermissionMismatch"),
+    ],
+)
+def test_an_account_sas_needs_type_and_letter(
+    files: Client, share: str, types: dict[str, bool], letters: dict[str, bool], code: str | None
+) -> None:
+    """F-SVC-03."""
+    token = generate_account_sas(
+        files.account,
+        files.credential.key,
+        ResourceTypes(**types),
+        AccountSasPermissions(**letters),
+        expiry(),
+    )
+    answer = files.anonymous.get(f"/{share}?restype=share&{token}")
+    expect(answer, 403 if code else 200, code)
+
+
+def test_a_token_of_a_share_does_not_reach_the_share_itself(files: Client, share: str) -> None:
+    """F-SHR-10."""
+    everything = ShareSasPermissions(read=True, write=True, delete=True, list=True, create=True)
+    token = generate_share_sas(
+        files.account, share, files.credential.key, everything, expiry=expiry()
+    )
+    target = f"/{share}?restype=share"
+    anonymous = files.anonymous
+    expect(anonymous.get(f"{target}&{token}"), 403, "AuthorizationFailure")
+    expect(anonymous.put(f"{target}&comp=metadata&{token}"), 403, "AuthorizationFailure")
+    expect(anonymous.delete(f"{target}&{token}"), 403, "AuthorizationFailure")
+    anonymous.close()
