@@ -12,6 +12,8 @@ KEEPS_ALIVE = {
     "Abort Copy Blob",
     "Get Messages",
     "Put Page (clear)",
+    "Put Range (clear)",
+    *(f"Lease File ({action})" for action in ("acquire", "change", "release", "break")),
     *(
         f"Lease {kind} ({action})"
         for kind in ("Blob", "Container", "Share")
@@ -22,7 +24,9 @@ DELETES = {
     "Clear Messages",
     "Delete Blob",
     "Delete Container",
+    "Delete Directory",
     "Delete Entity",
+    "Delete File",
     "Delete Message",
     "Delete Queue",
     "Delete Share",

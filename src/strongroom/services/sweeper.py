@@ -35,6 +35,7 @@ from strongroom.services.blob.sweep import Held, sweep_blob, sweep_tags
 from strongroom.services.core.background import Removal
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
+from strongroom.services.file.sweep import sweep_file, sweep_share
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
 from strongroom.store.core import keys, records
@@ -239,6 +240,10 @@ class Sweeper:
             return await sweep_container(services, removal, job.generation, stamp)
         if job.kind is JobKind.EXPIRE_CONTAINER:
             return await expire_container(services, removal, job, stamp)
+        if job.kind is JobKind.SWEEP_FILE:
+            return await sweep_file(services, removal, job, stamp)
+        if job.kind is JobKind.SWEEP_SHARE:
+            return await sweep_share(services, removal, job, stamp)
         if job.kind is JobKind.SWEEP_MESSAGES:
             await sweep_messages(services, removal, job, stamp)
         elif job.kind is JobKind.EXPIRE_MESSAGES:

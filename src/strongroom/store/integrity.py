@@ -20,6 +20,7 @@ What must hold:
 11. An entity has all its records and lies in a table (table/integrity.py).
 12. Each tag of a blob has its entry in the index. Each entry is that of a tag, or has a job that
     removes it (blob/tag_integrity.py).
+13. The names of a share agree with its directories and files (file/integrity.py).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from strongroom.store.blob.integrity import BlobCheck, Found
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import CorruptRecord, Job, JobKind
+from strongroom.store.file.integrity import FilesCheck
 from strongroom.store.queue.integrity import MessagesCheck
 from strongroom.store.table.integrity import EntitiesCheck, entity_name
 
@@ -42,6 +44,7 @@ Progress = Callable[[int, int], None]
 """progress(records done, records in all)."""
 
 _STEP_RECORDS: Final = 1000
+_FILES: Final = b"a"
 
 
 class Inspected(Protocol):
@@ -73,6 +76,7 @@ class Integrity:
         self._kept: dict[int, str] = {}
         self._messages = MessagesCheck()
         self._entities = EntitiesCheck()
+        self._files = FilesCheck()
         self._tags = TagEntriesCheck()
         self._jobs: set[tuple[JobKind, int, str, str]] = set()
         self._contents: set[int] = set()
@@ -93,6 +97,8 @@ class Integrity:
             "tables": self._entities.table_count,
             "entities": self._entities.entity_count,
             "tags": self._tags.entry_count,
+            "shares": self._files.share_count,
+            "files": self._files.file_count,
             "contents": len(self._contents),
             "records": self._record_count,
         }
@@ -108,10 +114,14 @@ class Integrity:
         yield from itertools.starmap(Finding, self._entities.problems())
         done = 0
         for partition, face, hidden in self._partitions():
-            yield from self._check_blob(partition, face, hidden)
+            if partition.keyspace[:1] == _FILES:
+                yield from self._check_file(partition, face, hidden)
+            else:
+                yield from self._check_blob(partition, face, hidden)
             before, done = done, done + len(face) + len(hidden)
             if progress is not None and before // _STEP_RECORDS != done // _STEP_RECORDS:
                 progress(done, self._record_count)
+        yield from itertools.starmap(Finding, self._files.problems())
         for content in sorted(self._contents - self._named):
             yield Finding(f"content {content}", "nothing refers to it")
         for place, problem in self._tags.strays(self._inspected.records(), self._is_swept):
@@ -125,7 +135,7 @@ class Integrity:
             if record is None:
                 yield Finding(_place(ref), "it is damaged: the checksum of its record differs")
                 continue
-            if keyspace[:1] == b"b" and len(keyspace) == 9:
+            if _is_owner_of_contents(keyspace):
                 continue
             try:
                 if not self._note(ref, record):
@@ -151,8 +161,13 @@ class Integrity:
             self._messages.take_job(ref.partition.name, job)
             self._entities.take_job(job)
             self._tags.take_job(job)
+            self._files.take_job(job)
         elif keyspace[:1] == b"q" and ref.key == keys.QUEUE_KEY:
             self._messages.take_queue(records.QUEUE.decode(record.value))
+        elif keyspace[:1] == b"f" and ref.key == keys.SHARE_KEY:
+            self._files.take_share(record)
+        elif keyspace[:1] == b"n":
+            return self._files.take(ref, record)
         elif keyspace[:1] == b"g":
             return self._tags.take(ref, record)
         elif keyspace[:1] == b"m":
@@ -194,16 +209,31 @@ class Integrity:
         self._snapshot_count += check.snapshot_count
         for problem in check.problems():
             yield Finding(place, problem)
-        yield from self._check_contents(place, check)
+        yield from self._check_contents(place, check.needed, check.given_up)
         for problem in self._missing_jobs(partition, check):
             yield Finding(place, problem)
 
-    def _check_contents(self, place: str, check: BlobCheck) -> Iterator[Finding]:
-        for content in sorted(check.needed - self._contents):
+    def _check_file(
+        self, partition: Partition, face: list[Found], hidden: list[Found]
+    ) -> Iterator[Finding]:
+        place = _place(Ref(partition, keys.FILE_KEY))
+        try:
+            found = self._files.check(partition, face, hidden)
+        except (CorruptRecord, ValueError) as error:
+            yield Finding(place, str(error))
+            return
+        for problem in found.problems:
+            yield Finding(place, problem)
+        yield from self._check_contents(place, found.needed, found.given_up, "file")
+
+    def _check_contents(
+        self, place: str, needed: set[int], given_up: set[int], owner: str = "blob"
+    ) -> Iterator[Finding]:
+        for content in sorted(needed - self._contents):
             yield Finding(place, f"its content {content} is missing")
-        named = check.needed | check.given_up
+        named = needed | given_up
         for content in sorted(named & self._named):
-            yield Finding(place, f"its content {content} is another blob's too")
+            yield Finding(place, f"its content {content} is another {owner}'s too")
         self._named |= named
 
     def _missing_jobs(self, partition: Partition, check: BlobCheck) -> Iterator[str]:
@@ -251,12 +281,19 @@ def _grouped(
     items: Iterable[tuple[Ref, Record | None]],
 ) -> Iterator[tuple[Partition, list[Found]]]:
     for partition, group in itertools.groupby(items, lambda item: item[0].partition):
-        if partition.keyspace[:1] == b"b" and len(partition.keyspace) == 9:
+        if _is_owner_of_contents(partition.keyspace):
             yield partition, [Found(ref.key, one.value) for ref, one in group if one is not None]
+
+
+def _is_owner_of_contents(keyspace: bytes) -> bool:
+    """Whether the partitions of a keyspace are those of blobs or files."""
+    return keyspace[:1] in (b"b", _FILES) and len(keyspace) == 9
 
 
 def _place(ref: Ref) -> str:
     keyspace, name = ref.partition
+    if keyspace[:1] == _FILES:
+        return f"file {int.from_bytes(name, 'big')}"
     if keyspace[:1] == b"b":
         return f"blob {name.decode('utf-8', 'backslashreplace')!r}"
     if keyspace[:1] == b"e":

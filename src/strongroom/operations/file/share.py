@@ -15,11 +15,14 @@ from strongroom.operations.core.fields import METADATA
 from strongroom.operations.core.leases import ACTIONS, LeasedKind, declared
 from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
 from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.file import file_fields, file_returned
 from strongroom.operations.file import share_fields as fields
 from strongroom.operations.file import share_returned as give
 from strongroom.semantics.core.lease import LeaseUse
+from strongroom.semantics.file.permissions import PERMISSION_BYTES_MAX
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.services.file import leasing, list_shares, shares
+from strongroom.services.file import permissions as file_permissions
 from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers
 
@@ -27,6 +30,9 @@ PLAIN: Final = Rule(conditions=ConditionUse.IGNORED)
 READS: Final = Rule(LeaseUse.READ_SHARE, ConditionUse.IGNORED)
 WRITES: Final = Rule(LeaseUse.WRITE_SHARE, ConditionUse.IGNORED)
 DELETES: Final = Rule(LeaseUse.WRITE_SHARE, ConditionUse.IGNORED, purpose=Purpose.FREEING)
+
+# A permission, each of whose characters may be escaped, and the JSON around it.
+_PERMISSION_BODY_BYTES_MAX: Final = 8 * PERMISSION_BYTES_MAX
 
 LIST_SHARES: Final = Operation(
     name="List Shares",
@@ -158,6 +164,54 @@ DELETE_SHARE: Final = Operation(
     run=shares.delete_share,
 )
 
+GET_SHARE_STATS: Final = Operation(
+    name="Get Share Stats",
+    id="share_get_statistics",
+    methods=("GET",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="stats",
+    permission=permissions.SHARE_READ,
+    rule=READS,
+    returns=(XML,),
+    content=file_returned.stats,
+    run=shares.get_stats,
+)
+
+CREATE_PERMISSION: Final = Operation(
+    name="Create Permission",
+    id="share_create_permission",
+    methods=("PUT",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="filepermission",
+    permission=permissions.PERMISSION_CREATE,
+    rule=PLAIN,
+    input=file_permissions.CreatePermission,
+    body=Body("text", file_fields.read_permission, _PERMISSION_BODY_BYTES_MAX),
+    success=201,
+    returns=(file_returned.PERMISSION_KEY,),
+    fails=(file_errors.FILE_INVALID_PERMISSION,),
+    run=file_permissions.create_permission,
+)
+
+GET_PERMISSION: Final = Operation(
+    name="Get Permission",
+    id="share_get_permission",
+    methods=("GET",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="filepermission",
+    permission=permissions.PERMISSION_READ,
+    rule=PLAIN,
+    input=file_permissions.GetPermission,
+    accepts=(file_fields.KEY,),
+    returns=(file_returned.JSON,),
+    content=file_returned.permission,
+    fails=(file_errors.FILE_INVALID_PERMISSION_KEY,),
+    run=file_permissions.get_permission,
+)
+
 _LEASED: Final = LeasedKind(
     "Share",
     Resource.SHARE,
@@ -177,6 +231,9 @@ OPERATIONS: Final = (
     SET_SHARE_METADATA,
     GET_SHARE_ACL,
     SET_SHARE_ACL,
+    GET_SHARE_STATS,
     DELETE_SHARE,
+    CREATE_PERMISSION,
+    GET_PERMISSION,
     *(declared(_LEASED, action) for action in ACTIONS),
 )

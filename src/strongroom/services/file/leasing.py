@@ -1,25 +1,30 @@
-"""Lease Share: where the lease of a share lies.
+"""Lease Share and Lease File: where the lease of each lies.
 
 Must not live here: the actions and the queue of those who wait (services/core/leasing.py), the
-table of states (semantics/core/lease.py). Source: "Lease Share"; reference leases.md 7.
+table of states (semantics/core/lease.py). Source: "Lease Share", "Lease File"; reference
+leases.md 6 and 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 import msgspec
 
 from strongroom.engines.base import Record
 from strongroom.semantics.core.lease import LeaseKind
+from strongroom.semantics.file.accesses import FileOperation
 from strongroom.services.core import leasing
 from strongroom.services.core.calls import Call
 from strongroom.services.core.leasing import LeaseAction, Leased
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.file.nodes import NodeChange, change_attributes
+from strongroom.services.file.paths import Where
 from strongroom.services.file.shares import change_share
 from strongroom.store.core import records
 from strongroom.store.core.records import ShareRecord
+from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Lease
 
 
@@ -43,6 +48,26 @@ async def lease_share(services: Services, call: Call[LeaseAction]) -> Leased:
     if not leasing.may_wait(call):
         return await attempt()
     return await leasing.when_free(services, call, [place_ref(call)], attempt, _share_lease)
+
+
+async def lease_file(services: Services, call: Call[LeaseAction]) -> Leased:
+    """Lease File: never renewed, since it is infinite; a break takes effect at once.
+
+    Raises: StorageError of the lease table (409), SharingViolation, and what `nodes.view` raises.
+    """
+    fresh_id = leasing.fresh_id(services, call.input)
+
+    def change(
+        where: Where, record: FileRecord, found: Sequence[Record | None], now: int
+    ) -> NodeChange[Leased]:
+        lease, time_s = leasing.judge(call, record.lease, fresh_id, now, LeaseKind.FILE)
+        result = leasing.answer(call.input, record.etag, record.modified, lease, time_s)
+        changed = None
+        if lease != record.lease:
+            changed = msgspec.structs.replace(record, lease=lease)
+        return NodeChange(result, changed)
+
+    return await change_attributes(services, call, FileOperation.LEASE_FILE, change)
 
 
 def _share_lease(found: Record | None) -> Lease | None:

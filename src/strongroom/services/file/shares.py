@@ -7,14 +7,15 @@ Source: "Operations on shares" of the REST reference; reference file.md 2, lease
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.engines.base import Commit, Position, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
@@ -22,11 +23,15 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.store.core import records
+from strongroom.services.file.sweep import sweep_share_step
+from strongroom.store.core import keys, records
 from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
 from strongroom.values import AccessPolicy, Metadata
 
 T = TypeVar("T")
+
+_PAGE_RECORDS: Final = 1000
 
 ShareDecision = Callable[[ShareRecord, int], tuple[T, ShareRecord | None]]
 """(the share, stamp) -> (result, the share as it will be; None = unchanged)."""
@@ -174,11 +179,39 @@ def _modified(share: ShareRecord, stamp: int, **changes: Any) -> tuple[ShareWrit
 
 
 async def delete_share(services: Services, call: Call[Any]) -> None:
-    """Delete Share: one record goes, and with it all that hangs under its generation.
+    """Delete Share: one record goes, and all files with it; a job sweeps what they held.
 
     Raises: StorageError ShareNotFound, the lease errors (412).
     """
-    await commit_share(services, call, lambda share, stamp: (None, _written(call, None)))
+    target = call.target
+
+    def decide(share: ShareRecord, stamp: int) -> tuple[None, tuple[Step, ...]]:
+        # The job first: cut off in between, it finds the share alive and does nothing.
+        sweep = sweep_share_step(target.account, target.container, share.generation, stamp)
+        return None, (sweep, *_written(call, None))
+
+    await commit_share(services, call, decide)
+    services.work.set()
+
+
+async def get_stats(services: Services, call: Call[Any]) -> int:
+    """Get Share Stats: the lengths of all files together, holes included.
+
+    It looks at every file. Files that change meanwhile count as they were or as they are.
+
+    Raises: StorageError ShareNotFound, the lease errors (412).
+    """
+    share = (await get_share(services, call)).record
+    position: Position | None = Position(b"", b"")
+    total = 0
+    while position is not None:
+        page = await services.store.scan(
+            keys.files(share.generation), position, None, _PAGE_RECORDS
+        )
+        total += sum(file_records.FILE.decode(value).size_bytes for value in page.values)
+        position = page.resume
+        await asyncio.sleep(0)
+    return total
 
 
 async def change_share(services: Services, call: Call[Any], decide: ShareDecision[T]) -> T:

@@ -10,6 +10,10 @@ Must not live here: what the records contain (records.py), or when they are writ
 | queue                   | `q` + account    | queue name      | face   | `q`                      |
 | table                   | `t` + account    | name, lower case| face   | `t`                      |
 | share                   | `f` + account    | share name      | face   | `f`                      |
+| name in a share         | `n` + generation | `n`             | face   | parent's id, folded name |
+| node of a name          | `n` + generation | `n`             | hidden | `o` + id                 |
+| permission of a share   | `n` + generation | `p`             | face   | permission key           |
+| file or directory       | `a` + generation | id              | face   | `a`                      |
 | entity                  | `e` + generation | PartitionKey    | face   | RowKey                   |
 | rest of a large entity  | `e` + generation | PartitionKey    | face   | RowKey + 0 + number      |
 | service properties      | `s`              | account/service | face   | `p`                      |
@@ -60,6 +64,7 @@ from strongroom.engines.base import Key, Partition, Ref, key_of, partition_of, r
 CONTAINER_KEY: Final = Key(False, b"c")
 QUEUE_KEY: Final = Key(False, b"q")
 TABLE_KEY: Final = Key(False, b"t")
+FILE_KEY: Final = Key(False, b"a")
 SHARE_KEY: Final = Key(False, b"f")
 PROPERTIES_KEY: Final = Key(False, b"p")
 HEAD_KEY: Final = Key(False, b"\x02")
@@ -81,6 +86,7 @@ MAP_CLEARS: Final = b"w"
 MAP_LEAF: Final = b"e"
 MAP_PAST: Final = b"h"
 MAP_DATA: Final = b"d"
+FILE_NODE: Final = b"o"
 TEXT: Final = b"t"
 MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
@@ -148,6 +154,59 @@ def shares(account: str) -> bytes:
 def share(account: str, name: str) -> Ref:
     """A share's own record."""
     return Ref(Partition(shares(account), name.encode()), SHARE_KEY)
+
+
+@lru_cache(_FEW_REMEMBERED)
+def file_names(generation: int) -> Partition:
+    """The partition of all names of a share."""
+    return Partition(b"n" + number(generation), b"n")
+
+
+def file_name(generation: int, parent: int, folded: str) -> Ref:
+    """A name in a directory. The names of a directory lie together, in the order of their folds."""
+    return ref_of((file_names(generation), file_name_key(parent, folded)))
+
+
+def file_name_key(parent: int, folded: str) -> Key:
+    """The key of a name, or of the beginning of one."""
+    return key_of((False, number(parent) + folded.encode()))
+
+
+def folded_name(key: bytes) -> bytes:
+    """The folded name in the key of a name."""
+    return key[8:]
+
+
+def file_node(generation: int, file_id: int) -> Ref:
+    """What leads from an id to its name."""
+    return ref_of((file_names(generation), key_of((True, FILE_NODE + number(file_id)))))
+
+
+@lru_cache(_FEW_REMEMBERED)
+def permissions(generation: int) -> Partition:
+    """The partition of a share's security descriptors."""
+    return Partition(b"n" + number(generation), b"p")
+
+
+def permission(generation: int, key: str) -> Ref:
+    """A security descriptor."""
+    return Ref(permissions(generation), Key(False, key.encode()))
+
+
+@lru_cache(_FEW_REMEMBERED)
+def files(generation: int) -> bytes:
+    """The keyspace of a share's directories and files."""
+    return b"a" + number(generation)
+
+
+def file(generation: int, file_id: int) -> Partition:
+    """The partition of one directory or file."""
+    return partition_of((files(generation), number(file_id)))
+
+
+def file_attributes(generation: int, file_id: int) -> Ref:
+    """The attributes of a directory or file."""
+    return ref_of((file(generation, file_id), FILE_KEY))
 
 
 @lru_cache(_FEW_REMEMBERED)

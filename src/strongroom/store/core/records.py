@@ -99,6 +99,8 @@ class JobKind(enum.IntEnum):
     EXPIRE_CONTAINER = 8
     SWEEP_TAGS = 9
     EXPIRE_BLOB = 10
+    SWEEP_FILE = 11
+    SWEEP_SHARE = 12
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
@@ -125,9 +127,10 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     """Work to be done after the answer.
 
     Blob jobs name their blob. `token` is what the records must still say, else the job is void: a
-    copy's id, or an upload's number. For a deleted container it is the name, account/container,
-    that must no longer have this generation. Jobs on messages name their `epoch`. `tags` are the
-    tags of a blob, each set with its token, whose entries may be left over.
+    copy's id, or an upload's number. For a deleted container or share it is the name,
+    account/container, that must no longer have this generation. Jobs on messages name their
+    `epoch`. Jobs on files have their id, as text, in `blob`. `tags` are the tags of a blob, each
+    set with its token, whose entries may be left over.
     """
 
     kind: JobKind

@@ -11,7 +11,6 @@ from typing import Final
 
 from strongroom.operations.core.fields import header, parameter
 from strongroom.operations.core.listing_fields import includes
-from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import listing
 from strongroom.services.blob import list_blobs
 from strongroom.services.blob.containers import list_containers

@@ -1,0 +1,226 @@
+"""The fields of operations on directories and files: how each is read.
+
+Must not live here: what the values mean (services/, semantics/). Source: request headers and
+parameters of "Operations on directories" and "Operations on files"; reference file.md 3 to 5.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.operations.core.fields import filled, flag, header, parameter
+from strongroom.operations.core.spec import Field
+from strongroom.operations.core.unserved import not_served
+from strongroom.semantics.core import listing
+from strongroom.semantics.file import permissions as rules
+from strongroom.services.file.listing import INCLUDES
+from strongroom.services.file.permissions import PermissionGiven, read_header
+from strongroom.services.file.smb_properties import SmbProperties
+from strongroom.values import ByteRange, ContentProperties
+from strongroom.wire.core import headers as wire
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
+
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024 * limits.MIB
+_OLD_FILE_BYTES_MAX: Final = 1024 * 1024 * limits.MIB
+_TRAILING_DOT: Final = "x-ms-allow-trailing-dot"
+_PERMISSION: Final = "x-ms-file-permission"
+_PERMISSION_KEY: Final = "x-ms-file-permission-key"
+_RANGE_HEADERS: Final = ("range", "x-ms-range")
+
+TRAILING_DOTS: Final = header("trailing_dots", _TRAILING_DOT, flag, default=False)
+
+
+def _no_trailing_dots(request: Request, query: Query) -> None:
+    value = request.headers.get(_TRAILING_DOT)
+    if value is not None and flag(_TRAILING_DOT, value):
+        raise not_served(f"The header {_TRAILING_DOT} with a lease")
+
+
+NO_TRAILING_DOTS: Final = Field("", _no_trailing_dots, headers=(_TRAILING_DOT,))
+"""Refuses what an operation does not serve; fills nothing."""
+
+
+def _size(name: str, value: str) -> int:
+    return wire.integer(name, value, 0, FILE_BYTES_MAX)
+
+
+SIZE: Final = header("size_bytes", "x-ms-content-length", _size, required=True)
+NEW_SIZE: Final = header("size_bytes", "x-ms-content-length", _size)
+
+_SMB: Final = {
+    "attributes": "x-ms-file-attributes",
+    "creation": "x-ms-file-creation-time",
+    "last_write": "x-ms-file-last-write-time",
+    "change": "x-ms-file-change-time",
+}
+
+
+def _smb(request: Request, query: Query) -> SmbProperties:
+    text, key = request.headers.get(_PERMISSION), request.headers.get(_PERMISSION_KEY)
+    if text is not None and key is not None:
+        raise invalid_header(_PERMISSION, text, f"It excludes {_PERMISSION_KEY}.")
+    permission = PermissionGiven(
+        None if text is None else read_header(_PERMISSION, text),
+        None if key is None else rules.check_key(key),
+    )
+    given = {field: filled(request, name) for field, name in _SMB.items()}
+    return SmbProperties(permission=permission, **given)
+
+
+SMB: Final = Field("smb", _smb, headers=(_PERMISSION, _PERMISSION_KEY, *_SMB.values()))
+"""All SMB properties."""
+
+
+def _last_write(request: Request, query: Query) -> SmbProperties:
+    return SmbProperties(last_write=filled(request, _SMB["last_write"]))
+
+
+LAST_WRITE: Final = Field("smb", _last_write, headers=(_SMB["last_write"],))
+"""The one SMB property that Put Range takes."""
+
+_PROPERTIES: Final = {
+    "content_type": "x-ms-content-type",
+    "encoding": "x-ms-content-encoding",
+    "language": "x-ms-content-language",
+    "cache_control": "x-ms-cache-control",
+    "disposition": "x-ms-content-disposition",
+}
+_MD5: Final = "x-ms-content-md5"
+_PROPERTY_HEADERS: Final = (*_PROPERTIES.values(), _MD5)
+_DEFAULT_TYPE: Final = "application/octet-stream"
+
+
+def _properties(request: Request) -> ContentProperties:
+    found: dict[str, Any] = {}
+    for field, name in _PROPERTIES.items():
+        value = filled(request, name)
+        if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
+            raise invalid_header(name, value, "The value is longer than 4,096 characters.")
+        found[field] = value
+    md5 = filled(request, _MD5)
+    return ContentProperties(md5=None if md5 is None else wire.md5(md5), **found)
+
+
+def _created_properties(request: Request, query: Query) -> ContentProperties:
+    found = _properties(request)
+    return msgspec.structs.replace(found, content_type=found.content_type or _DEFAULT_TYPE)
+
+
+def _new_properties(request: Request, query: Query) -> ContentProperties | None:
+    if request.headers.has_none_of(frozenset(_PROPERTY_HEADERS)):
+        return None
+    return _properties(request)
+
+
+PROPERTIES: Final = Field("properties", _created_properties, headers=_PROPERTY_HEADERS)
+NEW_PROPERTIES: Final = Field("properties", _new_properties, headers=_PROPERTY_HEADERS)
+"""All six, each None unless it was sent; None instead of the six when none was sent."""
+
+
+def _asked_range(request: Request) -> ByteRange | None:
+    for name in reversed(_RANGE_HEADERS):
+        value = filled(request, name)
+        if value is not None:
+            found = wire.byte_range(value)
+            if found is None:
+                raise invalid_header(name, value)
+            return found
+    return None
+
+
+def _span(request: Request, query: Query) -> tuple[int, int]:
+    found = _asked_range(request)
+    if found is None:
+        raise missing_header("x-ms-range")
+    if found.last is None:
+        raise invalid_header("x-ms-range", f"bytes={found.first}-", "It has no end.")
+    return found.first, found.last - found.first + 1
+
+
+SPAN: Final = Field("span", _span, headers=_RANGE_HEADERS)
+LISTED_RANGE: Final = Field(
+    "range", lambda request, query: _asked_range(request), headers=_RANGE_HEADERS
+)
+RANGE: Final = Field(
+    "range",
+    lambda request, query: wire.requested_range(
+        request.headers.get("range"), request.headers.get("x-ms-range")
+    ),
+    headers=_RANGE_HEADERS,
+)
+RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
+BODY_MD5: Final = Field(
+    "md5",
+    lambda request, query: (
+        None if (value := filled(request, "content-md5")) is None else wire.md5(value)
+    ),
+    headers=("content-md5",),
+)
+
+
+def _no_md5(request: Request, query: Query) -> None:
+    value = filled(request, "content-md5")
+    if value is not None:
+        raise invalid_header("content-md5", value, "A request that clears a range has no body.")
+
+
+NO_MD5: Final = Field("", _no_md5, headers=("content-md5",))
+"""Refuses a digest of a body that there is not; fills nothing."""
+
+
+def _infinite(name: str, value: str) -> int:
+    if value != "-1":
+        raise invalid_header(name, value, "The lease of a file is infinite: -1.")
+    return -1
+
+
+INFINITE: Final = header("duration_s", "x-ms-lease-duration", _infinite, required=True)
+
+
+def _no_body(request: Request, query: Query) -> None:
+    value = request.headers.get("content-length")
+    if value not in (None, "", "0"):
+        raise invalid_header("Content-Length", value or "", "The request has no body.")
+
+
+NO_BODY: Final = Field("", _no_body)
+"""Refuses a body; fills nothing."""
+
+MARKER: Final = parameter(
+    "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
+)
+INCLUDE: Final = Field(
+    "include",
+    lambda request, query: query.comma_list("include", INCLUDES),
+    query=("include",),
+)
+EXTENDED: Final = header("is_extended", "x-ms-file-extended-info", flag, default=False)
+KEY: Final = header(
+    "key", _PERMISSION_KEY, lambda name, value: rules.check_key(value), required=True
+)
+
+
+class _PermissionDocument(msgspec.Struct, frozen=True):
+    permission: str
+    format: str = "Sddl"
+
+
+def read_permission(body: bytes) -> str:
+    """The SDDL of the body of Create Permission.
+
+    Raises: InvalidInput for what is not such a document, FileInvalidPermission; NotImplemented for
+        the binary form.
+    """
+    try:
+        found = msgspec.json.decode(body, type=_PermissionDocument)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        message = 'The body must be JSON like {"permission": "<SDDL>"}.'
+        raise StorageError(errors.INVALID_INPUT, message) from None
+    if found.format.lower() != "sddl":
+        raise not_served("The binary form of permissions")
+    return rules.check_sddl(found.permission)

@@ -1,0 +1,224 @@
+"""Create Directory and Create File, where nothing has the name and where a file has it.
+
+Lives here: the two decisions. Must not live here: what else is done to files (files.py). Source:
+"Create Directory", "Create File"; reference file.md 4 and 5.
+
+Attributes come first, and the name last. So no name ever leads to nothing. A crash
+between the two leaves an attribute record of a few hundred bytes, to which nothing leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, file_errors
+from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.file import names
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.attributes import Touch
+from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.file import paths, ranges
+from strongroom.services.file.nodes import Written
+from strongroom.services.file.paths import Moved, OnPath, Where
+from strongroom.services.file.permissions import DEFAULT_KEY
+from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
+from strongroom.values import ContentProperties, Metadata
+
+NO_PROPERTIES: Final = ContentProperties()
+
+
+class CreateDirectory(OnPath, frozen=True, kw_only=True):
+    """Input of Create Directory."""
+
+    metadata: Metadata = ()
+    smb: SmbProperties = NOTHING_GIVEN
+
+
+class CreateFile(OnPath, frozen=True, kw_only=True):
+    """Input of Create File."""
+
+    size_bytes: int
+    metadata: Metadata = ()
+    properties: ContentProperties = NO_PROPERTIES
+    smb: SmbProperties = NOTHING_GIVEN
+
+
+async def create_directory(services: Services, call: Call[CreateDirectory]) -> Written:
+    """Create Directory; its parent must exist.
+
+    Raises: StorageError ResourceAlreadyExists (the root too), ParentNotFound, ShareNotFound,
+        FileInvalidPermissionKey, InvalidHeaderValue.
+    """
+    given = call.input
+    while True:
+        where = await paths.named(services, call)
+        if where.is_root or where.entry is not None:
+            raise StorageError(file_errors.FILE_ALREADY_EXISTS)
+        try:
+            return await _create(services, call, where, _New(True, given.smb, given.metadata))
+        except Moved:
+            continue
+
+
+async def create_file(services: Services, call: Call[CreateFile]) -> Written:
+    """Create File: a file of zeros, or the one that is there begins anew and keeps its lease.
+
+    Raises: StorageError ResourceTypeMismatch (a directory has the name), ParentNotFound,
+        ShareNotFound, the lease errors (412), ReadOnlyAttribute, FileInvalidPermissionKey,
+        InvalidHeaderValue.
+    """
+    given = call.input
+    while True:
+        where = await paths.named(services, call)
+        if where.is_directory:
+            raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
+        try:
+            if where.entry is None:
+                new = _New(False, given.smb, given.metadata, given.properties, given.size_bytes)
+                return await _create(services, call, where, new)
+            return await _overwrite(services, call)
+        except Moved:
+            continue
+
+
+class _New(msgspec.Struct, frozen=True):
+    """What is created."""
+
+    is_directory: bool
+    smb: SmbProperties
+    metadata: Metadata
+    properties: ContentProperties = NO_PROPERTIES
+    size_bytes: int = 0
+
+
+async def _create(services: Services, call: Call[Any], where: Where, new: _New) -> Written:
+    parent = keys.file_node(where.generation, where.parent)
+    reads = [place_ref(call), parent, *where.refs, *new.smb.permission.ref(where.generation)]
+    partition = keys.file_names(where.generation)
+    decision = _Create(partition, reads, call.rule.purpose, call.as_of_now(), where, new)
+    return await services.commit(decision)
+
+
+class _Create(Decision[Written], frozen=True):
+    """Give a name that nothing has to a new directory or file."""
+
+    call: Call[Any]
+    where: Where
+    new: _New
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Written]:
+        """See Decision.decide. Raises: Moved when something has the name by now."""
+        call, where, new = self.call, self.where, self.new
+        check_place(call, found[0])
+        end = 2 + len(where.refs)
+        where.check(found[2:end])
+        leases.guard(None, call.terms.lease_id, call.rule.lease, stamp)
+        permission, first = new.smb.permission.chosen(
+            DEFAULT_KEY, where.generation, found[end] if len(found) > end else None
+        )
+        record = FileRecord(
+            stamp,
+            stamp,
+            is_directory=new.is_directory,
+            permission=permission,
+            size_bytes=new.size_bytes,
+            metadata=new.metadata,
+            properties=new.properties,
+            **of_new(new.smb, stamp, is_directory=new.is_directory),
+        )
+        made = msgspec.structs.replace(
+            where,
+            ids=(*where.ids, stamp),
+            entry=NameRecord(stamp, where.name, new.is_directory),
+        )
+        attributes = Write(keys.FILE_KEY, file_records.FILE.encode(record))
+        steps = (
+            *first,
+            Step(keys.file(where.generation, stamp), (attributes,)),
+            Step(self.partition, linked(where, stamp, found[1], new.is_directory)),
+        )
+        return Commit(Written(made, record), steps)
+
+
+def linked(
+    where: Where, file_id: int, parent: Record | None, is_directory: bool, children: int = 0
+) -> tuple[Write, ...]:
+    """The writes that give a name to an id: the name, its node, and its parent's count.
+
+    Arguments:
+        where: the name, in a parent that has the node `parent`; the root has none.
+        children: how many names are below it.
+
+    Raises: Moved when the parent is gone.
+    """
+    generation, folded = where.generation, names.fold(where.name)
+    name = NameRecord(file_id, where.name, is_directory)
+    node = NodeRecord(where.parent, folded, is_directory, children)
+    writes = [
+        Write(where.refs[-1].key, file_records.NAME.encode(name)),
+        Write(keys.file_node(generation, file_id).key, file_records.NODE.encode(node)),
+    ]
+    return (*writes, *counted(where, parent, 1))
+
+
+def counted(where: Where, parent: Record | None, more: int) -> tuple[Write, ...]:
+    """The write that counts a name more or less below a parent; the root does not count.
+
+    Raises: Moved when the parent is gone.
+    """
+    if where.parent == where.generation:
+        return ()
+    node = file_records.NODE.of(parent)
+    if node is None or not node.is_directory:
+        raise Moved
+    counted = msgspec.structs.replace(node, children=node.children + more)
+    key = keys.file_node(where.generation, where.parent).key
+    return (Write(key, file_records.NODE.encode(counted)),)
+
+
+async def _overwrite(services: Services, call: Call[CreateFile]) -> Written:
+    given = call.input
+    if not call.caller.grant.may_overwrite:
+        raise StorageError(errors.AUTHORIZATION_PERMISSION_MISMATCH)
+
+    def changes(
+        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        permission, first = given.smb.permission.chosen(
+            record.permission, where.generation, found[0] if found else None
+        )
+        new = of_new(given.smb, stamp, is_directory=False)
+        touched = of_changed(NOTHING_GIVEN, record, Touch.OVERWRITE, stamp)
+        kept = {"creation": record.creation} if given.smb.creation is None else {}
+        after = msgspec.structs.replace(
+            record,
+            etag=stamp,
+            modified=stamp,
+            size_bytes=given.size_bytes,
+            metadata=given.metadata,
+            properties=given.properties,
+            permission=permission,
+            **{**touched, **new, **kept},
+        )
+        return after, first
+
+    def reads(where: Where) -> tuple[Ref, ...]:
+        return given.smb.permission.ref(where.generation)
+
+    try:
+        return await ranges.replace_all(services, call, FileOperation.CREATE_FILE, changes, reads)
+    except StorageError as error:
+        if error.row is errors.RESOURCE_NOT_FOUND:
+            raise Moved from None  # deleted since it was found
+        raise

@@ -1,0 +1,224 @@
+"""Looking at a directory or file, and changing its attributes at the serial point.
+
+Lives here: the frame of every operation on one existing directory or file. Must not live here: what
+the operations do (files.py, ranges.py, directories.py), names (paths.py).
+
+An operation resolves its path, enters the table of opens, and decides. The decision is refused
+with Moved when a name, or what admission rested on, has changed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.attributes import Attribute
+from strongroom.semantics.file.deletion import FileFacts
+from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.file import paths
+from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.paths import Moved, Where
+from strongroom.services.file.permissions import DEFAULT_KEY
+from strongroom.store.core import keys, records
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
+
+T = TypeVar("T")
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """A committed directory or file, and the record's version. `now` is store time at which its
+    lease is judged."""
+
+    where: Where
+    record: FileRecord
+    version: int
+    now: int
+
+
+class Written(msgspec.Struct, frozen=True):
+    """Result of a change: what was changed, as it is now."""
+
+    where: Where
+    record: FileRecord
+    md5: bytes | None = None
+
+    @property
+    def etag(self) -> int:
+        """The stamp of its ETag."""
+        return self.record.etag
+
+    @property
+    def modified(self) -> int:
+        """The stamp of its last modification."""
+        return self.record.modified
+
+
+class NodeChange(msgspec.Struct, Generic[T], frozen=True):
+    """What a decision makes of a directory or file.
+
+    Attributes:
+        record: its attributes as they will be; None = they stay.
+        before: steps that come first: a job, a permission.
+        writes, adopt, drop: what else its commit writes in its partition.
+    """
+
+    result: T
+    record: FileRecord | None
+    before: tuple[Step, ...] = ()
+    writes: tuple[Write, ...] = ()
+    adopt: tuple[int, ...] = ()
+    drop: tuple[int, ...] = ()
+
+
+ChangeNode = Callable[[Where, FileRecord, Sequence[Record | None], int], NodeChange[T]]
+"""(the path, attributes, the further records, stamp) -> what becomes of them. Pure."""
+FurtherReads = Callable[[Where], tuple[Ref, ...]]
+
+
+def attributes_in(where: Where, share: Record | None, found: Record | None) -> FileRecord:
+    """The attributes of what a path leads to. The share's root has none of its own until some are
+    set.
+
+    Raises: Moved when they are gone.
+    """
+    record = file_records.FILE.of(found)
+    if record is not None:
+        return record
+    if not where.is_root or share is None:
+        raise Moved
+    made = records.SHARE.decode(share.value).generation
+    return FileRecord(
+        made,
+        made,
+        is_directory=True,
+        attributes=int(Attribute.DIRECTORY),
+        creation=made,
+        access=made,
+        write=made,
+        change=made,
+        permission=DEFAULT_KEY,
+    )
+
+
+async def view(services: Services, call: Call[Any], *, is_directory: bool) -> NodeView:
+    """The committed directory or file that a request names, its lease guarded.
+
+    Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412).
+    """
+    while True:
+        # Time first: a lease must not be judged by its old record at a later time.
+        now = await services.store.now()
+        where = await paths.find(services, call, is_directory=is_directory)
+        attributes = keys.file_attributes(where.generation, where.id)
+        share, found = await services.store.read([place_ref(call), attributes])
+        try:
+            record = attributes_in(where, share, found)
+        except Moved:
+            continue
+        version = 0 if found is None else found.version
+        leases.guard(record.lease, call.terms.lease_id, call.rule.lease, max(now, version))
+        return NodeView(where, record, version, max(now, version))
+
+
+class Prepared(msgspec.Struct, Generic[T], frozen=True):
+    """A change that is ready to be decided.
+
+    Attributes:
+        where: what it changes.
+        facts: what admission rested on.
+        reads: the further records that it is given.
+    """
+
+    where: Where
+    facts: FileFacts
+    change: ChangeNode[T]
+    reads: tuple[Ref, ...] = ()
+
+
+async def commit(services: Services, call: Call[Any], prepared: Prepared[T]) -> T:
+    """Decide on one directory or file, and commit durably.
+
+    Raises: Moved; StorageError ShareNotFound, the lease errors (412), the decision's own.
+    """
+    where = prepared.where
+    reads = [
+        place_ref(call),
+        keys.file_attributes(where.generation, where.id),
+        *where.refs,
+        *prepared.reads,
+    ]
+    decision = _OfNode(where.partition, reads, call.rule.purpose, call.as_of_now(), prepared)
+    return await services.commit(decision)
+
+
+_FIRST_NAME = 2
+
+
+class _OfNode(Decision[T], Generic[T], frozen=True):
+    """A decision on a directory or file in the name of a caller, who is judged first."""
+
+    call: Call[Any]
+    prepared: Prepared[T]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.decide."""
+        call, where = self.call, self.prepared.where
+        check_place(call, found[0])
+        further = _FIRST_NAME + len(where.refs)
+        where.check(found[_FIRST_NAME:further])
+        record = attributes_in(where, found[0], found[1])
+        if facts_of(record) != self.prepared.facts:
+            raise Moved
+        leases.guard(record.lease, call.terms.lease_id, call.rule.lease, stamp)
+        change = self.prepared.change(where, record, found[further:], stamp)
+        writes = change.writes
+        if change.record is not None:
+            writes = (Write(keys.FILE_KEY, file_records.FILE.encode(change.record)), *writes)
+        if not writes:
+            return Commit(change.result)
+        step = Step(self.partition, writes, change.adopt, change.drop)
+        return Commit(change.result, (*change.before, step))
+
+
+async def change_attributes(
+    services: Services,
+    call: Call[Any],
+    operation: FileOperation | None,
+    change: ChangeNode[T],
+    *,
+    reads: FurtherReads = lambda where: (),
+    clears_read_only: bool = False,
+) -> T:
+    """Change the attributes of the file, or of the directory, that a request names.
+
+    Arguments:
+        operation: what is done to a file; None = it is a directory, which nobody can lock.
+        reads: further records that the decision is given.
+        clears_read_only: see RestRequest.
+
+    Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412),
+        and what admission and the decision raise.
+    """
+    opens = services.held.of(Opens)
+    while True:
+        seen = await view(services, call, is_directory=operation is None)
+        facts = facts_of(seen.record)
+        prepared = Prepared(seen.where, facts, change, reads(seen.where))
+        try:
+            if operation is None:
+                return await commit(services, call, prepared)
+            with opens.entered(
+                seen.where.partition, operation, facts, clears_read_only=clears_read_only
+            ):
+                return await commit(services, call, prepared)
+        except Moved:
+            continue

@@ -1,0 +1,152 @@
+"""From a path to the ids that it leads through, and what a decision about a path depends on.
+
+Lives here: the walk over names, and the check at the serial point that each name still leads to
+the same id. Must not live here: attributes, rules of names (semantics/file/names.py).
+
+A path is resolved on committed state, name by name. The decision reads these names again. If one
+of them leads elsewhere by then, it raises Moved, and the operation begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from strongroom import errors, file_errors
+from strongroom.engines.base import Partition, Record, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.file import names
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import NameRecord
+
+
+class Moved(Exception):
+    """What an operation was prepared from is no longer so: it begins anew."""
+
+
+class OnPath(msgspec.Struct, frozen=True, kw_only=True):
+    """What the input of each operation on a path has: whether dots at the end of a name count."""
+
+    trailing_dots: bool = False
+
+
+class Where(msgspec.Struct, frozen=True):
+    """A path whose parents exist.
+
+    Attributes:
+        components: its names, from the share's root down; none = the root.
+        refs: the records of these names.
+        ids: what they lead to; the last is missing where nothing has the name.
+        entry: what the last name leads to; None = nothing, or the path is the root.
+    """
+
+    generation: int
+    components: tuple[str, ...]
+    refs: tuple[Ref, ...]
+    ids: tuple[int, ...]
+    entry: NameRecord | None = None
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it is the share's root directory."""
+        return not self.components
+
+    @property
+    def parent(self) -> int:
+        """The id of the directory that the last name is in; 0 = it is the root itself."""
+        if self.is_root:
+            return 0
+        return self.generation if len(self.components) == 1 else self.ids[len(self.components) - 2]
+
+    @property
+    def id(self) -> int:
+        """The id that the path leads to, if there is one."""
+        return self.ids[-1] if self.ids else self.generation
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of what the path leads to."""
+        return keys.file(self.generation, self.id)
+
+    @property
+    def name(self) -> str:
+        """The last name, as it was asked for."""
+        return self.components[-1]
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it leads to a directory."""
+        return self.is_root or (self.entry is not None and self.entry.is_directory)
+
+    def check(self, found: Sequence[Record | None]) -> None:
+        """Compare what its names lead to. Raises Moved.
+
+        Arguments:
+            found: the records of `refs`.
+        """
+        for index, record in enumerate(found):
+            expected = self.ids[index] if index < len(self.ids) else None
+            name = file_records.NAME.of(record)
+            if (None if name is None else name.id) != expected:
+                raise Moved
+
+
+def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:
+    """The names of a path, as REST means them.
+
+    Raises: InvalidResourceName, InvalidFileOrDirectoryPathName.
+    """
+    found = tuple(path.split("/")) if path else ()
+    if not trailing_dots:
+        found = tuple(map(names.without_trailing_dots, found))
+    names.check_path(found)
+    return found
+
+
+async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) -> Where:
+    """Follow a path of the share that a request names.
+
+    Raises: StorageError ShareNotFound, ParentNotFound; what authorizing raises.
+    """
+    (share,) = await services.store.read([place_ref(call)])
+    check_place(call, share)
+    generation = generation_of(call)
+    at, refs, ids = generation, list[Ref](), list[int]()
+    entry: NameRecord | None = None
+    for index, name in enumerate(path):
+        ref = keys.file_name(generation, at, names.fold(name))
+        (found,) = await services.store.read([ref])
+        entry = file_records.NAME.of(found)
+        refs.append(ref)
+        is_last = index == len(path) - 1
+        if not is_last and (entry is None or not entry.is_directory):
+            raise StorageError(file_errors.PARENT_NOT_FOUND)
+        if entry is not None:
+            at = entry.id
+            ids.append(at)
+    return Where(generation, path, tuple(refs), tuple(ids), entry)
+
+
+async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Where:
+    """The directory or file that a request names.
+
+    Raises: StorageError ResourceNotFound, also where the name is of the other kind; as `resolve`.
+    """
+    where = await named(services, call)
+    is_there = where.is_root or where.entry is not None
+    if not is_there or where.is_directory != is_directory:
+        raise StorageError(errors.RESOURCE_NOT_FOUND)
+    return where
+
+
+async def named(services: Services, call: Call[Any]) -> Where:
+    """What a request names, which need not exist. Raises: as `resolve` and `components`."""
+    trailing_dots = isinstance(call.input, OnPath) and call.input.trailing_dots
+    path = components(call.target.blob, trailing_dots=trailing_dots)
+    return await resolve(services, call, path)

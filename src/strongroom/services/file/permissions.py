@@ -1,0 +1,155 @@
+"""Permissions of a share: security descriptors that files name by a key.
+
+Lives here: keys, Create Permission, Get Permission, and which permission a request gives a file.
+Must not live here: the syntax (semantics/file/permissions.py). Nothing is enforced: who has the
+account's key has full access. Source: "Create Permission", "Get Permission"; reference file.md 2.
+
+A key is made of the text, so the same permission always has the same key, and is kept once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.file import permissions as rules
+from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import PermissionRecord
+
+DEFAULT_TEXT: Final = (
+    "O:BAG:BAD:(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;AU)(A;OICI;0x1200a9;;;BU)"
+)
+"""The permission of what was created without one."""
+
+
+def key_of(text: str) -> str:
+    """The key of a permission: two numbers of 64 bits."""
+    digest = hashlib.sha256(text.encode()).digest()
+    first, second = (int.from_bytes(digest[at : at + 8], "big") for at in (0, 8))
+    return f"{first}*{second}"
+
+
+DEFAULT_KEY: Final = key_of(DEFAULT_TEXT)
+
+
+class CreatePermission(msgspec.Struct, frozen=True):
+    """Input of Create Permission: the SDDL."""
+
+    text: str
+
+
+class GetPermission(msgspec.Struct, frozen=True):
+    """Input of Get Permission."""
+
+    key: str
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """Result: a permission and its key."""
+
+    key: str
+    text: str
+
+
+async def create_permission(services: Services, call: Call[CreatePermission]) -> Permission:
+    """Create Permission. One that is there already is found again.
+
+    Raises: StorageError ShareNotFound.
+    """
+    text = call.input.text
+    made = Permission(key_of(text), text)
+    ref = keys.permission(generation_of(call), made.key)
+    reads = [place_ref(call), ref]
+    return await services.commit(
+        _Create(ref.partition, reads, call.rule.purpose, call.as_of_now(), made)
+    )
+
+
+class _Create(Decision[Permission], frozen=True):
+    """Create Permission."""
+
+    call: Call[CreatePermission]
+    made: Permission
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Permission]:
+        """See Decision.decide."""
+        check_place(self.call, found[0])
+        if found[1] is not None:
+            return Commit(self.made)
+        return Commit(self.made, (_stored(self.reads[1], self.made.text),))
+
+
+def _stored(ref: Ref, text: str) -> Step:
+    value = file_records.PERMISSION.encode(PermissionRecord(text))
+    return Step(ref.partition, (Write(ref.key, value),))
+
+
+async def get_permission(services: Services, call: Call[GetPermission]) -> Permission:
+    """Get Permission. Raises: StorageError ShareNotFound, FileInvalidPermissionKey."""
+    key = call.input.key
+    ref = keys.permission(generation_of(call), key)
+    share, found = await services.store.read([place_ref(call), ref])
+    check_place(call, share)
+    if key == DEFAULT_KEY:
+        return Permission(key, DEFAULT_TEXT)
+    permission = file_records.PERMISSION.of(found)
+    if permission is None:
+        raise StorageError(file_errors.FILE_INVALID_PERMISSION_KEY)
+    return Permission(key, permission.text)
+
+
+class PermissionGiven(msgspec.Struct, frozen=True):
+    """What a request says of a permission: its SDDL, or its key, or neither."""
+
+    text: str | None = None
+    key: str | None = None
+
+    def ref(self, generation: int) -> tuple[Ref, ...]:
+        """The record of the permission that is named, if one is."""
+        key = self.key if self.text is None else key_of(self.text)
+        return () if key is None or key == DEFAULT_KEY else (keys.permission(generation, key),)
+
+    def chosen(
+        self, stored: str, generation: int, found: Record | None
+    ) -> tuple[str, tuple[Step, ...]]:
+        """The key that a file has then, and the steps that come first.
+
+        Arguments:
+            stored: the key that it has now; of a new one, the default.
+            found: the record of `ref`.
+
+        Raises: FileInvalidPermissionKey.
+        """
+        if self.text is not None:
+            refs = self.ref(generation)
+            is_new = refs and found is None
+            return key_of(self.text), (_stored(refs[0], self.text),) if is_new else ()
+        if self.key is None or self.key == DEFAULT_KEY:
+            return self.key or stored, ()
+        if found is None:
+            raise StorageError(file_errors.FILE_INVALID_PERMISSION_KEY)
+        return self.key, ()
+
+
+NO_PERMISSION: Final = PermissionGiven()
+
+
+def read_header(name: str, value: str) -> str | None:
+    """The SDDL of x-ms-file-permission; None for `inherit` and `preserve`.
+
+    Raises: FileInvalidPermission.
+    """
+    if value.lower() in (rules.INHERIT, rules.PRESERVE):
+        return None
+    return rules.check_sddl(value, rules.HEADER_BYTES_MAX)

@@ -1,0 +1,336 @@
+"""Put Range, List Ranges and everything else that changes or lists the bytes of a file.
+
+Lives here: the loop that prepares a change of bytes again when it is out of date, and the changes.
+Must not live here: where bytes lie (store/core/extents). Source: "Put Range", "List Ranges", "Set
+File Properties" (a new length); reference file.md 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.engines.base import Record, Ref, Step
+from strongroom.errors import StorageError
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.attributes import Touch
+from strongroom.semantics.file.byte_ranges import WHOLE_FILE
+from strongroom.services.core.calls import BodySource, Call
+from strongroom.services.core.runner import Services
+from strongroom.services.file import nodes
+from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.nodes import NodeChange, NodeView, Prepared, Written
+from strongroom.services.file.paths import Moved, OnPath, Where
+from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.reading import registered
+from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
+from strongroom.services.file.sweep import sweep_step, tidy
+from strongroom.store.core import extents
+from strongroom.store.core.extents import (
+    Backlog,
+    Draft,
+    MapPlace,
+    Outdated,
+    Pins,
+    Range,
+    RangeQuery,
+)
+from strongroom.store.file.file_records import FileRecord
+from strongroom.values import ByteRange, md5_text
+
+PUT_RANGE_BYTES_MAX: Final = 4 * limits.MIB
+# Ranges are listed in sectors (file.md 5).
+_GRAIN_BYTES: Final = 512
+_RANGES_MAX: Final = 10_000
+# How often a change waits for a sweep before the client is told to come back.
+_SWEEPS_MAX: Final = 20
+_SWEEP_S: Final = 0.05
+_LENGTH: Final = "Content-Length"
+
+Changes = Callable[
+    [Where, FileRecord, Sequence[Record | None], int], tuple[FileRecord, tuple[Step, ...]]
+]
+"""(the path, the attributes, further records, stamp) -> attributes as they will be, and the steps
+that come first. Pure."""
+
+
+class PutRange(OnPath, frozen=True, kw_only=True):
+    """Input of Put Range: (offset, length) of the bytes; the MD5 that the body must have."""
+
+    span: tuple[int, int]
+    md5: bytes | None = None
+    smb: SmbProperties = NOTHING_GIVEN
+
+
+class _Making(msgspec.Struct, frozen=True):
+    """How a change of bytes is made, for a file as it was looked at."""
+
+    operation: FileOperation
+    concerned: tuple[int, int]
+    changes: Changes
+    reads: Callable[[Where], tuple[Ref, ...]] = lambda where: ()
+    clears_read_only: bool = False
+
+
+async def put_range(services: Services, call: Call[PutRange]) -> Written:
+    """Put Range: the body becomes the content of these bytes.
+
+    Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
+        lengths), Md5Mismatch, InvalidRange, ReadOnlyAttribute, and what `nodes.view` raises.
+    """
+    offset, length = call.input.span
+    body = call.client.body
+    _check_length(body, length)
+    seen = await nodes.view(services, call, is_directory=False)
+    _check_within(call.input, seen.record)
+    arriving = _Arriving(body, length)
+    place = MapPlace(seen.where.partition, seen.where.id)
+    draft = await extents.receive(services.store, place, offset, arriving, length)
+    async with draft:
+        _verify(call.input.md5, arriving.md5.digest())
+        making = _putting(call.input)
+        written = await _change(services, call, making, lambda view: nullcontext(draft))
+    return msgspec.structs.replace(written, md5=arriving.md5.digest())
+
+
+async def clear_range(services: Services, call: Call[PutRange]) -> Written:
+    """Put Range (clear): these bytes are zeros, and no longer allocated.
+
+    Raises: StorageError InvalidHeaderValue (it has a body), otherwise as put_range.
+    """
+    size_bytes = call.client.body.size_bytes
+    if size_bytes is None or size_bytes:
+        raise errors.invalid_header(_LENGTH, str(size_bytes or ""), "A clear has no body.")
+
+    def draft(view: NodeView) -> Draft:
+        return extents.clear(services.store, _map(view), *call.input.span)
+
+    return await _change(services, call, _putting(call.input), draft)
+
+
+def _putting(given: PutRange) -> _Making:
+    def changes(
+        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        _check_within(given, record)
+        touched = of_changed(given.smb, record, Touch.WRITE, stamp)
+        return msgspec.structs.replace(record, etag=stamp, modified=stamp, **touched), ()
+
+    return _Making(FileOperation.PUT_RANGE, given.span, changes)
+
+
+def _check_within(given: PutRange, record: FileRecord) -> None:
+    offset, length = given.span
+    if offset + length > record.size_bytes:
+        headers = (("Content-Range", f"bytes */{record.size_bytes}"),)
+        raise StorageError(errors.INVALID_RANGE, None, (), headers)
+
+
+def _check_length(body: BodySource, length: int) -> None:
+    if max(length, body.size_bytes or 0) > PUT_RANGE_BYTES_MAX:
+        raise errors.body_too_large(PUT_RANGE_BYTES_MAX)
+    if body.size_bytes is not None and body.size_bytes != length:
+        raise _unlike_range(body.size_bytes)
+
+
+def _unlike_range(size_bytes: int) -> StorageError:
+    text = "The body has another length than the range."
+    return errors.invalid_header(_LENGTH, str(size_bytes), text)
+
+
+def _verify(said: bytes | None, calculated: bytes) -> None:
+    if said is not None and said != calculated:
+        raise StorageError(
+            errors.MD5_MISMATCH,
+            None,
+            (
+                ("UserSpecifiedMd5", md5_text(said)),
+                ("ServerCalculatedMd5", md5_text(calculated)),
+            ),
+        )
+
+
+class _Arriving:
+    """A body on its way, which must be as long as its range, and its MD5."""
+
+    def __init__(self, body: BodySource, length: int) -> None:
+        self._body = body
+        self._length = length
+        self.md5 = hashlib.md5(usedforsecurity=False)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for chunk in self._body:
+            count += len(chunk)
+            if count > self._length:
+                raise _unlike_range(count)
+            self.md5.update(chunk)
+            yield chunk
+            del chunk  # not kept while the client is waited for
+        if count < self._length:
+            raise _unlike_range(count)
+
+
+async def replace_all(
+    services: Services,
+    call: Call[Any],
+    operation: FileOperation,
+    changes: Changes,
+    reads: Callable[[Where], tuple[Ref, ...]],
+) -> Written:
+    """Let a file begin anew: all of its bytes are gone in the commit of `changes`.
+
+    Raises: Moved when it is no file any more; as put_range.
+    """
+
+    def draft(view: NodeView) -> Draft:
+        return extents.resize(services.store, _map(view), view.record.size_bytes, 0)
+
+    making = _Making(operation, WHOLE_FILE, changes, reads)
+    return await _change(services, call, making, draft, is_resize=True)
+
+
+async def resize(
+    services: Services,
+    call: Call[Any],
+    size_bytes: int,
+    changes: Changes,
+    reads: Callable[[Where], tuple[Ref, ...]],
+    *,
+    clears_read_only: bool = False,
+) -> Written:
+    """Give a file another length in the commit of `changes`. Raises: as put_range."""
+
+    def draft(view: NodeView) -> Draft:
+        return extents.resize(services.store, _map(view), view.record.size_bytes, size_bytes)
+
+    making = _Making(FileOperation.SET_PROPERTIES, WHOLE_FILE, changes, reads, clears_read_only)
+    return await _change(services, call, making, draft, is_resize=True)
+
+
+def _map(view: NodeView) -> MapPlace:
+    return MapPlace(view.where.partition, view.where.id)
+
+
+async def _change(
+    services: Services,
+    call: Call[Any],
+    making: _Making,
+    draft_of: Callable[[NodeView], AbstractAsyncContextManager[Draft]],
+    *,
+    is_resize: bool = False,
+) -> Written:
+    """Commit a change of bytes together with the attributes.
+
+    Arguments:
+        draft_of: the change of bytes, for the file as it was looked at. Its context discards what
+            a failed attempt has stored.
+        is_resize: whether that depends on the file's length.
+    """
+    opens, sweeps = services.held.of(Opens), 0
+    while True:
+        view = await nodes.view(services, call, is_directory=False)
+        facts = facts_of(view.record)
+        try:
+            with opens.entered(
+                view.where.partition,
+                making.operation,
+                facts,
+                clears_read_only=making.clears_read_only,
+                concerned=making.concerned,
+            ):
+                length = view.record.size_bytes if is_resize else None
+                async with draft_of(view) as draft:
+                    return await _commit(services, call, view, making, draft, length)
+        except (Moved, Outdated):
+            continue
+        except Backlog:
+            sweeps += 1
+            if sweeps > _SWEEPS_MAX:
+                raise StorageError(errors.SERVER_BUSY) from None
+            if not await tidy(services, view.where.partition, view.where.id):
+                await asyncio.sleep(_SWEEP_S)
+
+
+async def _commit(
+    services: Services,
+    call: Call[Any],
+    view: NodeView,
+    making: _Making,
+    draft: Draft,
+    length: int | None,
+) -> Written:
+    """One attempt. Raises: Moved, Outdated, Backlog."""
+    where, maps = view.where, services.held.of(FileReaders).maps
+    draft.move(_map(view))
+    mutation = await draft.prepare()
+    is_alone = services.store.gateways.is_alone
+
+    def change(
+        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+    ) -> NodeChange[Written]:
+        if length is not None and record.size_bytes != length:
+            raise Moved
+        count = len(mutation.reads)
+        pins = maps.pins(where.partition, 0) if is_alone else Pins(0, stamp)
+        after, first = making.changes(where, record, found[count:], stamp)
+        written = mutation.decide(found[:count], stamp, pins)
+        if written.has_garbage:
+            first = (*first, sweep_step(where.generation, where.id, stamp))
+        return NodeChange(
+            Written(where, after), after, first, written.writes, written.adopt, written.drop
+        )
+
+    reads = (*mutation.reads, *making.reads(where))
+    prepared = Prepared(where, facts_of(view.record), change, reads)
+    with maps.mutating(where.partition):
+        result = await nodes.commit(services, call, prepared)
+    services.work.set()
+    return result
+
+
+class ListRanges(OnPath, frozen=True, kw_only=True):
+    """Input of List Ranges."""
+
+    range: ByteRange | None = None
+
+
+class RangeList(msgspec.Struct, frozen=True):
+    """Result of List Ranges."""
+
+    view: NodeView
+    ranges: tuple[Range, ...]
+
+
+async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
+    """List Ranges: what is allocated, in whole sectors.
+
+    Raises: StorageError InvalidRange, and what `nodes.view` raises.
+    """
+    async with registered(services, call, FileOperation.LIST_RANGES) as (_, view):
+        size_bytes, asked = view.record.size_bytes, call.input.range
+        start, end = 0, size_bytes
+        if asked is not None:
+            within = asked.within(size_bytes)
+            if within is None:
+                headers = (("Content-Range", f"bytes */{size_bytes}"),)
+                raise StorageError(errors.INVALID_RANGE, None, (), headers)
+            start, end = within[0], within[0] + within[1]
+        found: list[Range] = []
+        resume: int | None = start
+        while resume is not None and resume < end:
+            query = RangeQuery(resume, end, _RANGES_MAX, _GRAIN_BYTES)
+            page = await extents.list_ranges(services.store, _map(view), view.version, query)
+            for one in page.ranges:
+                if found and found[-1].end == one.start:
+                    found[-1] = found[-1]._replace(end=one.end)
+                else:
+                    found.append(one)
+            resume = page.resume
+        return RangeList(view, tuple(found))

@@ -1,0 +1,143 @@
+"""Get File: a consistent range of a file's bytes, while others write.
+
+Lives here: a registered look at a file, and the way out of bytes. Must not live here: where
+they lie (store/core/extents). Source: "Get File"; reference file.md 5.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.auth.authorize import Overrides
+from strongroom.errors import StorageError
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.byte_ranges import WHOLE_FILE
+from strongroom.services.core.calls import Call, Piece
+from strongroom.services.core.runner import Services
+from strongroom.services.file import nodes
+from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.nodes import NodeView
+from strongroom.services.file.paths import OnPath
+from strongroom.services.file.readers import FileReaders
+from strongroom.store.core import extents
+from strongroom.store.core.extents import MapPlace
+from strongroom.values import ByteRange
+
+
+class GetFile(OnPath, frozen=True, kw_only=True):
+    """Input of Get File. `range_md5` asks for the MD5 of the range."""
+
+    range: ByteRange | None = None
+    range_md5: bool = False
+
+
+class FileDownload(msgspec.Struct, frozen=True):
+    """Result of Get File: the bytes [offset, offset + length).
+
+    `is_partial` tells a 206 from a 200. `finished` must be called when the body was sent or given
+    up.
+    """
+
+    view: NodeView
+    overrides: Overrides
+    offset: int
+    length: int
+    is_partial: bool
+    pieces: bytes | AsyncIterable[Piece]
+    finished: Callable[[], None] | None = None
+    range_md5: bytes | None = None
+
+
+async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
+    """Get File.
+
+    Raises: StorageError InvalidRange (416 with Content-Range), InvalidHeaderValue (an MD5 of no
+        range), OutOfRangeInput (an MD5 of more than 4 MiB), and what `nodes.view` raises.
+    """
+    given = call.input
+    if given.range_md5 and given.range is None:
+        raise errors.invalid_header("x-ms-range-get-content-md5", "true")
+    stack = ExitStack()
+    try:
+        view = await _look(services, call, FileOperation.GET_FILE, stack)
+        offset, length = _wanted(given, view.record.size_bytes)
+        where = view.where
+        place = MapPlace(where.partition, where.id)
+        pieces: Any = b""
+        if length:
+            pieces = extents.read(services.store, place, view.version, offset, length)
+        md5 = None
+        if given.range_md5:
+            pieces = b"".join([piece async for piece in pieces]) if length else b""
+            md5 = hashlib.md5(pieces, usedforsecurity=False).digest()
+        return FileDownload(
+            view,
+            call.caller.grant.overrides,
+            offset,
+            length,
+            is_partial=given.range is not None,
+            pieces=pieces,
+            finished=stack.pop_all().close,
+            range_md5=md5,
+        )
+    finally:
+        stack.close()
+
+
+def _wanted(given: GetFile, size_bytes: int) -> tuple[int, int]:
+    if given.range is None:
+        return 0, size_bytes
+    within = given.range.within(size_bytes)
+    if within is None:
+        headers = (("Content-Range", f"bytes */{size_bytes}"),)
+        raise StorageError(errors.INVALID_RANGE, None, (), headers)
+    if given.range_md5 and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
+        raise StorageError(errors.OUT_OF_RANGE_INPUT)
+    return within
+
+
+@asynccontextmanager
+async def registered(
+    services: Services, call: Call[Any], operation: FileOperation
+) -> AsyncIterator[tuple[ExitStack, NodeView]]:
+    """The file that a request names, entered, with a registered reader of its bytes.
+
+    Raises: what `nodes.view` and admission raise.
+    """
+    with ExitStack() as stack:
+        yield stack, await _look(services, call, operation, stack)
+
+
+async def _look(
+    services: Services, call: Call[Any], operation: FileOperation, stack: ExitStack
+) -> NodeView:
+    """The file, entered, with a registered reader that ends with `stack`.
+
+    The reader registers before it looks at the attributes, whose version is its position. Which
+    file to register for follows from a first look.
+    """
+    readers = services.held.of(FileReaders).maps
+    while True:
+        first = await nodes.view(services, call, is_directory=False)
+        with ExitStack() as attempt:
+            reading = readers.begin(first.where.partition)
+            attempt.callback(reading.end)
+            attempt.callback(services.store.gateways.begin_reading().end)
+            await reading.settled()
+            view = await nodes.view(services, call, is_directory=False)
+            if view.where.id != first.where.id:
+                continue
+            reading.stand(view.version)
+            attempt.enter_context(
+                services.held.of(Opens).entered(
+                    view.where.partition, operation, facts_of(view.record), concerned=WHOLE_FILE
+                )
+            )
+            stack.push(attempt.pop_all())
+            return view

@@ -1,0 +1,80 @@
+"""The SMB properties that a request gives a directory or file: attributes, times, permission.
+
+Lives here: what they make of a record. Must not live here: headers (operations/file), the rules of
+single values (semantics/file/attributes.py). Source: reference file.md 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from strongroom.semantics.file import attributes as rules
+from strongroom.semantics.file.attributes import Attribute, FileTimes, Touch
+from strongroom.services.file.permissions import NO_PERMISSION, PermissionGiven
+from strongroom.store.file.file_records import FileRecord
+
+_PRESERVE: Final = "preserve"
+
+
+class SmbProperties(msgspec.Struct, frozen=True):
+    """What was given, as text; None = not said."""
+
+    attributes: str | None = None
+    creation: str | None = None
+    last_write: str | None = None
+    change: str | None = None
+    permission: PermissionGiven = NO_PERMISSION
+
+
+NOTHING_GIVEN: Final = SmbProperties()
+
+
+def of_new(given: SmbProperties, now: int, *, is_directory: bool) -> dict[str, Any]:
+    """The attributes and times of what is created.
+
+    Raises: InvalidHeaderValue.
+    """
+    bits = Attribute.NONE
+    if given.attributes is not None:
+        bits = rules.parse(given.attributes, is_directory=is_directory)
+    return {
+        "attributes": int(rules.created(bits, is_directory=is_directory)),
+        "creation": rules.rest_time(given.creation, now, None),
+        "access": now,
+        "write": rules.rest_time(given.last_write, now, None),
+        "change": rules.rest_time(given.change, now, None),
+    }
+
+
+def of_changed(given: SmbProperties, record: FileRecord, touch: Touch, now: int) -> dict[str, Any]:
+    """The attributes and times of what is there, after something was done to it.
+
+    A time that the request sets takes precedence over what the deed touches.
+
+    Raises: InvalidHeaderValue.
+    """
+    bits = rules.archived(record.attributes, touch)
+    if given.attributes is not None and given.attributes.lower() != _PRESERVE:
+        bits = rules.parse(given.attributes, is_directory=record.is_directory)
+    times = rules.touched(_times(record), touch, now)
+    write = record.write if (given.last_write or "").lower() == _PRESERVE else times.write
+    return {
+        "attributes": int(bits),
+        "creation": rules.rest_time(given.creation, now, record.creation),
+        "access": times.access,
+        "write": rules.rest_time(given.last_write, now, write),
+        "change": rules.rest_time(given.change, now, times.change),
+    }
+
+
+def clears_read_only(given: SmbProperties) -> bool:
+    """Whether the attribute ReadOnly goes by what is given. Raises InvalidHeaderValue."""
+    if given.attributes is None or given.attributes.lower() == _PRESERVE:
+        return False
+    return not rules.parse(given.attributes, is_directory=False) & Attribute.READ_ONLY
+
+
+def _times(record: FileRecord) -> FileTimes:
+    return FileTimes(record.creation, record.access, record.write, record.change)

@@ -1,0 +1,127 @@
+"""Removing what no name leads to any more: deleted files, deleted shares, bytes that were replaced.
+
+Lives here: the work of the two jobs, and how a file's is ordered. Must not live here: when they run
+(services/sweeper.py), bytes themselves (store/core/extents).
+
+A file is dead when it has no node, since a deletion takes the node away with the name. A job begins
+only when no older commit can happen any more. So a file that is dead then stays dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from strongroom.auth.request import Service
+from strongroom.engines.base import Key, Partition, Position, Step, Write
+from strongroom.engines.gateways import STAMP_MAX
+from strongroom.services.core.background import Removal
+from strongroom.services.core.runner import Services
+from strongroom.services.file.readers import FileReaders
+from strongroom.store.core import extents, keys, records
+from strongroom.store.core.extents import MapPlace
+from strongroom.store.core.records import Job, JobKind
+
+_PAGE_RECORDS: Final = 200
+_START: Final = Position(b"", b"")
+
+
+def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
+    """The step that orders a file's sweep; it comes before what makes the sweep necessary."""
+    ref = keys.job(stamp, stamp, JobKind.SWEEP_FILE)
+    job = Job(JobKind.SWEEP_FILE, generation, str(file_id))
+    return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
+
+
+def sweep_share_step(account: str, name: str, generation: int, stamp: int) -> Step:
+    """The step that orders the sweep of a share that is about to be deleted."""
+    ref = keys.job(stamp, stamp, JobKind.SWEEP_SHARE)
+    job = Job(JobKind.SWEEP_SHARE, generation, token=f"{account}/{name}")
+    return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
+
+
+async def tidy(services: Services, partition: Partition, file_id: int) -> bool:
+    """Sweep the bytes of a file that is there. Returns whether nothing is left."""
+    horizon = STAMP_MAX
+    if not services.store.gateways.is_alone:
+        horizon = (await services.store.gateways.horizon()).stamp
+    maps = services.held.of(FileReaders).maps
+    place = MapPlace(partition, file_id)
+    return await extents.Sweep(services.store, maps, place, (), horizon).run()
+
+
+async def sweep_file(services: Services, removal: Removal, job: Job, ordered: int) -> bool:
+    """Remove a dead file, or tidy one that lives.
+
+    Arguments:
+        ordered: the stamp of the commit that ordered the job.
+
+    Returns: whether it is done; False when it must wait for readers.
+    """
+    file_id = int(job.blob)
+    partition = keys.file(job.generation, file_id)
+    (node,) = await services.store.read([keys.file_node(job.generation, file_id)])
+    if node is not None:
+        return await tidy(services, partition, file_id)
+    return await _remove(services, removal, partition, ordered)
+
+
+async def _remove(
+    services: Services, removal: Removal, partition: Partition, dead_since: int
+) -> bool:
+    """Remove all of a partition that no name leads to."""
+    maps = services.held.of(FileReaders).maps
+    horizon = await services.store.gateways.horizon()
+    if maps.positions(partition) != frozenset() or horizon.stamp <= dead_since:
+        return False
+    first = b""
+    while True:
+        page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
+        for item in page:
+            drop = extents.contents_of(item.name, item.value)
+            await removal.add(partition, (Key(True, item.name),), drop)
+        if len(page) < _PAGE_RECORDS:
+            break
+        first = page[-1].name + b"\0"
+        await asyncio.sleep(0)
+    await removal.add(partition, (keys.FILE_KEY,))
+    await removal.commit()
+    return True
+
+
+async def sweep_share(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
+    """Remove all that a deleted share held.
+
+    Arguments:
+        deleted: the stamp of its deletion.
+
+    Returns: whether nothing is left.
+    """
+    place = await services.place(Service.FILE, *job.token.split("/"))
+    if place is not None and place.generation == job.generation:
+        return True  # the deletion was ordered, and its commit never happened
+    is_done = True
+    position: Position | None = _START
+    while position is not None:
+        page = await services.store.scan(keys.files(job.generation), position, None, _PAGE_RECORDS)
+        position = page.resume
+        for face in page.faces():
+            partition = Partition(keys.files(job.generation), face.partition)
+            is_done &= await _remove(services, removal, partition, deleted)
+    if is_done:
+        await _remove_names(services, removal, keys.file_names(job.generation))
+        await _remove_names(services, removal, keys.permissions(job.generation))
+    await removal.commit()
+    return is_done
+
+
+async def _remove_names(services: Services, removal: Removal, partition: Partition) -> None:
+    for hidden in (False, True):
+        first = b""
+        while True:
+            page = await services.store.read_range(partition, hidden, first, None, _PAGE_RECORDS)
+            await removal.add(partition, [Key(hidden, item.name) for item in page])
+            if len(page) < _PAGE_RECORDS:
+                break
+            first = page[-1].name + b"\0"
+            await asyncio.sleep(0)

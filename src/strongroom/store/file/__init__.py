@@ -1,0 +1,1 @@
+"""What is kept of shares' directories and files."""

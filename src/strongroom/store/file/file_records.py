@@ -1,0 +1,69 @@
+"""What the records of directories and files contain, and where a share's names lead.
+
+Lives here: the stored structs and their codecs. Must not live here: rules, keys, HTTP.
+
+The names of a share lie in one partition, so that a rename is one commit. A *name* leads from a
+parent's id and a folded name to an id. A *node* leads back from the id. It counts the children of a
+directory, which a decision can guard; it cannot guard a range of names. Attributes and data
+lie in a partition for each id.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.store.core.records import Codec
+from strongroom.values import ContentProperties, Lease, Metadata
+
+
+class NameRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What a name leads to; `name` is as it was given, the key has it folded."""
+
+    id: int
+    name: str
+    is_directory: bool
+
+
+class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
+    """Where the name of an id is, and how many names are below it."""
+
+    parent: int
+    name: str
+    is_directory: bool
+    children: int = 0
+
+
+class FileRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The attributes of a directory or file. Times are ticks; `etag` and `modified` are stamps.
+
+    `attributes` are the bits of semantics/file/attributes.py. A file's bytes are the map whose
+    number is its id. `permission` is the key of its security descriptor.
+    """
+
+    etag: int
+    modified: int
+    is_directory: bool
+    attributes: int
+    creation: int
+    access: int
+    write: int
+    change: int
+    permission: str
+    size_bytes: int = 0
+    metadata: Metadata = ()
+    properties: ContentProperties = ContentProperties()
+    lease: Lease | None = None
+
+
+class PermissionRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A security descriptor, as SDDL."""
+
+    text: str
+
+
+NAME: Final = Codec(NameRecord)
+NODE: Final = Codec(NodeRecord)
+FILE: Final = Codec(FileRecord)
+PERMISSION: Final = Codec(PermissionRecord)

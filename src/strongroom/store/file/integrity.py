@@ -1,0 +1,161 @@
+"""Do the names, nodes, attributes and bytes of shares agree?
+
+Lives here: the check of all shares, in memory that grows with the files by an integer each. Must
+not live here: the walk over the store (store/integrity.py), rules of Azure.
+
+What must hold:
+ 1. Each name has a node that says where it is, and each node has its name.
+ 2. A directory counts the names below it, and each name is below a directory that is there.
+ 3. Each node has attributes. Attributes without a node are those of a creation that was cut off,
+    which have no bytes, or a job removes them.
+ 4. The bytes of a file agree with its length (store/core/extents/check.py).
+ 5. What is not a living share's has a job that removes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from strongroom.engines.base import Key, Partition, Record, Ref
+from strongroom.store.core import keys, records
+from strongroom.store.core.extents import MapsCheck
+from strongroom.store.core.records import Job, JobKind
+from strongroom.store.file import file_records
+
+_NUMBER_BYTES = 8
+Records = Sequence[tuple[Key, bytes]]
+
+
+class _Names:
+    """What the names of one share say. Sums are of what names say, less what nodes say."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, bool] = {}
+        self.places_sum = 0
+        self.children_sum = 0
+        self.parents: set[int] = set()
+
+
+class FileFindings(NamedTuple):
+    """What was found in one file's partition."""
+
+    problems: list[str]
+    needed: set[int]
+    given_up: set[int]
+
+
+class FilesCheck:
+    """The check of all shares of one snapshot: take everything but files in, then each file."""
+
+    def __init__(self) -> None:
+        self.share_count = 0
+        self.file_count = 0
+        self._alive: set[int] = set()
+        self._swept: set[int] = set()
+        self._swept_files: set[tuple[int, str]] = set()
+        self._names: dict[int, _Names] = {}
+        self._with_attributes: set[tuple[int, int]] = set()
+
+    def take_share(self, record: Record) -> None:
+        """A share's own record. Raises CorruptRecord."""
+        self.share_count += 1
+        self._alive.add(records.SHARE.decode(record.value).generation)
+
+    def take_job(self, job: Job) -> None:
+        """A job, whatever it is for."""
+        if job.kind is JobKind.SWEEP_SHARE:
+            self._swept.add(job.generation)
+        elif job.kind is JobKind.SWEEP_FILE:
+            self._swept_files.add((job.generation, job.blob))
+
+    def take(self, ref: Ref, record: Record) -> bool:
+        """A record among a share's names; False when none has this place. Raises CorruptRecord."""
+        generation = int.from_bytes(ref.partition.keyspace[1:], "big")
+        if ref.partition == keys.permissions(generation):
+            file_records.PERMISSION.decode(record.value)
+            return not ref.key.hidden
+        if ref.partition != keys.file_names(generation):
+            return False
+        name, found = ref.key.name, self._names.setdefault(generation, _Names())
+        if not ref.key.hidden:
+            entry = file_records.NAME.decode(record.value)
+            found.places_sum += _hash(name, entry.id, entry.is_directory)
+            parent = int.from_bytes(name[:_NUMBER_BYTES], "big")
+            if parent != generation:
+                found.children_sum += _hash(b"", parent, True)
+                found.parents.add(parent)
+            return len(name) > _NUMBER_BYTES
+        if name[:1] != keys.FILE_NODE or len(name) != 1 + _NUMBER_BYTES:
+            return False
+        node, file_id = file_records.NODE.decode(record.value), int.from_bytes(name[1:], "big")
+        place = keys.file_name_key(node.parent, node.name).name
+        found.places_sum -= _hash(place, file_id, node.is_directory)
+        found.children_sum -= node.children * _hash(b"", file_id, True)
+        found.nodes[file_id] = node.is_directory
+        return True
+
+    def check(self, partition: Partition, face: Records, hidden: Records) -> FileFindings:
+        """One directory's or file's partition, once everything else was taken in.
+
+        Raises: CorruptRecord.
+        """
+        generation = int.from_bytes(partition.keyspace[1:], "big")
+        file_id = int.from_bytes(partition.name, "big")
+        problems: list[str] = []
+        record = None
+        for key, value in face:
+            if key == keys.FILE_KEY:
+                record = file_records.FILE.decode(value)
+                self._with_attributes.add((generation, file_id))
+            else:
+                problems.append("no record belongs here")
+        maps = MapsCheck(partition)
+        for key, value in hidden:
+            if not maps.take(key.name, value):
+                problems.append("no record belongs here")
+        for number in maps.numbers():
+            size_bytes = 0 if record is None else record.size_bytes
+            problems += maps.judge(number, size_bytes, ())
+            if number != file_id:
+                problems.append(f"the bytes of {number} are not this file's")
+        names = self._names.get(generation, _Names())
+        is_linked = file_id in names.nodes or file_id == generation
+        is_swept = generation in self._swept or (generation, str(file_id)) in self._swept_files
+        self.file_count += is_linked and record is not None and not record.is_directory
+        if generation not in self._alive and not is_swept:
+            problems.append("its share is gone, and no job cleans up")
+        elif not is_linked and (record is None or hidden) and not is_swept:
+            problems.append("no name leads to it, and no job cleans up")
+        elif is_linked and record is None:
+            problems.append("its attributes are missing")
+        elif maps.has_waste and not is_swept:
+            problems.append("something was given up, and no job cleans up")
+        elif record is not None and names.nodes.get(file_id, record.is_directory) != (
+            record.is_directory
+        ):
+            problems.append("its name and its attributes are of two kinds")
+        return FileFindings(problems, maps.needed, maps.given_up)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """(place, problem) of all shares, once everything was taken in and checked."""
+        for generation, names in self._names.items():
+            place = f"share of generation {generation}"
+            if generation in self._swept:
+                continue
+            if generation not in self._alive:
+                yield place, "its share is gone, and no job cleans up"
+                continue
+            if names.places_sum:
+                yield place, "its names do not agree with where they lead"
+            if names.children_sum or not names.parents <= names.nodes.keys():
+                yield place, "its directories do not count the names below them"
+            for file_id in names.nodes:
+                if (generation, file_id) not in self._with_attributes:
+                    yield place, f"the file {file_id} has no attributes"
+
+
+def _hash(place: bytes, file_id: int, is_directory: bool) -> int:
+    text = place + file_id.to_bytes(_NUMBER_BYTES, "big") + bytes((is_directory,))
+    return int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")

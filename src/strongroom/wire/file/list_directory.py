@@ -1,0 +1,102 @@
+"""The answers of List Directories and Files, List Ranges and Get Share Stats.
+
+Must not live here: what is listed. Source: these operations' pages; reference file.md 2, 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from strongroom.values import etag_text, iso7, rfc1123
+from strongroom.wire.core import xml
+
+_GIB: Final = 1 << 30
+_TIMES: Final = ("CreationTime", "LastAccessTime", "LastWriteTime", "ChangeTime")
+
+
+class DirectoryList(msgspec.Struct, frozen=True):
+    """What was listed, and what was asked for; None = it was not.
+
+    Attributes:
+        endpoint: the service's URL with a slash at its end.
+        id: the directory's; None = it is not said.
+    """
+
+    endpoint: str
+    share: str
+    path: str
+    id: int | None = None
+    marker: str | None = None
+    prefix: str | None = None
+    max_results: int | None = None
+
+
+class ListedNode(msgspec.Struct, frozen=True):
+    """One directory or file. What is None is not said. `times` are in ticks: creation, last access,
+    last write, change, and last modification."""
+
+    name: str
+    is_directory: bool
+    id: int | None
+    size_bytes: int
+    times: tuple[int, int, int, int, int] | None = None
+    etag: int | None = None
+    attributes: str | None = None
+    permission_key: str | None = None
+
+
+def write_directory(of: DirectoryList, nodes: Iterable[ListedNode], next_marker: str) -> bytes:
+    """A page of a directory; `next_marker` is empty when nothing is left."""
+    most = None if of.max_results is None else str(of.max_results)
+    number = None if of.id is None else str(of.id)
+    return (
+        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{xml.escape(of.endpoint)}" '
+        f'ShareName="{xml.escape(of.share)}" DirectoryPath="{xml.escape(of.path)}">'
+        f"{xml.optional_element('Marker', of.marker)}{xml.optional_element('Prefix', of.prefix)}"
+        f"{xml.optional_element('MaxResults', most)}{xml.optional_element('DirectoryId', number)}"
+        f"<Entries>{''.join(map(_row, nodes))}</Entries>"
+        f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
+    ).encode("utf-8", "replace")
+
+
+def _row(node: ListedNode) -> str:
+    tag = "Directory" if node.is_directory else "File"
+    number = None if node.id is None else str(node.id)
+    return (
+        f"<{tag}>{xml.name_element(node.name)}{xml.optional_element('FileId', number)}"
+        f"{_properties(node)}{xml.optional_element('Attributes', node.attributes)}"
+        f"{xml.optional_element('PermissionKey', node.permission_key)}</{tag}>"
+    )
+
+
+def _properties(node: ListedNode) -> str:
+    found = "" if node.is_directory else f"<Content-Length>{node.size_bytes}</Content-Length>"
+    if node.times is not None:
+        *ticks, modified = node.times
+        named = zip(_TIMES, ticks, strict=True)
+        found += "".join(xml.element(name, iso7(time)) for name, time in named)
+        found += xml.element("Last-Modified", rfc1123(modified))
+    if node.etag is not None:
+        found += xml.element("Etag", etag_text(node.etag))
+    return f"<Properties>{found}</Properties>" if found else "<Properties />"
+
+
+def write_ranges(ranges: Iterable[tuple[int, int]]) -> bytes:
+    """List Ranges: first and last byte of each."""
+    rows = "".join(
+        f"<Range><Start>{first}</Start><End>{last}</End></Range>" for first, last in ranges
+    )
+    inner = f"<Ranges>{rows}</Ranges>" if rows else "<Ranges />"
+    return f"{xml.DECLARATION}{inner}".encode()
+
+
+def write_stats(total_bytes: int) -> bytes:
+    """Get Share Stats: whole GiB, rounded up, and bytes."""
+    gib = -(-total_bytes // _GIB)
+    return (
+        f"{xml.DECLARATION}<ShareStats><ShareUsage>{gib}</ShareUsage>"
+        f"<ShareUsageBytes>{total_bytes}</ShareUsageBytes></ShareStats>"
+    ).encode()

@@ -1,0 +1,212 @@
+"""Requests on directories and files over HTTP: what is refused, and how answers look."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from tests.conformance.answer import expect, expect_names, texts
+from tests.conformance.client import Client
+
+CREATE = {"x-ms-type": "file", "x-ms-content-length": "10"}
+SMB = (
+    *("x-ms-file-permission-key", "x-ms-file-attributes", "x-ms-file-creation-time"),
+    *("x-ms-file-last-write-time", "x-ms-file-change-time", "x-ms-file-id", "x-ms-file-parent-id"),
+)
+
+
+def update(first: int, last: int, **more: str) -> dict[str, str]:
+    return {"x-ms-write": "update", "x-ms-range": f"bytes={first}-{last}", **more}
+
+
+@pytest.fixture
+def file(files: Client, share: str) -> str:
+    """The target of a new file of ten bytes."""
+    target = f"/{share}/f"
+    expect(files.put(target, CREATE), 201)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("headers", "code", "name"),
+    [
+        ({"x-ms-content-length": None}, "MissingRequiredHeader", "x-ms-content-length"),
+        ({"x-ms-content-length": "-1"}, "InvalidHeaderValue", "x-ms-content-length"),
+        ({"x-ms-content-length": str(4 << 40 | 1)}, "InvalidHeaderValue", "x-ms-content-length"),
+        ({"x-ms-file-permission": "D:"}, "FileInvalidPermission", ""),
+        ({"x-ms-file-permission-key": "key"}, "FileInvalidPermissionKey", ""),
+        (
+            {"x-ms-file-permission": "inherit", "x-ms-file-permission-key": "1*2"},
+            "InvalidHeaderValue",
+            "x-ms-file-permission",
+        ),
+        ({"x-ms-file-attributes": "Directory"}, "InvalidHeaderValue", ""),
+        ({"x-ms-file-creation-time": "yesterday"}, "InvalidHeaderValue", ""),
+        ({"x-ms-content-md5": "x"}, "InvalidMd5", ""),
+        ({"x-ms-allow-trailing-dot": "maybe"}, "InvalidHeaderValue", "x-ms-allow-trailing-dot"),
+    ],
+)
+def test_what_create_file_refuses(
+    files: Client, share: str, headers: dict[str, str | None], code: str, name: str
+) -> None:
+    """F-FIL-01, F-ATT-03, F-PRM-01."""
+    fields = {key: value for key, value in {**CREATE, **headers}.items() if value is not None}
+    refused = expect(files.put(f"/{share}/f", fields), 400, code)
+    if name:
+        expect_names(refused, 400, code, name)
+    expect(files.head(f"/{share}/f"), 404, "ResourceNotFound")
+
+
+def test_a_creation_has_no_body(files: Client, share: str) -> None:
+    """F-FIL-01."""
+    expect(files.put(f"/{share}/f", CREATE, b"text"), 400, "InvalidHeaderValue")
+
+
+def test_the_headers_of_directories_and_files(files: Client, share: str, file: str) -> None:
+    """F-ATT-01, F-DIR-01, F-DIR-02, F-PRP-01, F-FIL-01."""
+    made = expect(files.put(f"/{share}/d?restype=directory"), 201)
+    assert all(made[name] for name in SMB) and made.etag and made["Last-Modified"]
+    seen = expect(files.get(f"/{share}/d/?restype=directory"), 200)
+    assert seen["x-ms-file-attributes"] == "Directory" and seen.etag == made.etag
+    root = expect(files.get(f"/{share}?restype=directory"), 200)
+    assert (root["x-ms-file-parent-id"], root["x-ms-file-id"]) == ("0", made["x-ms-file-parent-id"])
+    seen = expect(files.head(file), 200)
+    assert all(seen[name] for name in SMB)
+    assert (seen["Content-Length"], seen["x-ms-type"]) == ("10", "File")
+    assert seen["Content-Type"] == "application/octet-stream"
+    assert seen["x-ms-lease-state"] == "available"
+    expect(files.get(f"{file}?restype=directory"), 404, "ResourceNotFound")
+
+
+def test_properties_are_replaced_together(files: Client, file: str) -> None:
+    """F-PRP-01, F-PRP-02."""
+    given = {"x-ms-content-type": "text/plain", "x-ms-cache-control": "none"}
+    expect(files.put(f"{file}?comp=properties", given), 200)
+    expect(files.put(f"{file}?comp=properties", {"x-ms-content-length": "20"}), 200)
+    seen = files.head(file)
+    assert (seen["Content-Type"], seen["Cache-Control"]) == ("text/plain", "none")
+    assert seen["Content-Length"] == "20"
+    expect(files.put(f"{file}?comp=properties", {"x-ms-content-language": "de"}), 200)
+    seen = files.head(file)
+    assert (seen.get("Cache-Control"), seen["Content-Language"]) == (None, "de")
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "code"),
+    [
+        (update(0, 3), b"abc", 400, "InvalidHeaderValue"),
+        (update(8, 10), b"abc", 416, "InvalidRange"),
+        ({"x-ms-write": "update"}, b"abc", 400, "MissingRequiredHeader"),
+        ({"x-ms-write": "update", "Range": "bytes=0-"}, b"abc", 400, "InvalidHeaderValue"),
+        ({"x-ms-write": "update", "Range": "0-2"}, b"abc", 400, "InvalidHeaderValue"),
+        (update(0, 4 << 20), b"x" * ((4 << 20) + 1), 413, "RequestBodyTooLarge"),
+        (update(0, 1 << 50), b"abc", 413, "RequestBodyTooLarge"),
+        ({**update(0, 2), "Content-MD5": "AAAAAAAAAAAAAAAAAAAAAA=="}, b"abc", 400, "Md5Mismatch"),
+        ({**update(0, 2), "Content-MD5": "x"}, b"abc", 400, "InvalidMd5"),
+        ({"x-ms-write": "clear", "Range": "bytes=0-2"}, b"abc", 400, "InvalidHeaderValue"),
+        ({"x-ms-write": "erase", "Range": "bytes=0-2"}, b"", 400, "InvalidHeaderValue"),
+        (
+            {**update(0, 2), "x-ms-file-last-write-time": "soon"},
+            b"abc",
+            400,
+            "InvalidHeaderValue",
+        ),
+    ],
+)
+def test_what_put_range_refuses(
+    files: Client, file: str, headers: dict[str, str], body: bytes, status: int, code: str
+) -> None:
+    """F-RNG-01, F-RNG-02."""
+    expect(files.put(f"{file}?comp=range", headers, body), status, code)
+    assert expect(files.get(file), 200).body == bytes(10)
+
+
+def test_what_put_range_answers(files: Client, file: str) -> None:
+    """F-RNG-01, F-RNG-03, F-GET-01, F-ATT-03."""
+    before = files.head(file)
+    kept = update(0, 2, **{"x-ms-file-last-write-time": "preserve"})
+    put = expect(files.put(f"{file}?comp=range", kept, b"abc"), 201)
+    digest = base64.b64encode(hashlib.md5(b"abc", usedforsecurity=False).digest()).decode()
+    assert put["Content-MD5"] == digest
+    assert put["x-ms-file-last-write-time"] == before["x-ms-file-last-write-time"]
+    part = files.get(file, {"x-ms-range": "bytes=0-2", "x-ms-range-get-content-md5": "true"})
+    expect(part, 206)
+    assert (part.body, part["Content-MD5"]) == (b"abc", digest)
+    assert part["Content-Range"] == "bytes 0-2/10"
+    expect(files.get(file, {"x-ms-range-get-content-md5": "true"}), 400, "InvalidHeaderValue")
+    past = expect(files.get(file, {"Range": "bytes=10-"}), 416, "InvalidRange")
+    assert past["Content-Range"] == "bytes */10"
+    listed = expect(files.get(f"{file}?comp=rangelist"), 200)
+    assert listed["x-ms-content-length"] == "10"
+    assert (texts(listed.xml, "Range/Start"), texts(listed.xml, "Range/End")) == (["0"], ["9"])
+    expect(files.get(f"{file}?comp=rangelist", {"Range": "bytes=10-20"}), 416, "InvalidRange")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"x-ms-lease-action": "acquire", "x-ms-lease-duration": "60"}, 400, "InvalidHeaderValue"),
+        ({"x-ms-lease-action": "acquire"}, 400, "MissingRequiredHeader"),
+        ({"x-ms-lease-action": "break"}, 409, "LeaseNotPresentWithLeaseOperation"),
+        (
+            {
+                "x-ms-lease-action": "acquire",
+                "x-ms-lease-duration": "-1",
+                "x-ms-allow-trailing-dot": "true",
+            },
+            501,
+            "NotImplemented",
+        ),
+    ],
+)
+def test_what_a_lease_on_a_file_refuses(
+    files: Client, file: str, headers: dict[str, str], status: int, code: str
+) -> None:
+    """F-LSF-01, F-NAM-02."""
+    expect(files.put(f"{file}?comp=lease", headers), status, code)
+
+
+def test_the_document_of_a_list(files: Client, share: str, file: str) -> None:
+    """F-LST-01, F-LST-03."""
+    target = f"/{share}?restype=directory&comp=list"
+    root = expect(files.get(target), 200).xml
+    assert (root.get("ShareName"), root.get("DirectoryPath")) == (share, "")
+    assert root.findtext("DirectoryId") and root.findtext("Entries/File/FileId")
+    assert root.findtext("Entries/File/Properties/Content-Length") == "10"
+    assert root.find("Entries/File/Attributes") is None
+    old = files.get(target, {"x-ms-version": "2019-12-12"}).xml
+    assert old.find("DirectoryId") is None
+    asked = {"x-ms-version": "2019-12-12", "x-ms-file-extended-info": "true"}
+    assert files.get(target, asked).xml.findtext("DirectoryId")
+    full = files.get(f"{target}&include=Timestamps,Etag,Attributes,PermissionKey").xml
+    entry = full.find("Entries/File")
+    assert entry is not None
+    assert [child.tag for child in entry] == [
+        *("Name", "FileId", "Properties", "Attributes", "PermissionKey")
+    ]
+    assert texts(entry, "Properties/Etag")[0] == files.head(file).etag
+    expect(files.get(f"{target}&include=Owner"), 400, "InvalidQueryParameterValue")
+    expect(files.get(f"{target}&marker=x"), 400, "InvalidQueryParameterValue")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "InvalidInput"),
+        (b"[]", 400, "InvalidInput"),
+        (b'{"permission": 5}', 400, "InvalidInput"),
+        (b'{"permission": "\xff"}', 400, "InvalidInput"),
+        (b'{"permission": "O:SY"}', 400, "FileInvalidPermission"),
+        (b'{"permission": "AQAEhA==", "format": "Binary"}', 501, "NotImplemented"),
+    ],
+)
+def test_what_create_permission_refuses(
+    files: Client, share: str, body: bytes, status: int, code: str
+) -> None:
+    """F-PRM-02."""
+    target = f"/{share}?restype=share&comp=filepermission"
+    expect(files.put(target, {}, body), status, code)
+    unknown = files.get(target, {"x-ms-file-permission-key": "1*2"})
+    expect(unknown, 400, "FileInvalidPermissionKey")
