@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance.answer import expect, expect_names, texts
 from tests.conformance.client import Client
+from tests.conformance.running import Running
 
 CREATE = {"x-ms-type": "file", "x-ms-content-length": "10"}
 SMB = (
@@ -168,6 +169,23 @@ def test_what_a_lease_on_a_file_refuses(
     expect(files.put(f"{file}?comp=lease", headers), status, code)
 
 
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        (None, "MissingRequiredHeader"),
+        ("http://other.test/devstoreaccount1/s/f", "InvalidHeaderValue"),
+        ("f", "InvalidHeaderValue"),
+        ("http://[", "InvalidHeaderValue"),
+    ],
+)
+def test_sources_that_no_rename_takes(
+    files: Client, file: str, source: str | None, code: str
+) -> None:
+    """F-REN-06."""
+    headers = {} if source is None else {"x-ms-file-rename-source": source}
+    expect(files.put(f"{file}2?comp=rename", headers), 400, code)
+
+
 def test_the_document_of_a_list(files: Client, share: str, file: str) -> None:
     """F-LST-01, F-LST-03."""
     target = f"/{share}?restype=directory&comp=list"
@@ -210,3 +228,28 @@ def test_what_create_permission_refuses(
     expect(files.put(target, {}, body), status, code)
     unknown = files.get(target, {"x-ms-file-permission-key": "1*2"})
     expect(unknown, 400, "FileInvalidPermissionKey")
+
+
+def test_files_on_each_engine(each_engine: Running) -> None:
+    """F-RNG-01, F-RNG-02, F-REN-01, F-DEL-01, F-GET-01."""
+    files = each_engine.files()
+    share = f"engines-{each_engine.port}"
+    expect(files.put(f"/{share}?restype=share"), 201)
+    expect(files.put(f"/{share}/d?restype=directory"), 201)
+    size = 200_000
+    create = {"x-ms-type": "file", "x-ms-content-length": str(size)}
+    expect(files.put(f"/{share}/d/f", create), 201)
+    data = bytes(range(250)) * 400
+    expect(files.put(f"/{share}/d/f?comp=range", update(7, 100_006), data), 201)
+    clear = {"x-ms-write": "clear", "x-ms-range": "bytes=65536-70000"}
+    expect(files.put(f"/{share}/d/f?comp=range", clear), 201)
+    wanted = bytes(7) + data[:65_529] + bytes(4465) + data[69_994:] + bytes(size - 100_007)
+    renamed = {"x-ms-file-rename-source": f"{files.url}/{share}/d/f"}
+    expect(files.put(f"/{share}/g?comp=rename", renamed), 200)
+    assert expect(files.get(f"/{share}/g"), 200).body == wanted
+    listed = expect(files.get(f"/{share}?restype=directory&comp=list"), 200).xml
+    assert texts(listed, "Entries/*/Name") == ["d", "g"]
+    expect(files.delete(f"/{share}/g"), 202)
+    expect(files.delete(f"/{share}/d?restype=directory"), 202)
+    expect(files.delete(f"/{share}?restype=share"), 202)
+    files.close()

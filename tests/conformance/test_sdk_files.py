@@ -112,7 +112,7 @@ def test_lists_and_directories(documents: ShareClient) -> None:
     found = list(directory.list_directories_and_files(results_per_page=2))
     found.sort(key=lambda one: str(one.name))  # the SDK puts the directories of a page first
     assert [one.name for one in found] == [*(f"letter{n}" for n in range(5)), "old & new"]
-    assert [one.size for one in found[:5]] == list(range(5))
+    assert [vars(one)["size"] for one in found[:5]] == list(range(5))
     assert found[5].is_directory and not found[0].is_directory
     (one,) = directory.list_directories_and_files(
         name_starts_with="LETTER3", include=["timestamps", "Etag", "Attributes", "PermissionKey"]
@@ -136,6 +136,7 @@ def test_lists_and_directories(documents: ShareClient) -> None:
 def test_smb_properties_permissions_and_leases(documents: ShareClient) -> None:
     """F-ATT-01, F-ATT-02, F-ATT-03, F-PRM-01, F-PRM-02, F-LSF-01, F-LSF-02."""
     key = documents.create_permission_for_share(SDDL)
+    assert key is not None
     assert documents.get_permission_for_share(key) == SDDL
     early = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
     file = documents.get_file_client("f")
@@ -146,7 +147,7 @@ def test_smb_properties_permissions_and_leases(documents: ShareClient) -> None:
         permission_key=key,
     )
     seen = file.get_file_properties()
-    assert seen.permission_key == key and "Hidden" in seen.file_attributes
+    assert seen.permission_key == key and "Hidden" in str(seen.file_attributes)
     assert seen.creation_time == early
     lease = file.acquire_lease()
     with pytest.raises(HttpResponseError) as leased:
@@ -184,3 +185,20 @@ def test_a_token_reaches_its_file_only(file_account: Client, documents: ShareCli
         with pytest.raises(HttpResponseError) as refused:
             attempt()
         assert refused.value.status_code == 403
+
+
+def test_renames(documents: ShareClient) -> None:
+    """F-REN-01, F-REN-02, F-REN-03, F-REN-06."""
+    directory = documents.create_directory("old name")
+    directory.get_file_client("a & b").upload_file(b"text")
+    moved = directory.rename_directory("new name")
+    file = moved.get_file_client("a & b")
+    assert file.download_file().readall() == b"text"
+    documents.get_file_client("taken").create_file(0)
+    with pytest.raises(HttpResponseError) as taken:
+        file.rename_file("taken")
+    assert code(taken) == "ResourceAlreadyExists"
+    renamed = file.rename_file("taken", overwrite=True, metadata={"of": "ann"})
+    assert renamed.download_file().readall() == b"text"
+    assert renamed.get_file_properties().metadata == {"of": "ann"}
+    assert [one.name for one in documents.list_directories_and_files()] == ["new name", "taken"]

@@ -9,11 +9,13 @@ import pytest
 from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryStore
 from strongroom.operations.file import directory, file, share
+from strongroom.semantics.core.listing import START, Position
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.leasing import AcquireLease, BreakLease, ChangeLease, ReleaseLease
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.permissions import DEFAULT_KEY, GetPermission, PermissionGiven
+from strongroom.services.file.shares import CreateShare
 from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import ByteRange
@@ -261,7 +263,7 @@ def test_a_deleted_share_is_swept_and_begins_anew() -> None:
         await do.mkdir(on, "d")
         await do.write(on, "d/f", b"x" * 100_000)
         await do.run(on, share.DELETE_SHARE, "")
-        await do.run(on, share.CREATE_SHARE, "", do.CreateShare())
+        await do.run(on, share.CREATE_SHARE, "", CreateShare())
         assert await do.names(on) == []
         await do.write(on, "f", b"new")
         await sweep(on)
@@ -285,7 +287,8 @@ def test_pages_of_a_directory_hold_every_name_once() -> None:
         assert await do.names(on, "d") == wanted
         assert await do.names(on, "d", prefix="b") == ["beta", "Bravo"]
         assert await do.names(on, "d", prefix="é") == ["Échelle"]
-        found, start = list[str](), do.ListDirectory().start
+        found = list[str]()
+        start: Position = START
         while True:
             one = await do.page(on, "d", max_results=2, start=start)
             found += [row.name.name for row in one.rows]

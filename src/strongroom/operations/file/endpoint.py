@@ -15,7 +15,7 @@ from strongroom.operations.core import properties
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
-from strongroom.operations.file import directory, file, share, unserved
+from strongroom.operations.file import directory, file, rename, share, unserved
 from strongroom.semantics.file import names
 from strongroom.wire.core.path import Target
 from strongroom.wire.core.query import Query
@@ -30,6 +30,7 @@ ROUTES: Final = Routes(
         *share.OPERATIONS,
         *directory.OPERATIONS,
         *file.OPERATIONS,
+        *rename.OPERATIONS,
         *unserved.OPERATIONS,
     )
 )

@@ -16,7 +16,7 @@ from strongroom.operations.core.unserved import not_served
 from strongroom.wire.core.http import Headers
 from strongroom.wire.core.query import Query
 
-_SHARE, _DIRECTORY, _FILE = Resource.SHARE, Resource.DIRECTORY, Resource.FILE
+_SHARE, _FILE = Resource.SHARE, Resource.FILE
 
 
 def _later(
@@ -57,14 +57,11 @@ OPERATIONS: Final = (
            comp="snapshot", restype="share"),
     _later("Restore Share", "share_restore", _PUT, _SHARE, may.SHARE_WRITE, comp="undelete",
            restype="share"),
-    _later("Rename Directory", "directory_rename", _PUT, _DIRECTORY, may.FILE_WRITE,
-           comp="rename", restype="directory"),
     _later("Abort Copy File", "file_abort_copy", _PUT, _FILE, may.FILE_WRITE, comp="copy"),
     _later("List Handles", "file_list_handles", ("GET",), _FILE, may.FILE_READ,
            comp="listhandles"),
     _later("Force Close Handles", "file_force_close_handles", _PUT, _FILE, may.FILE_WRITE,
            comp="forceclosehandles"),
-    _later("Rename File", "file_rename", _PUT, _FILE, may.FILE_WRITE, comp="rename"),
     _later("Create Symbolic Link", "file_create_symbolic_link", _PUT, _FILE, may.FILE_CREATE,
            restype="symboliclink"),
     _later("Get Symbolic Link", "file_get_symbolic_link", ("GET",), _FILE, may.FILE_READ,

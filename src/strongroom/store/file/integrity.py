@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from strongroom.engines.base import Key, Partition, Record, Ref
 from strongroom.store.core import keys, records
-from strongroom.store.core.extents import MapsCheck
+from strongroom.store.core.extents import OFFSET_MAX, MapsCheck
 from strongroom.store.core.records import Job, JobKind
 from strongroom.store.file import file_records
 
@@ -116,7 +116,8 @@ class FilesCheck:
             if not maps.take(key.name, value):
                 problems.append("no record belongs here")
         for number in maps.numbers():
-            size_bytes = 0 if record is None else record.size_bytes
+            # A deleted file has no length any more; a job removes its bytes.
+            size_bytes = OFFSET_MAX if record is None else record.size_bytes
             problems += maps.judge(number, size_bytes, ())
             if number != file_id:
                 problems.append(f"the bytes of {number} are not this file's")

@@ -1,0 +1,323 @@
+"""Rename File and Rename Directory: one commit among the names of a share.
+
+Lives here: the decision and what it is prepared from. Must not live here: the order of checks
+(semantics/file/deletion.py), how a URL is read. Source: "Rename File", "Rename Directory";
+reference file.md 5, smb.md 3.7.
+
+Names lead to ids, so whatever lies below a directory goes with it. A file that is replaced is
+deleted in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+
+from strongroom import errors
+from strongroom.engines.base import Commit, Key, Record, Ref, Step, Write
+from strongroom.errors import StorageError, invalid_header
+from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.lease import LeaseUse
+from strongroom.semantics.file import deletion, names
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.attributes import Touch
+from strongroom.semantics.file.deletion import FileFacts, Rename, RenameTarget
+from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.file import paths
+from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.nodes import Written
+from strongroom.services.file.paths import Moved, OnPath, Where
+from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
+from strongroom.services.file.sweep import sweep_step
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
+from strongroom.values import Metadata
+
+SOURCE_HEADER = "x-ms-file-rename-source"
+
+
+class RenameSource(msgspec.Struct, frozen=True):
+    """Where a rename's source is: the decoded path of its URL, and that of the request's own."""
+
+    url: str
+    path: str
+    own_path: str
+
+
+class RenameNode(OnPath, frozen=True, kw_only=True):
+    """Input of Rename File and Rename Directory.
+
+    Metadata, content type and SMB properties change beside the name; what is not given stays.
+    """
+
+    source: RenameSource
+    source_trailing_dots: bool = False
+    replaces: bool = False
+    ignores_read_only: bool = False
+    source_lease_id: str | None = None
+    destination_lease_id: str | None = None
+    metadata: Metadata = ()
+    content_type: str | None = None
+    smb: SmbProperties = NOTHING_GIVEN
+
+
+async def rename_file(services: Services, call: Call[RenameNode]) -> Written:
+    """Rename File: also over another file, if asked to.
+
+    Raises: StorageError ResourceNotFound (no such source), ParentNotFound, InvalidHeaderValue (the
+        source is in another share), the lease errors (412). For a target that is there:
+        ResourceAlreadyExists, ResourceTypeMismatch (a directory), ReadOnlyAttribute.
+    """
+    return await _rename(services, call, is_directory=False)
+
+
+async def rename_directory(services: Services, call: Call[RenameNode]) -> Written:
+    """Rename Directory. Raises: as rename_file; SharingViolation for a place below itself."""
+    return await _rename(services, call, is_directory=True)
+
+
+async def _rename(services: Services, call: Call[RenameNode], *, is_directory: bool) -> Written:
+    given = call.input
+    source_path = paths.components(
+        _within_share(call, given.source), trailing_dots=given.source_trailing_dots
+    )
+    while True:
+        source = await _resolved(services, call, source_path)
+        if source.is_directory != is_directory or (source.entry is None and not source.is_root):
+            raise StorageError(errors.RESOURCE_NOT_FOUND)
+        target = await paths.named(services, call)
+        try:
+            return await _attempt(services, call, source, target)
+        except Moved:
+            continue
+
+
+async def _resolved(services: Services, call: Call[Any], path: tuple[str, ...]) -> Where:
+    """Like `paths.resolve`, for a source: what is not there is not found, however deep."""
+    try:
+        return await paths.resolve(services, call, path)
+    except StorageError as error:
+        if error.row.code != "ParentNotFound":
+            raise
+        raise StorageError(errors.RESOURCE_NOT_FOUND) from None
+
+
+def _within_share(call: Call[Any], source: RenameSource) -> str:
+    """The path of the source in the share, if it is in the request's share.
+
+    Raises: InvalidHeaderValue.
+    """
+    account, share = call.target.account, call.target.container
+    for prefix in (f"/file/{account}/{share}/", f"/{account}/{share}/", f"/{share}/"):
+        if source.own_path.startswith(prefix):
+            if not source.path.startswith(prefix):
+                break
+            return source.path.removeprefix(prefix).removesuffix("/")
+    reason = "The source must be in the same share."
+    raise invalid_header(SOURCE_HEADER, source.url, reason)
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """Source and target as they were looked at, and what admission rested on."""
+
+    source: Where
+    target: Where
+    source_facts: FileFacts
+    target_facts: FileFacts | None
+
+    @property
+    def replaced(self) -> int | None:
+        """The id of what has the new name, if that is something else than the source."""
+        entry = self.target.entry
+        return None if entry is None or entry.id == self.source.id else entry.id
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        """What the decision reads of the two, in this order."""
+        source, target = self.source, self.target
+        generation = source.generation
+        found = [
+            keys.file_attributes(generation, source.id),
+            keys.file_node(generation, source.id),
+            keys.file_node(generation, source.parent),
+            keys.file_node(generation, target.parent),
+        ]
+        if self.replaced is not None:
+            found.append(keys.file_attributes(generation, self.replaced))
+        return tuple(found)
+
+
+async def _attempt(
+    services: Services, call: Call[RenameNode], source: Where, target: Where
+) -> Written:
+    if target.is_root or source.is_root:
+        raise StorageError(_refusal_of_root(source, target))
+    seen = _Seen(source, target, FileFacts(), None)
+    looked = await services.store.read(seen.refs)
+    record = _attributes(looked[0])
+    replaced = None if seen.replaced is None else _attributes(looked[-1])
+    facts = None if replaced is None else facts_of(replaced)
+    seen = _Seen(source, target, facts_of(record), facts)
+    opens, given = services.held.of(Opens), call.input
+    with ExitStack() as stack:
+        if not record.is_directory:
+            stack.enter_context(
+                opens.entered(source.partition, FileOperation.RENAME_SOURCE, seen.source_facts)
+            )
+        if facts is not None and not facts.is_directory and given.replaces:
+            stack.enter_context(
+                opens.entered(
+                    target.partition,
+                    FileOperation.RENAME_TARGET,
+                    facts,
+                    clears_read_only=given.ignores_read_only,
+                )
+            )
+        reads = [
+            place_ref(call),
+            *source.refs,
+            *target.refs,
+            *seen.refs,
+            *given.smb.permission.ref(source.generation),
+        ]
+        partition = keys.file_names(source.generation)
+        decision = _RenameNode(partition, reads, call.rule.purpose, call.as_of_now(), seen)
+        result = await services.commit(decision)
+    services.work.set()
+    return result
+
+
+def _attributes(found: Record | None) -> FileRecord:
+    record = file_records.FILE.of(found)
+    if record is None:
+        raise Moved
+    return record
+
+
+def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
+    """Why the root has no other name, and nothing has the root's."""
+    facts = FileFacts(is_directory=source.is_directory, is_root=source.is_root)
+    root = RenameTarget(FileFacts(is_directory=True, is_root=True)) if target.is_root else None
+    found = deletion.rename_refusal(
+        Rename(source.components, target.components, facts, target=root)
+    )
+    assert found is not None, "a rename of the root or over it is refused"
+    return found
+
+
+class _RenameNode(Decision[Written], frozen=True):
+    """Let the new name lead to the source's id, and the old one nowhere."""
+
+    call: Call[RenameNode]
+    seen: _Seen
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Written]:
+        """See Decision.decide. Raises: Moved."""
+        call, seen = self.call, self.seen
+        source, target = seen.source, seen.target
+        check_place(call, found[0])
+        first = 1 + len(source.refs)
+        second = first + len(target.refs)
+        third = second + len(seen.refs)
+        source.check(found[1:first])
+        target.check(found[first:second])
+        record, node = _attributes(found[second]), file_records.NODE.of(found[second + 1])
+        replaced = None if seen.replaced is None else _attributes(found[third - 1])
+        is_known = facts_of(record) == seen.source_facts and (
+            replaced is None or facts_of(replaced) == seen.target_facts
+        )
+        if node is None or not is_known:
+            raise Moved
+        self._refuse(record, replaced, stamp)
+        if source.components == target.components:
+            return Commit(Written(source, record))
+        given = call.input
+        permission, before = given.smb.permission.chosen(
+            record.permission, source.generation, found[third] if len(found) > third else None
+        )
+        after = self._changed(record, stamp, permission)
+        moved = NameRecord(source.id, target.name, record.is_directory)
+        made = msgspec.structs.replace(
+            target, ids=(*target.ids[: len(target.components) - 1], source.id), entry=moved
+        )
+        own = Step(source.partition, (Write(keys.FILE_KEY, file_records.FILE.encode(after)),))
+        renamed = Step(self.partition, self._names(node, found[second + 2], found[second + 3]))
+        steps = [*before, renamed, own]
+        if seen.replaced is not None:
+            # First, so that nothing is ever left that no job removes.
+            steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
+            gone = keys.file(source.generation, seen.replaced)
+            steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
+        return Commit(Written(made, after), tuple(steps))
+
+    def _refuse(self, record: FileRecord, replaced: FileRecord | None, stamp: int) -> None:
+        """The checks of a rename, in their order. Raises: StorageError."""
+        seen, given = self.seen, self.call.input
+        source, target = seen.source, seen.target
+        parents = target.ids[: len(target.components) - 1]
+        refused = deletion.rename_refusal(
+            Rename(
+                source.components,
+                target.components,
+                seen.source_facts,
+                target=None if replaced is None else RenameTarget(facts_of(replaced)),
+                replaces=given.replaces,
+                ignores_read_only=given.ignores_read_only,
+                is_below_itself=source.id in parents,
+            )
+        )
+        if refused is not None:
+            raise StorageError(refused)
+        leases.guard(record.lease, given.source_lease_id, LeaseUse.WRITE_FILE, stamp)
+        if replaced is not None:
+            leases.guard(replaced.lease, given.destination_lease_id, LeaseUse.WRITE_FILE, stamp)
+
+    def _changed(self, record: FileRecord, stamp: int, permission: str) -> FileRecord:
+        given = self.call.input
+        properties = record.properties
+        if given.content_type is not None:
+            properties = msgspec.structs.replace(properties, content_type=given.content_type)
+        return msgspec.structs.replace(
+            record,
+            etag=stamp,
+            modified=stamp,
+            metadata=given.metadata or record.metadata,
+            properties=properties,
+            permission=permission,
+            **of_changed(given.smb, record, Touch.RENAME, stamp),
+        )
+
+    def _names(
+        self, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
+    ) -> tuple[Write, ...]:
+        """The old name goes, the new one comes, and the counts of both directories follow."""
+        source, target, generation = self.seen.source, self.seen.target, self.seen.source.generation
+        moved = msgspec.structs.replace(node, parent=target.parent, name=names.fold(target.name))
+        name = NameRecord(source.id, target.name, node.is_directory)
+        writes: dict[Key, bytes | None] = {
+            source.refs[-1].key: None,
+            keys.file_node(generation, source.id).key: file_records.NODE.encode(moved),
+        }
+        writes[target.refs[-1].key] = file_records.NAME.encode(name)
+        counts = {source.parent: -1}
+        if self.seen.replaced is None:
+            counts[target.parent] = counts.get(target.parent, 0) + 1
+        else:
+            writes[keys.file_node(generation, self.seen.replaced).key] = None
+        for parent, record in ((source.parent, old_parent), (target.parent, new_parent)):
+            more = counts.pop(parent, 0)
+            if more and parent != generation:
+                directory = file_records.NODE.of(record)
+                if directory is None:
+                    raise Moved
+                counted = msgspec.structs.replace(directory, children=directory.children + more)
+                key = keys.file_node(generation, parent).key
+                writes[key] = file_records.NODE.encode(counted)
+        return tuple(Write(key, value) for key, value in writes.items())
