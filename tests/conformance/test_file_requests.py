@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 
 import pytest
 
@@ -108,6 +109,9 @@ def test_properties_are_replaced_together(files: Client, file: str) -> None:
         ({**update(0, 2), "Content-MD5": "x"}, b"abc", 400, "InvalidMd5"),
         ({"x-ms-write": "clear", "Range": "bytes=0-2"}, b"abc", 400, "InvalidHeaderValue"),
         ({"x-ms-write": "erase", "Range": "bytes=0-2"}, b"", 400, "InvalidHeaderValue"),
+        ({"x-ms-write": "clear", "Range": f"bytes=0-{10**18 - 1}"}, b"", 416, "InvalidRange"),
+        ({"x-ms-write": "clear", "Range": f"bytes={10**17}-{10**17}"}, b"", 416, "InvalidRange"),
+        (update(10**17, 10**17 + 2), b"abc", 416, "InvalidRange"),
         (
             {**update(0, 2), "x-ms-file-last-write-time": "soon"},
             b"abc",
@@ -207,6 +211,8 @@ def test_the_document_of_a_list(files: Client, share: str, file: str) -> None:
     assert texts(entry, "Properties/Etag")[0] == files.head(file).etag
     expect(files.get(f"{target}&include=Owner"), 400, "InvalidQueryParameterValue")
     expect(files.get(f"{target}&marker=x"), 400, "InvalidQueryParameterValue")
+    long = expect(files.get(f"{target}&prefix={'x' * 5000}"), 200).xml
+    assert texts(long, "Entries/*") == []
 
 
 @pytest.mark.parametrize(
@@ -253,3 +259,38 @@ def test_files_on_each_engine(each_engine: Running) -> None:
     expect(files.delete(f"/{share}/d?restype=directory"), 202)
     expect(files.delete(f"/{share}?restype=share"), 202)
     files.close()
+
+
+def test_the_longest_permission(files: Client, share: str) -> None:
+    """F-PRM-02."""
+    target = f"/{share}?restype=share&comp=filepermission"
+    head, entry = "O:SYG:SYD:", "(A;;FA;;;SY)"
+    for count, status in ((5450, 201), (5461, 400)):
+        text = head + entry * count
+        body = json.dumps({"permission": text}).encode()
+        made = files.put(target, {}, body)
+        expect(made, status, None if status == 201 else "FileInvalidPermission")
+        if status == 201:
+            asked = {"x-ms-file-permission-key": made["x-ms-file-permission-key"]}
+            assert json.loads(expect(files.get(target, asked), 200).body) == {"permission": text}
+
+
+def test_no_handle_is_open(files: Client, share: str, file: str) -> None:
+    """F-HDL-01."""
+    expect(files.put(f"/{share}/d?restype=directory"), 201)
+    for target in (file, f"/{share}/d", f"/{share}"):
+        found = expect(files.get(f"{target}?comp=listhandles&maxresults=5"), 200).xml
+        assert [child.tag for child in found] == ["HandleList", "NextMarker"]
+        assert len(found[0]) == 0
+        for handle in ("*", "12"):
+            close = files.put(f"{target}?comp=forceclosehandles", {"x-ms-handle-id": handle})
+            assert expect(close, 200)["x-ms-number-of-handles-closed"] == "0"
+            assert close["x-ms-number-of-handles-failed"] == "0"
+    expect(files.get(f"/{share}/d?comp=listhandles", {"x-ms-recursive": "true"}), 200)
+    for headers in ({"x-ms-recursive": "true"}, {"x-ms-recursive": "maybe"}):
+        expect(files.get(f"{file}?comp=listhandles", headers), 400, "InvalidHeaderValue")
+    wrong = files.put(f"{file}?comp=forceclosehandles", {"x-ms-handle-id": "x"})
+    expect(wrong, 400, "InvalidHeaderValue")
+    missing = files.put(f"{file}?comp=forceclosehandles")
+    expect(missing, 400, "MissingRequiredHeader")
+    expect(files.get(f"/{share}/none?comp=listhandles"), 404, "ResourceNotFound")

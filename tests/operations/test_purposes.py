@@ -10,6 +10,7 @@ from strongroom.values import Purpose
 
 KEEPS_ALIVE = {
     "Abort Copy Blob",
+    "Force Close Handles",
     "Get Messages",
     "Put Page (clear)",
     "Put Range (clear)",

@@ -15,7 +15,7 @@ from strongroom.operations.core import properties
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
-from strongroom.operations.file import directory, file, rename, share, unserved
+from strongroom.operations.file import directory, file, handle, rename, share, unserved
 from strongroom.semantics.file import names
 from strongroom.wire.core.path import Target
 from strongroom.wire.core.query import Query
@@ -31,6 +31,7 @@ ROUTES: Final = Routes(
         *directory.OPERATIONS,
         *file.OPERATIONS,
         *rename.OPERATIONS,
+        *handle.OPERATIONS,
         *unserved.OPERATIONS,
     )
 )

@@ -18,7 +18,7 @@ from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.core import listing
 from strongroom.semantics.file import permissions as rules
 from strongroom.services.file.listing import INCLUDES
-from strongroom.services.file.permissions import PermissionGiven, read_header
+from strongroom.services.file.permissions import TEXT_BYTES_MAX, PermissionGiven, read_header
 from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.values import ByteRange, ContentProperties
 from strongroom.wire.core import headers as wire
@@ -223,4 +223,4 @@ def read_permission(body: bytes) -> str:
         raise StorageError(errors.INVALID_INPUT, message) from None
     if found.format.lower() != "sddl":
         raise not_served("The binary form of permissions")
-    return rules.check_sddl(found.permission)
+    return rules.check_sddl(found.permission, TEXT_BYTES_MAX)

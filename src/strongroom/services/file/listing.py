@@ -67,6 +67,8 @@ async def list_directory(services: Services, call: Call[ListDirectory]) -> Direc
     """
     given = call.input
     view = await nodes.view(services, call, is_directory=True)
+    if names.utf16_units(given.prefix) > names.COMPONENT_UNITS_MAX:
+        return DirectoryPage(view, (), None)  # no name is so long
     generation, directory = view.where.generation, view.where.id
     prefix = names.fold(given.prefix).encode("utf-8", "surrogatepass")
     base = keys.number(directory)

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Record, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.file import permissions as rules
 from strongroom.services.core.calls import Call
@@ -31,6 +31,10 @@ DEFAULT_TEXT: Final = (
     "O:BAG:BAD:(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;AU)(A;OICI;0x1200a9;;;BU)"
 )
 """The permission of what was created without one."""
+
+
+TEXT_BYTES_MAX: Final = RECORD_BYTES_MAX - 64
+"""What a record can hold; slightly less than the rules allow."""
 
 
 def key_of(text: str) -> str:

@@ -109,6 +109,7 @@ async def clear_range(services: Services, call: Call[PutRange]) -> Written:
         raise errors.invalid_header(_LENGTH, str(size_bytes or ""), "A clear has no body.")
 
     def draft(view: NodeView) -> Draft:
+        _check_within(call.input, view.record)
         return extents.clear(services.store, _map(view), *call.input.span)
 
     return await _change(services, call, _putting(call.input), draft)

@@ -1,4 +1,4 @@
-"""The answers of List Directories and Files, List Ranges and Get Share Stats.
+"""The answers of List Directories and Files, List Ranges, List Handles and Get Share Stats.
 
 Must not live here: what is listed. Source: these operations' pages; reference file.md 2, 4 and 5.
 """
@@ -91,6 +91,13 @@ def write_ranges(ranges: Iterable[tuple[int, int]]) -> bytes:
     )
     inner = f"<Ranges>{rows}</Ranges>" if rows else "<Ranges />"
     return f"{xml.DECLARATION}{inner}".encode()
+
+
+def write_no_handles() -> bytes:
+    """List Handles where no handle is open."""
+    return (
+        f"{xml.DECLARATION}<EnumerationResults><HandleList /><NextMarker /></EnumerationResults>"
+    ).encode()
 
 
 def write_stats(total_bytes: int) -> bytes:
