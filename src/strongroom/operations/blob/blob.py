@@ -67,7 +67,7 @@ GET_BLOB: Final = Operation(
     waits=True,
     input=blobs.GetBlob,
     accepts=(
-        blob_fields.RANGE,
+        fields.RANGE,
         blob_fields.RANGE_MD5,
         blob_fields.RANGE_CRC64,
         blob_fields.STRUCTURED_ANSWER,

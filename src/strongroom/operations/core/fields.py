@@ -17,7 +17,7 @@ from strongroom.errors import StorageError, invalid_header, missing_header
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import names
 from strongroom.semantics.core.conditions import NONE, Conditions
-from strongroom.values import Metadata
+from strongroom.values import ByteRange, Metadata
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
@@ -182,3 +182,24 @@ def is_structured(name: str, value: str) -> bool:
     if value.replace(" ", "").lower() != STRUCTURED.replace(" ", "").lower():
         raise invalid_header(name, value, f"It must be '{STRUCTURED}'.")
     return True
+
+
+RANGE_HEADERS: Final = ("x-ms-range", "range")
+
+
+def sent_range(request: Request) -> tuple[str, str] | None:
+    """The header that asks for a range, and its value. x-ms-range wins over Range; an empty one
+    counts as not sent."""
+    for name in RANGE_HEADERS:
+        value = filled(request, name)
+        if value is not None:
+            return name, value
+    return None
+
+
+def _range(request: Request, query: Query) -> ByteRange | None:
+    found = sent_range(request)
+    return None if found is None else wire.byte_range(found[1])
+
+
+RANGE: Final = Field("range", _range, headers=RANGE_HEADERS)

@@ -12,7 +12,7 @@ from typing import Final
 from strongroom import errors, file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
-from strongroom.operations.core.fields import METADATA
+from strongroom.operations.core.fields import METADATA, RANGE
 from strongroom.operations.core.leases import ACTIONS, PROPOSED_ID, LeasedKind, declared
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.operations.file import file_fields as fields
@@ -67,7 +67,7 @@ GET_FILE: Final = Operation(
     permission=permissions.FILE_READ,
     rule=READS,
     input=reading.GetFile,
-    accepts=(fields.RANGE, fields.RANGE_MD5, fields.TRAILING_DOTS),
+    accepts=(RANGE, fields.RANGE_MD5, fields.TRAILING_DOTS),
     success=give.download_status,
     spreads=give.file_headers,
     content=give.download,

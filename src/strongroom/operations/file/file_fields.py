@@ -12,7 +12,14 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError, invalid_header, missing_header
-from strongroom.operations.core.fields import filled, flag, header, parameter
+from strongroom.operations.core.fields import (
+    RANGE_HEADERS,
+    filled,
+    flag,
+    header,
+    parameter,
+    sent_range,
+)
 from strongroom.operations.core.spec import Field
 from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.core import listing
@@ -30,7 +37,6 @@ _OLD_FILE_BYTES_MAX: Final = 1024 * 1024 * limits.MIB
 _TRAILING_DOT: Final = "x-ms-allow-trailing-dot"
 _PERMISSION: Final = "x-ms-file-permission"
 _PERMISSION_KEY: Final = "x-ms-file-permission-key"
-_RANGE_HEADERS: Final = ("range", "x-ms-range")
 
 TRAILING_DOTS: Final = header("trailing_dots", _TRAILING_DOT, flag, default=False)
 
@@ -123,14 +129,13 @@ NEW_PROPERTIES: Final = Field("properties", _new_properties, headers=_PROPERTY_H
 
 
 def _asked_range(request: Request) -> ByteRange | None:
-    for name in reversed(_RANGE_HEADERS):
-        value = filled(request, name)
-        if value is not None:
-            found = wire.byte_range(value)
-            if found is None:
-                raise invalid_header(name, value)
-            return found
-    return None
+    sent = sent_range(request)
+    if sent is None:
+        return None
+    found = wire.byte_range(sent[1])
+    if found is None:
+        raise invalid_header(*sent)
+    return found
 
 
 def _span(request: Request, query: Query) -> tuple[int, int]:
@@ -142,16 +147,9 @@ def _span(request: Request, query: Query) -> tuple[int, int]:
     return found.first, found.last - found.first + 1
 
 
-SPAN: Final = Field("span", _span, headers=_RANGE_HEADERS)
+SPAN: Final = Field("span", _span, headers=RANGE_HEADERS)
 LISTED_RANGE: Final = Field(
-    "range", lambda request, query: _asked_range(request), headers=_RANGE_HEADERS
-)
-RANGE: Final = Field(
-    "range",
-    lambda request, query: wire.requested_range(
-        request.headers.get("range"), request.headers.get("x-ms-range")
-    ),
-    headers=_RANGE_HEADERS,
+    "range", lambda request, query: _asked_range(request), headers=RANGE_HEADERS
 )
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 BODY_MD5: Final = Field(

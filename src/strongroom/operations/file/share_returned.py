@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from strongroom.operations.core.answers import Headers, document, metadata
 from strongroom.operations.core.leases import lease_headers
+from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
@@ -49,15 +50,12 @@ def acl(view: ShareView, call: Call[Any], origin: Origin) -> Content:
 
 def shares(page: SharePage, call: Call[ListShares], origin: Origin) -> Content:
     """The answer of List Shares."""
-    asked, given = origin.query, call.input
+    given = call.input
     with_metadata = list_shares.METADATA in given.include
     body = shares_xml.write_shares(
-        origin.endpoint,
+        page_request(origin, given.max_results),
         [_item(row, max(page.now, row.version), with_metadata) for row in page.items],
         listing.encode_marker(page.marker),
-        asked.get("prefix"),
-        asked.get("marker"),
-        given.max_results if asked.get("maxresults") else None,
     )
     return document(body)
 

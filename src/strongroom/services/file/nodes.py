@@ -1,7 +1,7 @@
 """Looking at a directory or file, and changing its attributes at the serial point.
 
 Lives here: the frame of every operation on one existing directory or file. Must not live here: what
-the operations do (files.py, ranges.py, directories.py), names (paths.py).
+the operations do (files.py, ranges.py, creating.py), names (paths.py).
 
 An operation resolves its path, enters the table of opens, and decides. The decision is refused
 with Moved when a name, or what admission rested on, has changed meanwhile.

@@ -27,31 +27,14 @@ class ShareItem(msgspec.Struct, frozen=True):
     metadata: Metadata | None = None
 
 
-def write_shares(
-    endpoint: str,
-    shares: Iterable[ShareItem],
-    next_marker: str,
-    prefix: str | None = None,
-    marker: str | None = None,
-    max_results: int | None = None,
-) -> bytes:
+def write_shares(asked: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str) -> bytes:
     """The page as XML.
 
     Arguments:
-        endpoint: the service's URL, with a slash at its end.
-        prefix, marker, max_results: as they were asked for; None = they were not.
         next_marker: empty when nothing is left.
     """
     rows = "".join(map(_row, shares))
-    return xml.enumeration(
-        endpoint,
-        "Shares",
-        rows,
-        next_marker,
-        prefix=prefix,
-        marker=marker,
-        max_results=max_results,
-    )
+    return xml.enumeration(asked, "Shares", rows, next_marker)
 
 
 def _row(item: ShareItem) -> str:

@@ -24,7 +24,7 @@ from strongroom.semantics.blob import tags, tiers
 from strongroom.semantics.blob.snapshots import delete_option
 from strongroom.services.blob import structured
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
-from strongroom.values import ByteRange, ContentProperties
+from strongroom.values import ContentProperties
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
@@ -121,25 +121,6 @@ _DIGEST_HEADERS: Final = ("content-md5", "x-ms-content-crc64")
 DIGESTS: Final = Field("digests", _digests, headers=_DIGEST_HEADERS)
 BODY_DIGESTS: Final = Field("digests", _body_digests, headers=(*_DIGEST_HEADERS, _MD5))
 """Digests of Put Blob: x-ms-blob-content-md5 takes precedence over Content-MD5."""
-RANGE_HEADERS: Final = ("x-ms-range", "range")
-
-
-def sent_range(request: Request) -> tuple[str, str] | None:
-    """The header that asks for a range, and its value. x-ms-range wins over Range; an empty one
-    counts as not sent."""
-    for name in RANGE_HEADERS:
-        value = filled(request, name)
-        if value is not None:
-            return name, value
-    return None
-
-
-def _range(request: Request, query: Query) -> ByteRange | None:
-    found = sent_range(request)
-    return None if found is None else wire.byte_range(found[1])
-
-
-RANGE: Final = Field("range", _range, headers=RANGE_HEADERS)
 """The range of Get Blob, which ignores what it cannot read."""
 
 

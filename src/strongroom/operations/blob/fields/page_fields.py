@@ -12,8 +12,14 @@ from typing import Final
 
 from strongroom import limits
 from strongroom.errors import invalid_header, missing_header
-from strongroom.operations.blob.fields.blob_fields import RANGE_HEADERS, sent_range
-from strongroom.operations.core.fields import filled, header, integer, parameter
+from strongroom.operations.core.fields import (
+    RANGE_HEADERS,
+    filled,
+    header,
+    integer,
+    parameter,
+    sent_range,
+)
 from strongroom.operations.core.listing_fields import max_results
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.blob import pages, tiers
