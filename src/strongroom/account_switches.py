@@ -22,10 +22,12 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     Attributes:
         kind: what Get Account Information calls the account.
         container_retention_days: how long deleted containers are kept; 0 = they are not.
+        versioning: whether writes of blobs make versions.
     """
 
     kind: str = KINDS[0]
     container_retention_days: int = 0
+    versioning: bool = False
 
     def problem(self) -> str | None:
         """Why these switches cannot be used; None when they can."""

@@ -159,6 +159,12 @@ OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB = row(
     409,
     "The specified operation is not allowed on an incremental copy blob.",
 )
+OPERATION_NOT_ALLOWED_ON_ROOT_BLOB = row(
+    "OperationNotAllowedOnRootBlob",
+    403,
+    "The current version cannot be deleted by its id. Delete the blob without versionid; the"
+    " version then becomes a previous one, which can be deleted.",
+)
 PENDING_COPY_OPERATION = row(
     "PendingCopyOperation",
     409,

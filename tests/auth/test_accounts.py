@@ -129,7 +129,8 @@ def test_switches_are_kept_and_bad_ones_refused() -> None:
         '{"container_retention_days": 366}',
         '{"container_retention_days": -1}',
         '{"container_retention_days": "7"}',
-        '{"versioning": true}',
+        '{"versioning": "on"}',
+        '{"versions": true}',
     ):
         with pytest.raises(AccountsError):
             parse_document((row % wrong).encode())

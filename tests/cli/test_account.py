@@ -94,7 +94,7 @@ def test_listing_shows_keys_only_when_asked(tmp_path: Path) -> None:
     assert key not in plain.out
     as_json = in_process("account", "list", "--json", "--data", tmp_path)
     facts: dict[str, object] = {"name": "orders", "key_count": 1}
-    facts |= {"kind": "StorageV2", "container_retention_days": 0}
+    facts |= {"kind": "StorageV2", "container_retention_days": 0, "versioning": False}
     assert json.loads(as_json.out) == [facts]
     shown = in_process("account", "list", "--json", "--show", "--data", tmp_path)
     assert json.loads(shown.out) == [facts | {"keys": [key]}]
@@ -153,28 +153,32 @@ def test_switches_take_effect_while_serving_and_are_listed(tmp_path: Path) -> No
         credential = {"account_name": "orders", "account_key": key}
         client = BlobServiceClient(f"{server.url}/orders", credential, retry_total=0)
         assert client.get_account_information()["account_kind"] == "StorageV2"
-        switched = ("--container-retention", "7d", "--kind", "BlobStorage")
+        switched = ("--container-retention", "7d", "--kind", "BlobStorage", "--versioning", "on")
         assert in_process("account", "set", "orders", *switched, "--data", data).code == 0
         assert client.get_account_information()["account_kind"] == "BlobStorage"
         client.create_container("box").delete_container()
         (kept,) = client.list_containers(include_deleted=True)
         assert kept.deleted
-        off = in_process("account", "set", "orders", "--container-retention", "off", "--data", data)
-        assert off.code == 0
+        box = client.create_container("versions")
+        assert box.upload_blob("b", b"1").get_blob_properties().version_id is not None
+        off = ("--container-retention", "off", "--versioning", "off")
+        assert in_process("account", "set", "orders", *off, "--data", data).code == 0
+        assert box.upload_blob("c", b"1").get_blob_properties().version_id is None
         client.create_container("box").delete_container()
-        assert len(list(client.list_containers(include_deleted=True))) == 1
+        assert len(list(client.list_containers("box", include_deleted=True))) == 1
     assert (
         in_process("account", "list", "--data", data).out == "orders  one key  kind BlobStorage\n"
     )
-    in_process("account", "set", "orders", "--container-retention", "30d", "--data", data)
+    again = ("--container-retention", "30d", "--versioning", "on")
+    in_process("account", "set", "orders", *again, "--data", data)
     # New keys leave the switches as they are.
     made_key(in_process("account", "rotate", "orders", "--data", data))
     in_process("account", "remove-old-key", "orders", "--data", data)
     listed = json.loads(in_process("account", "list", "--json", "--data", data).out)
-    wanted = {"kind": "BlobStorage", "container_retention_days": 30}
+    wanted = {"kind": "BlobStorage", "container_retention_days": 30, "versioning": True}
     assert listed == [{"name": "orders", "key_count": 1, **wanted}]
     text = in_process("account", "list", "--data", data).out
-    assert text == "orders  one key  kind BlobStorage  container retention 30d\n"
+    assert text == "orders  one key  kind BlobStorage  container retention 30d  versioning\n"
 
 
 def test_switches_that_there_are_not(tmp_path: Path) -> None:
@@ -188,6 +192,8 @@ def test_switches_that_there_are_not(tmp_path: Path) -> None:
         ("--container-retention", "366d"),
         ("--container-retention", "-1d"),
         ("--container-retention", "on"),
+        ("--versioning", "7d"),
+        ("--versioning", ""),
     ):
         ran = in_process("account", "set", "orders", *wrong, "--data", data)
         assert ran.code == Exit.USAGE, ran

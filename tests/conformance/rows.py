@@ -28,6 +28,7 @@ _VALUES = {
     "?copyid": B,
     "?delimiter": "/",
     "?where": "colour='red'",
+    "?versionid": "2026-01-02T03:04:05.1234567Z",
     "x-ms-access-tier": "Hot",
     "x-ms-blob-content-length": "512",
     "x-ms-copy-source": "http://127.0.0.1:1/nothing/here",

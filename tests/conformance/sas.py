@@ -37,10 +37,12 @@ def service_sas(
     sp: str = "r",
     sv: str = SV,
     snapshot: str = "",
+    version: str = "",
     unsigned: Mapping[str, str] | None = None,
     **fields: str,
 ) -> str:
-    """A token for a container, or for one blob (its name decoded), or for one snapshot of it.
+    """A token for a container, or for one blob (its name decoded), or for one snapshot or version
+    of it.
 
     Arguments:
         fields: `st`, `se` (an hour from now unless given), `si`, `sip`, `spr`, `sr`, `rscc`...
@@ -48,9 +50,9 @@ def service_sas(
     resource = f"/{credential.account}/{container}" + (f"/{blob}" if blob is not None else "")
     if sv >= "2015-02-21":
         resource = "/blob" + resource
-    kind = "c" if blob is None else "bs" if snapshot else "b"
+    kind = "c" if blob is None else "bs" if snapshot else "bv" if version else "b"
     found = {"sv": sv, "sr": kind, "sp": sp, "se": at(3600), **fields}
-    text = "\n".join(_service_lines(found, resource, snapshot))
+    text = "\n".join(_service_lines(found, resource, snapshot or version))
     sent = {**found, "sig": mac(credential.key, text), **(unsigned or {})}
     return query(sent)
 

@@ -260,12 +260,12 @@ def test_what_copy_blob_does_not_take_from_its_source(
     expect(client.head(f"/{container}/b"), 404, "BlobNotFound")
 
 
-@pytest.mark.parametrize("query", ["versionid=x", "deletetype=permanent"])
+@pytest.mark.parametrize("query", ["deletetype=permanent", "x=1&deletetype=permanent"])
 def test_a_parameter_that_asks_for_more(client: Client, container: str, query: str) -> None:
     """B-ADR-10."""
     expect(client.put(f"/{container}/b", PUT_BLOB, b"x"), 201)
     answer = expect(client.delete(f"/{container}/b?{query}"), 501, "NotImplemented")
-    assert query.partition("=")[0] in answer.error["Message"]
+    assert "deletetype" in answer.error["Message"]
     expect(client.head(f"/{container}/b"), 200)
 
 

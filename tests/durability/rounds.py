@@ -5,6 +5,7 @@ Lives here: the server's process and the loop. Must not live here: what is writt
 
 from __future__ import annotations
 
+import base64
 import os
 import random
 import signal
@@ -14,11 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from strongroom.account_switches import Switches
+from strongroom.auth.accounts import (
+    DEVELOPMENT_ACCOUNT_KEY,
+    DEVELOPMENT_ACCOUNT_NAME,
+    Account,
+)
+from strongroom.config import ACCOUNTS_FILE_NAME
+from strongroom.servers.identities.accounts_file import change_accounts
 from strongroom.testing.ports import free_port, port_flags
 from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient
@@ -51,12 +59,14 @@ class Workload:
         prepare: creates what is worked in.
         worker: (number, seed) -> a client.
         client: speaks to the service.
+        switches: those of the account, which is in an accounts file then.
     """
 
     flag: str
     prepare: Callable[[Client], None]
     worker: Callable[[int, int], AnyWorker]
     client: type[Client] = Client
+    switches: Switches | None = None
 
 
 def _making(*places: str) -> Callable[[Client], None]:
@@ -72,6 +82,7 @@ BLOBS = Workload(
     _making("/durable?restype=container"),
     lambda number, seed: Worker(number, seed, "durable"),
 )
+VERSIONS = replace(BLOBS, switches=Switches(versioning=True))
 QUEUES = Workload(
     "--queue-port", _making(*(f"/durable-{number}" for number in range(WORKERS))), QueueWorker
 )
@@ -114,7 +125,15 @@ def kill_rounds(
     lost: list[str] = []
     port = free_port()
     # The service under test listens here, whichever it is; the others where there is room.
-    flags = () if workload is BLOBS else ("--blob-port", str(free_port()), workload.flag, str(port))
+    flags = (
+        ()
+        if workload.flag == BLOBS.flag
+        else ("--blob-port", str(free_port()), workload.flag, str(port))
+    )
+    if workload.switches is not None:
+        key = base64.b64decode(DEVELOPMENT_ACCOUNT_KEY)
+        account = Account(DEVELOPMENT_ACCOUNT_NAME, (key,), workload.switches)
+        change_accounts(data / ACCOUNTS_FILE_NAME, lambda before: (account,))
     with serving(data, port, *flags):
         client = workload.client(port, CREDENTIAL)
         workload.prepare(client)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tests.durability.rounds import QUEUES, TABLES, kill_rounds
+from tests.cli.command import in_process
+from tests.durability.rounds import QUEUES, TABLES, VERSIONS, kill_rounds
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=1)
     assert lost == []
     assert acknowledged > 0
+
+
+def test_no_version_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+    """B-VER-01, B-VER-13: each acknowledged version has its content, and doctor finds nothing."""
+    data = tmp_path / "data"
+    acknowledged, lost = kill_rounds(data, rounds=2, seed=4, workload=VERSIONS)
+    assert lost == []
+    assert acknowledged > 0
+    checked = in_process("doctor", data, "--json")
+    assert checked.code == 0, checked.out
+    assert json.loads(checked.out)["whole"]
 
 
 def test_no_message_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from urllib.parse import quote
 
 from tests.conformance.answer import Answer
@@ -26,6 +27,8 @@ INDEX = "index"
 # After so many blocks, an append blob is created again.
 LOG_BLOCKS = 30
 PAGE_BLOBS = 2
+# Those that were acknowledged last before a kill.
+VERSIONS_CHECKED = 40
 PAGE = 512
 PAGES = 400
 SIZES = (0, 10, 1024, 9_000, 70_000, 400_000)
@@ -56,6 +59,14 @@ class Blob:
     pending: Expected | None = None
 
 
+class Version(NamedTuple):
+    """A version that was acknowledged: of which blob, its id, and the digest of its content."""
+
+    target: str
+    id: str
+    digest: str
+
+
 @dataclass(slots=True)
 class Worker:
     """One client that writes to its own blobs until the server is gone.
@@ -73,6 +84,7 @@ class Worker:
     blobs: list[Blob] = field(default_factory=list)
     log: Blob = field(init=False)
     logged: list[bytes] = field(default_factory=list)
+    versions: list[Version] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.log = Blob(f"w{self.number}/log")
@@ -112,6 +124,10 @@ class Worker:
         assert answer.status == status, f"{blob.name}: {answer.status} {answer.code}"
         blob.known, blob.pending = after, None
         self.acknowledged += 1
+        version = answer.get("x-ms-version-id")
+        # The content of other types changes without a new version.
+        if version and after.digest is not None and blob.pages is None and blob is not self.log:
+            self.versions.append(Version(self._target(blob), version, after.digest))
         return answer
 
     def _target(self, blob: Blob, query: str = "") -> str:
@@ -260,6 +276,10 @@ class Worker:
             blob.known, blob.pending = found, None
             if blob.pages is not None and found.digest is not None:
                 blob.pages = client.get(self._target(blob)).body
+        for version in self.versions[-VERSIONS_CHECKED:]:
+            answer = client.get(f"{version.target}?versionid={version.id}")
+            if answer.status != 200 or _digest(answer.body) != version.digest:
+                lost.append(f"version {version}: found {answer.status} {answer.code}")
         return lost
 
     def _searched(self, client: Client, blob: Blob, found: Expected) -> list[str]:

@@ -24,6 +24,7 @@ KEEPS_ALIVE = {
 DELETES = {
     "Clear Messages",
     "Delete Blob",
+    "Delete Blob (version)",
     "Delete Container",
     "Delete Directory",
     "Delete Entity",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strongroom.semantics.blob import tag_queries
 from strongroom.semantics.blob.tag_queries import Resume, ValueRange
 from strongroom.services.blob.tags.find_blobs import interval
-from strongroom.store.core import keys
+from strongroom.store.core import tag_keys
 from tests.refusals import OK, outcome
 
 OPERATORS = {
@@ -68,7 +68,7 @@ def test_the_interval_of_a_range_has_the_entries_of_its_values(
     ranges = tag_queries.parse(text).ranges
     for name, wanted in ranges.items():
         first, until = interval(name, wanted)
-        entry = keys.tag_entry(7, key, value, "name of a blob", 1 << 62).partition.name
+        entry = tag_keys.tag_entry(7, key, value, "name of a blob", 1 << 62).partition.name
         inside = first <= entry < until
         assert inside is (key == name and wanted.holds(value))
 

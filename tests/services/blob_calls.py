@@ -75,19 +75,25 @@ async def metadata(on: Services, name: str, value: str) -> None:
 
 
 async def start_copy(
-    on: Services, source: str, name: str, wait_s: float = 0.0, client: Client | None = None
+    on: Services,
+    source: str,
+    name: str,
+    wait_s: float = 0.0,
+    client: Client | None = None,
+    version: int | None = None,
 ) -> copying.CopyMade:
     """Copy Blob from another blob of the same container.
 
     Arguments:
         wait_s: how long the answer waits for the end of a pending copy.
         client: whose request it is.
+        version: the source's version; None = the blob.
     """
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
     async def locate(url: str, call: Any, wanted: Any) -> LocalSource:
-        return LocalSource(ACCOUNT, "photos", place.generation, source)
+        return LocalSource(ACCOUNT, "photos", place.generation, source, None, version)
 
     on.held.of(CopySources).locate = locate
     given = copying.CopyBlob("http://127.0.0.1/account/photos/source", wait_s=wait_s)
@@ -117,10 +123,13 @@ async def release(on: Services, name: str, lease_id: str) -> None:
     await leasing.lease_blob(on, call)
 
 
-async def read(on: Services, name: str, ticks: int | None = None) -> bytes | None:
+async def read(
+    on: Services, name: str, ticks: int | None = None, version: int | None = None
+) -> bytes | None:
     """What Get Blob gives, None where there is none."""
     try:
-        found = await run(on, blob.GET_BLOB, name, blobs.GetBlob(), snapshot=ticks)
+        given = blobs.GetBlob()
+        found = await run(on, blob.GET_BLOB, name, given, snapshot=ticks, version=version)
     except StorageError as error:
         if error.row is not BLOB_NOT_FOUND:
             raise

@@ -87,6 +87,7 @@ def call(
     blob: str = "",
     entity: tuple[str, str] | None = None,
     snapshot: int | None = None,
+    version: int | None = None,
     secondary: bool = False,
     place: Place | None = None,
     rule: Rule = Rule(),  # noqa: B008 - frozen
@@ -104,7 +105,7 @@ def call(
 
     return Call(
         rule=rule,
-        target=CallTarget(service, account, container, blob, snapshot, entity, secondary),
+        target=CallTarget(service, account, container, blob, snapshot, entity, secondary, version),
         place=place,
         caller=Caller(present, Grant("", may_overwrite=True, key_range=key_range), VERSION),
         terms=Terms(conditions, lease_id, wait_s),

@@ -50,14 +50,17 @@ async def increment(on: Services, name: str) -> int:
     return number
 
 
-async def ranges(on: Services, name: str, ticks: int | None = None) -> Ranges:
-    found = await do.run(on, RANGES, name, GetPageRanges(), snapshot=ticks)
+async def ranges(
+    on: Services, name: str, ticks: int | None = None, version: int | None = None
+) -> Ranges:
+    found = await do.run(on, RANGES, name, GetPageRanges(), snapshot=ticks, version=version)
     return [(one.start, one.end, one.is_clear) for one in found.ranges]
 
 
-async def changes(on: Services, name: str, since: int) -> Ranges:
+async def changes(on: Services, name: str, since: int, version: int | None = None) -> Ranges:
     operation = next(one for one in page.OPERATIONS if one.name == "Get Page Ranges (diff)")
-    found = await do.run(on, operation, name, GetPageRangesDiff(previous=(since, None)))
+    given = GetPageRangesDiff(previous=(since, None))
+    found = await do.run(on, operation, name, given, version=version)
     return [(one.start, one.end, one.is_clear) for one in found.ranges]
 
 

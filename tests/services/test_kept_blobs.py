@@ -281,8 +281,8 @@ def test_deleted_snapshots_do_not_count_as_snapshots() -> None:
 
 def test_more_snapshots_than_one_commit_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """B-SFT-06, B-SFT-08."""
-    monkeypatch.setattr(kept_blobs, "SNAPSHOTS_PER_COMMIT", 3)
-    monkeypatch.setattr("strongroom.services.blob.snapshots.SNAPSHOTS_PER_COMMIT", 3)
+    monkeypatch.setattr(kept_blobs, "PAST_PER_COMMIT", 3)
+    monkeypatch.setattr("strongroom.services.blob.snapshots.PAST_PER_COMMIT", 3)
 
     async def test() -> None:
         on, sweeper = await fresh()

@@ -10,7 +10,7 @@ from strongroom import blob_errors
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import StorageError
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
-from strongroom.services.blob.kept_blobs import SNAPSHOTS_PER_COMMIT
+from strongroom.services.blob.kept_blobs import PAST_PER_COMMIT
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
@@ -40,7 +40,7 @@ def before_snapshots_are_read(on: Services, act: Callable[[], Awaitable[object]]
 
 @pytest.mark.parametrize("size", [10, 1000, BIG])
 @pytest.mark.parametrize("option", [INCLUDE, ONLY])
-@pytest.mark.parametrize("count", [SNAPSHOTS_PER_COMMIT, 2 * SNAPSHOTS_PER_COMMIT + 1])
+@pytest.mark.parametrize("count", [PAST_PER_COMMIT, 2 * PAST_PER_COMMIT + 1])
 def test_many_snapshots_go(size: int, option: DeleteSnapshots, count: int) -> None:
     """B-DEL-03: each with a content of its own."""
 

@@ -22,7 +22,7 @@ from strongroom.store.blob.bodies.appended import appended_contents
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.listed import Listed
 from strongroom.store.blob.bodies.stored import Stored
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.integrity import Integrity
 from strongroom.testing import InProcessServer
 
@@ -275,7 +275,7 @@ async def keep_container_without_job(store: EmbeddedStore, generation: int) -> N
 
 
 def _entry(generation: int, value: str, token: int) -> Ref:
-    return keys.tag_entry(generation, "a", value, "within", token)
+    return tag_keys.tag_entry(generation, "a", value, "within", token)
 
 
 async def lose_tag_entry(store: EmbeddedStore, generation: int) -> None:

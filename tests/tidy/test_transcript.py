@@ -123,6 +123,7 @@ def declared_names(found: Operation) -> set[str]:
     names = {"content-length", "content-type", "x-ms-lease-id"}
     names |= {when.name.lstrip("?").lower() for when in found.when}
     names |= {"snapshot"} if found.snapshots else set()
+    names |= {"versionid"} if found.versions else set()
     names |= {"x-strongroom-wait"} if found.waits else set()
     for field in found.accepts:
         names |= {header.lower() for header in field.headers} | set(field.query)

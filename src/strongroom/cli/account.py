@@ -37,6 +37,7 @@ Examples
   strongroom account rotate orders
   strongroom account remove-old-key orders
   strongroom account set orders --container-retention 7d
+  strongroom account set orders --versioning on
   strongroom account list --json
   head -c 64 /dev/urandom | base64 -w0 | strongroom account add orders --key-stdin
 """
@@ -108,6 +109,10 @@ def set_switches(
     kind: Annotated[
         str | None, typer.Option(help="What Get Account Information says, e.g. StorageV2.")
     ] = None,
+    versioning: Annotated[
+        str | None,
+        typer.Option(help="on: keep a blob's earlier states as versions; off: make none."),
+    ] = None,
 ) -> None:
     """Switch something for a whole account. What is not given stays as it is."""
     import msgspec
@@ -119,8 +124,10 @@ def set_switches(
         given["container_retention_days"] = _days("--container-retention", container_retention)
     if kind is not None:
         given["kind"] = kind
+    if versioning is not None:
+        given["versioning"] = _is_on("--versioning", versioning)
     if not given:
-        fail(Exit.USAGE, "nothing to set: give --container-retention or --kind")
+        fail(Exit.USAGE, "nothing to set: give --container-retention, --versioning or --kind")
     problem = msgspec.structs.replace(DEFAULT_SWITCHES, **given).problem()
     if problem is not None:
         fail(Exit.USAGE, problem)
@@ -143,6 +150,12 @@ def _days(option: str, text: str) -> int:
     if number == text or not (number.isascii() and number.isdigit() and len(number) <= 3):
         fail(Exit.USAGE, f"{option} {text!r}: give days such as 7d, or off")
     return int(number)
+
+
+def _is_on(option: str, text: str) -> bool:
+    if text not in ("on", "off"):
+        fail(Exit.USAGE, f"{option} {text!r}: give on or off")
+    return text == "on"
 
 
 @app.command("list")
@@ -185,6 +198,8 @@ def _switched(account: Account) -> list[str]:
         found.append(f"kind {switches.kind}")
     if switches.container_retention_days:
         found.append(f"container retention {switches.container_retention_days}d")
+    if switches.versioning:
+        found.append("versioning")
     return found
 
 
@@ -192,6 +207,7 @@ def _facts(account: Account, show: bool) -> dict[str, object]:
     facts: dict[str, object] = {"name": account.name, "key_count": len(account.keys)}
     facts["kind"] = account.switches.kind
     facts["container_retention_days"] = account.switches.container_retention_days
+    facts["versioning"] = account.switches.versioning
     return facts | {"keys": _texts(account)} if show else facts
 
 

@@ -174,17 +174,24 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
 
 def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked]:
     """What the parts ask for. Raises StorageError InvalidInput, which says what of which part."""
-    parts: list[Asked] = []
+    parts, kinds = list[Asked](), set[str]()
     for index, request in enumerate(requests):
         try:
             part = _read(whole, request)
             _check_stands_here(whole, part)
         except StorageError as error:
             raise _invalid(index, error.message) from None
-        if parts and part.operation is not parts[0].operation:
+        assert part.operation is not None
+        kinds.add(_kind(part.operation))
+        if len(kinds) > 1:
             raise _invalid(index, "All requests of a batch must be of the same operation.")
         parts.append(part)
     return parts
+
+
+def _kind(operation: Operation) -> str:
+    """The name of an operation, which its variants share."""
+    return operation.name.partition(" (")[0]
 
 
 def _read(whole: Whole, part: PartRequest) -> Asked:
@@ -210,7 +217,7 @@ def _fits(whole: Whole, target: Target) -> bool:
 def _check_stands_here(whole: Whole, part: Asked) -> None:
     allowed, target = whole.operation.parts, part.addressed.target
     if part.operation not in allowed:
-        named = " or ".join(one.name for one in allowed)
+        named = " or ".join(dict.fromkeys(_kind(one) for one in allowed))
         raise StorageError(errors.INVALID_INPUT, f"The operation is not {named}.")
     is_whole = whole.operation.resource is Resource.CONTAINER
     if is_whole and target.container != whole.asked.addressed.target.container:

@@ -159,11 +159,14 @@ def _is_mounted(call: Call[Any]) -> bool:
 
 def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSource:
     """The source. Raises: StorageError CannotVerifyCopySource when nothing can have its name."""
-    text = asked.query.get("snapshot")
+    text, version_text = asked.query.get("snapshot"), asked.query.get("versionid")
     try:
         names.check_blob(blob, container)
         snapshot = None if text is None else snapshots.snapshot_time(text)
+        version = None if version_text is None else snapshots.version_time(version_text)
+        snapshots.check_one_state(snapshot, version)
     except StorageError as refusal:
         row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
         raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
-    return LocalSource(asked.addressed.target.account, container, generation, blob, snapshot)
+    account = asked.addressed.target.account
+    return LocalSource(account, container, generation, blob, snapshot, version)

@@ -25,13 +25,14 @@ from typing import Final, TypeVar
 from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError, Face, Position, Unavailable
 from strongroom.engines.gateways import Hold
-from strongroom.services.blob.access import BlobState, change_unattended
+from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
 from strongroom.services.blob.copies.sources import CopySources
 from strongroom.services.blob.kept_blobs import expire_blob
 from strongroom.services.blob.sweep import Held, sweep_blob, sweep_tags
+from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.background import Removal
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
@@ -314,7 +315,7 @@ async def _expire_upload(services: Services, job: Job) -> None:
             change.put_job(upload_expiry(upload.number, upload.touched), job)
             return
         if state.head is not None and not state.head.committed:
-            change.put(keys.HEAD_KEY, None)
+            change.remove_head()
         change.end_upload()
 
     purpose = Purpose.FREEING

@@ -6,7 +6,8 @@ and of tags, an integer each, and not with the records. Must not live here: chec
 
 What must hold:
  1. Every record has a known place (keys.py) and decodes.
- 2. A head counts its snapshots; a snapshot that is not deleted has a head.
+ 2. A head counts its snapshots and versions. A snapshot that is not deleted has a head, and what
+    has versions has a head or a vacant one.
  3. An inline body lies beside its blob, in its length and with its checksum; every inline body
     belongs to one.
  4. A block list is there, has as many blocks as is said, and they add up to the blob's length.
@@ -85,6 +86,7 @@ class Integrity:
         self._container_count = 0
         self._blob_count = 0
         self._snapshot_count = 0
+        self._version_count = 0
 
     def counts(self) -> dict[str, int]:
         """What was seen, once `findings` is exhausted."""
@@ -92,6 +94,7 @@ class Integrity:
             "containers": self._container_count,
             "blobs": self._blob_count,
             "snapshots": self._snapshot_count,
+            "versions": self._version_count,
             "queues": self._messages.queue_count,
             "messages": self._messages.message_count,
             "tables": self._entities.table_count,
@@ -205,8 +208,10 @@ class Integrity:
         except (CorruptRecord, ContentMissing, ValueError) as error:
             yield Finding(place, str(error))
             return
-        self._blob_count += check.head is not None and check.head.deletion is None
+        head = check.head
+        self._blob_count += head is not None and head.deletion is None and not head.vacant
         self._snapshot_count += check.snapshot_count
+        self._version_count += len(check.versions)
         for problem in check.problems():
             yield Finding(place, problem)
         yield from self._check_contents(place, check.needed, check.given_up)
@@ -243,7 +248,8 @@ class Integrity:
             if not self._is_swept(generation):
                 yield "its container is gone, and no job cleans up"
             return
-        yield from self._tags.missing(generation, name, check.head)
+        for version, record in ((0, check.head), *check.versions.items()):
+            yield from self._tags.missing(generation, name, record, version)
         if check.has_waste and (JobKind.SWEEP_BLOB, generation, name, "") not in self._jobs:
             yield "something was given up, and no job cleans up"
         if check.has_kept and (JobKind.EXPIRE_BLOB, generation, name, "") not in self._jobs:

@@ -38,7 +38,7 @@ PUT_APPEND_BLOB: Final = Operation(
     ),
     body=Body(),
     success=201,
-    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED, give.VERSION_ID),
     fails=(
         errors.MISSING_CONTENT_LENGTH_HEADER,
         blob_errors.FEATURE_VERSION_MISMATCH,

@@ -14,7 +14,7 @@ from strongroom.operations.blob.fields import blob_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
-from strongroom.semantics.blob.snapshots import snapshot_time
+from strongroom.semantics.blob.snapshots import VERSION_PARAMETER, snapshot_time, version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, kept_blobs, snapshots, tiering
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
@@ -43,7 +43,14 @@ PUT_BLOB: Final = Operation(
     ),
     body=blob_fields.CONTENT,
     success=201,
-    returns=(give.ETAG, give.LAST_MODIFIED, give.BODY_MD5, give.BODY_CRC64, give.ENCRYPTED),
+    returns=(
+        give.ETAG,
+        give.LAST_MODIFIED,
+        give.BODY_MD5,
+        give.BODY_CRC64,
+        give.ENCRYPTED,
+        give.VERSION_ID,
+    ),
     describes=give.upload_framing,
     fails=(
         errors.MISSING_CONTENT_LENGTH_HEADER,
@@ -64,6 +71,7 @@ GET_BLOB: Final = Operation(
     permission=permissions.READ,
     rule=READS,
     snapshots=snapshot_time,
+    versions=version_time,
     waits=True,
     input=blobs.GetBlob,
     accepts=(
@@ -93,6 +101,7 @@ GET_BLOB_PROPERTIES: Final = Operation(
     permission=permissions.READ,
     rule=READS,
     snapshots=snapshot_time,
+    versions=version_time,
     waits=True,
     spreads=give.blob_headers,
     content=documents.head_only,
@@ -108,6 +117,7 @@ GET_BLOB_METADATA: Final = Operation(
     permission=permissions.READ,
     rule=READS,
     snapshots=snapshot_time,
+    versions=version_time,
     waits=True,
     returns=(give.BLOB_ETAG, give.BLOB_LAST_MODIFIED),
     spreads=give.blob_metadata,
@@ -143,7 +153,7 @@ SET_BLOB_METADATA: Final = Operation(
     rule=WRITES,
     input=attributes.SetMetadata,
     accepts=(fields.METADATA,),
-    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED, give.VERSION_ID),
     fails=(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.BLOB_ARCHIVED,
@@ -163,7 +173,13 @@ SNAPSHOT_BLOB: Final = Operation(
     input=snapshots.SnapshotBlob,
     accepts=(fields.METADATA,),
     success=201,
-    returns=(give.SNAPSHOT, give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    returns=(
+        give.SNAPSHOT,
+        give.ETAG,
+        give.LAST_MODIFIED,
+        give.ENCRYPTED,
+        give.VERSION_ID,
+    ),
     fails=(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.BLOB_ARCHIVED,
@@ -188,6 +204,28 @@ DELETE_BLOB: Final = Operation(
     run=snapshots.delete_blob,
 )
 
+DELETE_VERSION: Final = Operation(
+    name="Delete Blob (version)",
+    id="blob_delete_version",
+    methods=("DELETE",),
+    resource=Resource.BLOB,
+    when=(When(f"?{VERSION_PARAMETER}"),),
+    permission=permissions.DELETE_VERSION,
+    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, purpose=Purpose.FREEING),
+    snapshots=snapshot_time,
+    versions=version_time,
+    input=snapshots.DeleteBlob,
+    accepts=(blob_fields.DELETE_SNAPSHOTS,),
+    success=202,
+    returns=(give.PERMANENT,),
+    fails=(
+        blob_errors.SNAPSHOTS_PRESENT,
+        blob_errors.PENDING_COPY_OPERATION,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB,
+    ),
+    run=snapshots.delete_blob,
+)
+
 UNDELETE_BLOB: Final = Operation(
     name="Undelete Blob",
     id="blob_undelete",
@@ -209,6 +247,7 @@ SET_BLOB_TIER: Final = Operation(
     permission=permissions.WRITE,
     rule=Rule(LeaseUse.READ, ConditionUse.TAGS),
     snapshots=snapshot_time,
+    versions=version_time,
     input=tiering.SetTier,
     accepts=(blob_fields.NEW_TIER, blob_fields.REHYDRATE_PRIORITY),
     success=give.tier_status,
@@ -231,6 +270,7 @@ OPERATIONS: Final = (
     GET_BLOB_METADATA,
     SET_BLOB_METADATA,
     SNAPSHOT_BLOB,
+    DELETE_VERSION,
     DELETE_BLOB,
     UNDELETE_BLOB,
     SET_BLOB_TIER,

@@ -15,7 +15,7 @@ from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import Body, Operation, Resource
-from strongroom.semantics.blob.snapshots import snapshot_time
+from strongroom.semantics.blob.snapshots import snapshot_time, version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import blocks, intake
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
@@ -65,7 +65,14 @@ PUT_BLOCK_LIST: Final = Operation(
     ),
     body=Body("blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=intake.document),
     success=201,
-    returns=(give.ETAG, give.LAST_MODIFIED, give.BODY_MD5, give.BODY_CRC64, give.ENCRYPTED),
+    returns=(
+        give.ETAG,
+        give.LAST_MODIFIED,
+        give.BODY_MD5,
+        give.BODY_CRC64,
+        give.ENCRYPTED,
+        give.VERSION_ID,
+    ),
     fails=(
         blob_errors.INVALID_BLOCK_LIST,
         blob_errors.BLOCK_LIST_TOO_LONG,
@@ -86,6 +93,7 @@ GET_BLOCK_LIST: Final = Operation(
     permission=permissions.READ,
     rule=Rule(LeaseUse.READ, ConditionUse.TAGS, Existence.ANY, kind=BlobKind.BLOCK),
     snapshots=snapshot_time,
+    versions=version_time,
     input=blocks.GetBlockList,
     accepts=(block_fields.BLOCK_LIST_COMMITTED, block_fields.BLOCK_LIST_UNCOMMITTED),
     returns=(XML, give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),

@@ -44,7 +44,13 @@ _ACCEPTS: Final = (
     copy_fields.TIER,
     copy_fields.SEAL,
 )
-_RETURNS: Final = (give.ETAG, give.LAST_MODIFIED, give.COPY_ID, give.COPY_STATUS)
+_RETURNS: Final = (
+    give.ETAG,
+    give.LAST_MODIFIED,
+    give.COPY_ID,
+    give.COPY_STATUS,
+    give.VERSION_ID,
+)
 
 COPY_FROM_URL: Final = Operation(
     name="Copy Blob From URL",

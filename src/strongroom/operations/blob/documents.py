@@ -59,7 +59,10 @@ def tags(result: BlobView, call: Call[Any], origin: Origin) -> Content:
 
 def found_blobs(page: FoundPage, call: Call[FindBlobs], origin: Origin) -> Content:
     """The XML of Find Blobs by Tags."""
-    items = [FoundItem(item.container, item.name, item.tags) for item in page.items]
+    items = [
+        FoundItem(item.container, item.name, item.tags, item.version, item.is_current)
+        for item in page.items
+    ]
     where = origin.query.get(tag_queries.PARAMETER) or ""
     marker = tag_queries.encode_marker(page.marker)
     return document(write_found(origin.endpoint, where, items, marker))

@@ -63,7 +63,8 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
 
 def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> BlobItem:
     blob, lease = row.blob, _FREE
-    if row.snapshot is not None or blob.deletion is not None:
+    is_current = row.past is None and blob.deletion is None and not blob.vacant
+    if not is_current:
         lease = None
     elif blob.lease is not None:
         lease = _lease(blob.lease, now)
@@ -85,6 +86,9 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         metadata=blob.metadata if metadata else None,
         tags=blob.tags if tags and blob.tags else None,
         is_deleted=blob.deletion is not None,
+        version=blob.version,
+        is_current=is_current,
+        only_versions=blob.vacant,
     )
 
 

@@ -15,7 +15,7 @@ from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import Body, Operation, Resource, When
-from strongroom.semantics.blob.snapshots import snapshot_time
+from strongroom.semantics.blob.snapshots import snapshot_time, version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob.copies import incremental
 from strongroom.services.blob.pages import ranges, writing
@@ -49,7 +49,7 @@ PUT_PAGE_BLOB: Final = Operation(
     ),
     body=Body(),
     success=201,
-    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED),
+    returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED, give.VERSION_ID),
     fails=(
         *_NOT_NOW,
         errors.MISSING_CONTENT_LENGTH_HEADER,
@@ -131,6 +131,7 @@ def _changed_ranges(mark: str) -> Operation:
         permission=permissions.READ,
         rule=_READS,
         snapshots=snapshot_time,
+        versions=version_time,
         input=ranges.GetPageRangesDiff,
         accepts=(*_RANGE_FIELDS, page_fields.PREVIOUS),
         returns=_RANGE_HEADERS,
@@ -154,6 +155,7 @@ GET_PAGE_RANGES: Final = Operation(
     permission=permissions.READ,
     rule=_READS,
     snapshots=snapshot_time,
+    versions=version_time,
     input=ranges.GetPageRanges,
     accepts=_RANGE_FIELDS,
     returns=_RANGE_HEADERS,

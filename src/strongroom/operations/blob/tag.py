@@ -16,7 +16,7 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.listing_fields import MAX_RESULTS
 from strongroom.operations.core.spec import Body, Operation, Resource
-from strongroom.semantics.blob.snapshots import snapshot_time
+from strongroom.semantics.blob.snapshots import snapshot_time, version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import intake
 from strongroom.services.blob.tags import find_blobs, tagging
@@ -31,6 +31,7 @@ GET_BLOB_TAGS: Final = Operation(
     permission=permissions.GET_TAGS,
     rule=Rule(LeaseUse.READ, ConditionUse.BLOB_READ),
     snapshots=snapshot_time,
+    versions=version_time,
     returns=(XML,),
     content=documents.tags,
     run=tagging.get_tags,
@@ -44,6 +45,7 @@ SET_BLOB_TAGS: Final = Operation(
     comp="tags",
     permission=permissions.SET_TAGS,
     rule=Rule(LeaseUse.WRITE, ConditionUse.BLOB_WRITE),
+    versions=version_time,
     input=tagging.SetTags,
     accepts=(blob_fields.DIGESTS,),
     body=Body("tags", tag_fields.tags, limits.XML_BODY_BYTES_MAX, receipt=intake.document),

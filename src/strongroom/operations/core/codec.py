@@ -43,9 +43,10 @@ _HEADERS: Final = frozenset(
     (*_CONDITIONS, fields.LEASE_ID_HEADER, fields.WAIT_HEADER, fields.STRUCTURED_BODY)
 )
 _SNAPSHOT: Final = "snapshot"
+_VERSION: Final = "versionid"
 _TIMEOUT: Final = "timeout"
 _LONGEST: Final = (1 << 63) - 1
-_PARAMETERS: Final = frozenset((_SNAPSHOT, _TIMEOUT))
+_PARAMETERS: Final = frozenset((_SNAPSHOT, _VERSION, _TIMEOUT))
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -71,12 +72,16 @@ async def decode(
     target = admitted.addressed.target
     if operation.body is not None and operation.body.parse is None:
         _check_length(request)
-    terms, snapshot = NO_TERMS, None
+    terms, snapshot, version = NO_TERMS, None, None
     # Of nearly all requests these two questions answer all others.
     if not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
         terms = _terms(operation, request, admitted.version)
         _take_structured(operation, request)
-        snapshot = _snapshot(operation, query)
+        snapshot = _state(operation.snapshots, query, _SNAPSHOT)
+        version = _state(operation.versions, query, _VERSION)
+        if snapshot is not None and version is not None:
+            sent = query.get(_VERSION) or ""
+            raise invalid_query(_VERSION, sent, "Not allowed together with snapshot.")
         _check_timeout(query)
     unsaid = operation.unsaid
     if unsaid is not None and not (
@@ -94,6 +99,7 @@ async def decode(
         snapshot,
         admitted.addressed.entity,
         target.secondary,
+        version,
     )
     caller = Caller(
         admitted.authorize, admitted.grant, admitted.version, admitted.owner, admitted.bearer
@@ -165,13 +171,15 @@ def _check_timeout(query: Query) -> None:
         raise invalid_query(_TIMEOUT, text, "It must be a positive whole number of seconds.")
 
 
-def _snapshot(operation: Operation, query: Query) -> int | None:
-    text = query.get(_SNAPSHOT)
+def _state(read: Callable[[str], int] | None, query: Query, name: str) -> int | None:
+    """The snapshot or version that the URL names; `read` None = it may not name one."""
+    text = query.get(name)
     if text is None:
         return None
-    if operation.snapshots is None:
-        raise invalid_query(_SNAPSHOT, text, "The operation does not act on snapshots.")
-    return operation.snapshots(text)
+    if read is None:
+        kind = "snapshots" if name == _SNAPSHOT else "versions"
+        raise invalid_query(name, text, f"The operation does not act on {kind}.")
+    return read(text)
 
 
 def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:

@@ -22,6 +22,9 @@ APPEND: Final = Permission(
     ("o", ("a", "w")), ("a", "w"), actions=("blobs/write", "blobs/add/action")
 )
 DELETE: Final = Permission(("o", ("d",)), ("d",), actions=("blobs/delete",))
+DELETE_VERSION: Final = Permission(
+    ("o", ("x",)), ("x",), actions=("blobs/deleteBlobVersion/action",)
+)
 BREAK_LEASE: Final = Permission(
     ("o", ("w", "d")),
     ("w", "d"),

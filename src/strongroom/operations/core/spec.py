@@ -164,6 +164,7 @@ class Operation:
         rule: lease, conditions and existence, as the runner checks them; and the purpose, which
             decides what it may do on a full disk.
         snapshots: how the parameter `snapshot` is read, to ticks; None = the URL may not name one.
+        versions: the same of the parameter `versionid`.
         waits: whether `x-strongroom-wait` is taken.
         success: the status, or a function of the result.
         returns: response headers; `spreads` gives further (name, value) pairs (metadata), and
@@ -190,6 +191,7 @@ class Operation:
     body: Body | None = None
     rule: Rule = Rule()  # noqa: RUF009 - frozen, and every operation without one shares it
     snapshots: Callable[[str], int] | None = None
+    versions: Callable[[str], int] | None = None
     waits: bool = False
     success: int | Callable[[Any], int] = 200
     returns: tuple[Returned, ...] = ()

@@ -83,7 +83,6 @@ _HEADERS: Final[dict[str, str | None]] = {
 }
 _DEFAULT_SCOPE: Final = "x-ms-default-encryption-scope"
 _QUERY: Final[dict[str, str | None]] = {
-    "versionid": None,
     "deletetype": "permanent",
     "showonly": None,
 }

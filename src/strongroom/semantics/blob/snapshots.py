@@ -1,6 +1,6 @@
-"""Snapshots: their times, and what a delete does to them.
+"""Snapshots and versions: their times, and what a delete does to them.
 
-Must not live here: storage of snapshots. Sources: "Snapshot Blob", "Delete Blob".
+Must not live here: how they are stored. Sources: "Snapshot Blob", "Delete Blob", "Blob versioning".
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from strongroom.errors import StorageError, invalid_header, invalid_query
 from strongroom.values import ticks_of
 
 DELETE_HEADER: Final = "x-ms-delete-snapshots"
+VERSION_PARAMETER: Final = "versionid"
 _TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{7})Z")
 
 
@@ -53,6 +54,21 @@ def snapshot_time(text: str, name: str = "snapshot") -> int:
     return ticks_of(moment) + int(found[2])
 
 
+def version_time(text: str) -> int:
+    """The ticks of a version's id as it was given out. Raises InvalidQueryParameterValue."""
+    try:
+        return snapshot_time(text)
+    except StorageError:
+        reason = "The value is not the id of a version."
+        raise invalid_query(VERSION_PARAMETER, text, reason) from None
+
+
+def check_one_state(snapshot: int | None, version: int | None) -> None:
+    """A request names a snapshot or a version, not both. Raises InvalidQueryParameterValue."""
+    if snapshot is not None and version is not None:
+        raise invalid_query(VERSION_PARAMETER, "", "Not allowed together with snapshot.")
+
+
 def delete_option(value: str | None) -> DeleteSnapshots | None:
     """The value of x-ms-delete-snapshots. Raises InvalidHeaderValue."""
     if value is None:
@@ -63,10 +79,14 @@ def delete_option(value: str | None) -> DeleteSnapshots | None:
         raise invalid_header(DELETE_HEADER, value) from None
 
 
-def check_delete_target(option: DeleteSnapshots | None, is_snapshot: bool) -> None:
-    """A delete of one snapshot says nothing about others. Raises InvalidQueryParameterValue."""
-    if option is not None and is_snapshot:
-        raise invalid_query("snapshot", "", f"Not allowed together with {DELETE_HEADER}.")
+def check_delete_target(
+    option: DeleteSnapshots | None, is_snapshot: bool, is_version: bool = False
+) -> None:
+    """A delete of one snapshot or version says nothing about others. Raises
+    InvalidQueryParameterValue."""
+    if option is not None and (is_snapshot or is_version):
+        name = "snapshot" if is_snapshot else VERSION_PARAMETER
+        raise invalid_query(name, "", f"Not allowed together with {DELETE_HEADER}.")
 
 
 def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:

@@ -6,6 +6,7 @@ run at the engine's serial point. Must not live here: any one operation's behavi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -29,8 +30,8 @@ from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Upload
 from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.core import keys, records
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import ContainerRecord
-from strongroom.values import Purpose
 
 T = TypeVar("T")
 R = TypeVar("R", BlobRecord, ContainerRecord)
@@ -42,27 +43,31 @@ _WAITABLE = (errors.NOT_MODIFIED, blob_errors.BLOB_NOT_FOUND)
 
 
 class BlobView(msgspec.Struct, frozen=True):
-    """A blob's head or snapshot in one committed snapshot of its partition.
+    """A blob's head, snapshot or version in one committed snapshot of its partition.
 
     `now` is store time where the record depends on time (it has a lease), else the record's own
-    modification. `extra` are the further records that were asked for, in order.
+    modification. `extra` are the further records that were asked for, in order. `past` says which
+    snapshot or previous version it is; None = the head. `beside` are the records of its body
+    (`read_with`), if they were asked for.
     """
 
     blob: BlobRecord
     now: int
     partition: Partition
     extra: tuple[Record | None, ...] = ()
-    is_snapshot: bool = False
+    past: Past | None = None
     overrides: Overrides = NO_OVERRIDES
+    beside: tuple[Record | None, ...] = ()
 
 
 class BlobState(msgspec.Struct, frozen=True):
-    """What a decision on a blob sees. `named` is the head or the snapshot that the request
-    names.
+    """What a decision on a blob sees. `named` is the state that the request names; `past` says
+    which snapshot or previous version it is, None = the head.
 
     `gone` is a head that was deleted and is kept: there is no other then. `retention_days` is how
-    long a state that is displaced is kept (0 = not at all). `beside` are the records of the head's
-    body (`read_with`); None = they were not read.
+    long a state that is displaced is kept (0 = not at all). `is_versioned`: writes make versions.
+    `versions` counts the previous ones. `beside` are the records of the head's body (`read_with`);
+    None = they were not read.
     """
 
     head: BlobRecord | None
@@ -74,6 +79,9 @@ class BlobState(msgspec.Struct, frozen=True):
     gone: BlobRecord | None = None
     retention_days: int = 0
     beside: tuple[Record | None, ...] | None = None
+    past: Past | None = None
+    is_versioned: bool = False
+    versions: int = 0
 
     def require_beside(self) -> tuple[Record | None, ...]:
         """`beside`. Raises _BesideNeeded, on which the decision is made again with it."""
@@ -91,40 +99,104 @@ ContainerDecision = Callable[[ContainerRecord, int], tuple[T, ContainerRecord | 
 
 
 def view_blob(
-    services: Services, call: Call[Any], extra: Sequence[Key] = (), wait: bool = True
+    services: Services,
+    call: Call[Any],
+    extra: Sequence[Key] = (),
+    wait: bool = True,
+    beside: bool = False,
 ) -> Awaitable[BlobView]:
     """The committed blob that the request names, guarded; waits when the request asks for it.
 
     Arguments:
         extra: further keys of the blob's partition, read in the same snapshot.
-        wait: whether the operation supports `x-strongroom-wait`.
+        wait: whether the operation supports `x-strongroom-wait`. A version is not waited for.
+        beside: whether the records of the body are read too.
 
     Raises: StorageError as guard_blob does.
     """
+    if call.target.version is not None:
+        return _view_version(services, call, call.target.version, extra, beside)
+    if beside:
+        extra = (*read_with(_past(call)), *extra)
     if not (wait and call.terms.wait_s):
-        return _view_blob_now(services, call, extra)
-    sight = _BlobSight(services, call, extra)
+        return _view_blob_now(services, call, extra, beside)
+    sight = _BlobSight(services, call, extra, beside)
     return services.waiting.until_answered(call.terms.wait_s, sight.look, call.client)
 
 
-async def _view_blob_now(services: Services, call: Call[Any], extra: Sequence[Key]) -> BlobView:
+async def _view_blob_now(
+    services: Services, call: Call[Any], extra: Sequence[Key], beside: bool
+) -> BlobView:
     named_ref = _named_ref(call)
-    partition = named_ref.partition
     # The container was looked at just before, within this same request.
-    refs = [named_ref, *[ref_of((partition, key)) for key in extra]]
-    (_, *rest), blob, now = await _look(services, blob_records.visible, refs)
+    refs = [named_ref, *[ref_of((named_ref.partition, key)) for key in extra]]
+    (_, *rest), blob, now = await _look(services, _first, refs)
     guard_blob(call, blob, now)
     assert blob is not None
-    is_snapshot = call.target.snapshot is not None
-    return BlobView(blob, now, partition, tuple(rest), is_snapshot, call.caller.grant.overrides)
+    return _view(call, blob, now, named_ref.partition, rest, beside)
+
+
+def _view(
+    call: Call[Any],
+    blob: BlobRecord,
+    now: int,
+    partition: Partition,
+    rest: Sequence[Record | None],
+    beside: bool,
+) -> BlobView:
+    """What was read of a blob; `rest` begins with the records of its body if these were asked
+    for."""
+    at = len(read_with(None)) if beside else 0
+    overrides = call.caller.grant.overrides
+    return BlobView(
+        blob, now, partition, tuple(rest[at:]), _past(call), overrides, tuple(rest[:at])
+    )
+
+
+async def _view_version(
+    services: Services, call: Call[Any], version: int, extra: Sequence[Key], beside: bool
+) -> BlobView:
+    """The version of this id, be it the current one or a previous one."""
+    partition, past = keys.blob(generation_of(call), call.target.blob), Past(version, True)
+    head_body, own_body = (read_with(None), read_with(past)) if beside else ((), ())
+    wanted = (keys.HEAD_KEY, keys.past(past), *head_body, *own_body, *extra)
+    refs = [ref_of((partition, key)) for key in wanted]
+    pick = functools.partial(version_among, version)
+    found, blob, now = await _look(services, pick, refs)
+    guard_blob(call, blob, now)
+    assert blob is not None
+    is_current = _first(found) == blob
+    at = 2 if is_current else 2 + len(head_body)
+    return BlobView(
+        blob,
+        now,
+        partition,
+        tuple(found[2 + 2 * len(head_body) :]),
+        None if is_current else past,
+        call.caller.grant.overrides,
+        tuple(found[at : at + len(head_body)]),
+    )
+
+
+def version_among(version: int, found: Sequence[Record | None]) -> BlobRecord | None:
+    """The version of this id, current or previous.
+
+    Arguments:
+        found: begins with the head, and the previous version of this id.
+    """
+    head = _first(found)
+    return head if head is not None and head.version == version else _second(found)
 
 
 class _BlobSight:
     """The looks of one waiting request at its blob."""
 
-    def __init__(self, services: Services, call: Call[Any], extra: Sequence[Key]) -> None:
+    def __init__(
+        self, services: Services, call: Call[Any], extra: Sequence[Key], beside: bool
+    ) -> None:
         self._services = services
         self._call = call
+        self._beside = beside
         self._named = _named_ref(call)
         refs = [ref_of((self._named.partition, key)) for key in extra]
         self._refs = [place_ref(call), self._named, *refs]
@@ -133,7 +205,7 @@ class _BlobSight:
     async def look(self) -> BlobView:
         """The blob as it is now. Raises NotYet while it is what the client has seen."""
         call, partition = self._call, self._named.partition
-        found, blob, now = await _look(self._services, blob_records.visible, self._refs, 1)
+        found, blob, now = await _look(self._services, _second, self._refs, 1)
         place, named, *rest = found
         check_place(call, place)
         try:
@@ -148,31 +220,33 @@ class _BlobSight:
             until = None if blob is None else leases.next_change(blob.lease, now)
             raise NotYet(error, watched, now, until) from None
         assert blob is not None
-        is_snapshot = call.target.snapshot is not None
-        return BlobView(blob, now, partition, tuple(rest), is_snapshot, call.caller.grant.overrides)
+        return _view(call, blob, now, partition, rest, self._beside)
 
 
 async def check_blob(services: Services, call: Call[Any]) -> None:
     """Refuse early, on committed state, what the serial point would refuse too: before a large
     body is read. Raises: as guard_blob."""
     refs = [place_ref(call), _named_ref(call)]
-    found, blob, now = await _look(services, blob_records.visible, refs, 1)
+    found, blob, now = await _look(services, _second, refs, 1)
     check_place(call, found[0])
     guard_blob(call, blob, now)
 
 
 async def _look(
     services: Services,
-    decode: Callable[[Record | None], R | None],
+    pick: Callable[[Sequence[Record | None]], R | None],
     refs: Sequence[Ref],
     at: int = 0,
 ) -> tuple[list[Record | None], R | None, int]:
-    """Records, the one at index `at` decoded, and a time at which it was as it was read.
+    """Records, the one that `pick` decodes, and a time at which it was as it was read.
 
     That is store time where it depends on time (it has a lease), else its own modification.
+
+    Arguments:
+        at: where it is, if it has a lease.
     """
     found = await services.store.read(refs)
-    record = decode(found[at])
+    record = pick(found)
     if record is None or record.lease is None:
         return found, record, 0 if record is None else record.modified
     # Telling the time may take a while, and a lease may be renewed meanwhile. So the time is asked
@@ -180,14 +254,33 @@ async def _look(
     now = await services.store.now()
     found = await services.store.read(refs)
     again = found[at]
-    return found, decode(again), now if again is None else max(now, again.version)
+    return found, pick(found), now if again is None else max(now, again.version)
+
+
+def _first(found: Sequence[Record | None]) -> BlobRecord | None:
+    return blob_records.visible(found[0])
+
+
+def _second(found: Sequence[Record | None]) -> BlobRecord | None:
+    return blob_records.visible(found[1])
+
+
+def _container(found: Sequence[Record | None]) -> ContainerRecord | None:
+    return records.CONTAINER.of(found[0])
+
+
+def _past(call: Call[Any]) -> Past | None:
+    """The snapshot or version that the request names. The version may be the current one."""
+    target = call.target
+    if target.version is not None:
+        return Past(target.version, True)
+    return None if target.snapshot is None else Past(target.snapshot)
 
 
 def _named_ref(call: Call[Any]) -> Ref:
-    """The blob, or the snapshot, that the request names."""
-    partition = keys.blob(generation_of(call), call.target.blob)
-    key = keys.HEAD_KEY if call.target.snapshot is None else keys.snapshot(call.target.snapshot)
-    return ref_of((partition, key))
+    """The blob, the snapshot, or the previous version that the request names."""
+    partition, past = keys.blob(generation_of(call), call.target.blob), _past(call)
+    return ref_of((partition, keys.HEAD_KEY if past is None else keys.past(past)))
 
 
 async def change_blob(
@@ -206,21 +299,28 @@ async def change_blob(
     partition = named_ref.partition
     refs = [place_ref(call), keys.service_properties(call.target.account, Service.BLOB.value)]
     refs += [ref_of((partition, key)) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
-    if call.target.snapshot is not None:
+    past = _past(call)
+    if past is not None:
         refs.append(named_ref)
-    count, purpose = len(extra), call.rule.purpose
+    is_versioned = services.switches(call.target.account).versioning
+    decision = _Attended(
+        partition, refs, call.rule.purpose, call, decide, len(extra), past, is_versioned
+    )
     try:
-        result, has_work = await services.commit(
-            _Attended(partition, refs, purpose, call, decide, count)
-        )
+        result, has_work = await services.commit(_with_body(decision) if is_versioned else decision)
     except _BesideNeeded:
-        refs[_FIRST_EXTRA:_FIRST_EXTRA] = [ref_of((partition, key)) for key in read_with(None)]
-        result, has_work = await services.commit(
-            _Attended(partition, refs, purpose, call, decide, count, len(read_with(None)))
-        )
+        result, has_work = await services.commit(_with_body(decision))
     if has_work:
         services.work.set()
     return result
+
+
+def _with_body(decision: _Attended[T]) -> _Attended[T]:
+    """The same decision, which is given the records of the head's body too."""
+    refs = list(decision.reads)
+    beside = [ref_of((decision.partition, key)) for key in read_with(None)]
+    refs[_FIRST_EXTRA:_FIRST_EXTRA] = beside
+    return msgspec.structs.replace(decision, reads=refs, beside=len(beside))
 
 
 # Where the reads of _Attended are.
@@ -237,10 +337,11 @@ def _retention_days(properties: Record | None) -> int:
     return policy.days or 0 if policy is not None and policy.enabled else 0
 
 
-def _head_of(record: Record | None) -> tuple[BlobRecord | None, BlobRecord | None]:
-    """The head, or else the one that was deleted and is kept."""
-    found = blob_records.BLOB.of(record)
-    return (found, None) if found is None or found.deletion is None else (None, found)
+def standing(lying: BlobRecord | None) -> tuple[BlobRecord | None, BlobRecord | None]:
+    """What lies in the head's place as a head, or else as one that was deleted and is kept."""
+    if lying is None or lying.vacant:
+        return None, None
+    return (lying, None) if lying.deletion is None else (None, lying)
 
 
 class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
@@ -248,12 +349,16 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
 
     Arguments:
         extra: how many further records of the partition `change` needs.
-        beside: how many records of the head's body were read before them.
+        past: the snapshot or version that is named; its record is read last.
+        is_versioned: whether writes of the account make versions.
+        beside: how many records of the head's body were read before the further ones.
     """
 
     call: Call[Any]
     change: BlobDecision[T]
     extra: int
+    past: Past | None
+    is_versioned: bool
     beside: int = 0
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
@@ -261,12 +366,18 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
         call = self.call
         check_place(call, found[0])
         record = found[_HEAD]
-        head, gone = _head_of(record)
-        named = head if call.target.snapshot is None else blob_records.visible(found[-1])
+        lying = blob_records.BLOB.of(record)
+        head, gone = standing(lying)
+        named, past = head, self.past
+        if past is not None:
+            if past.is_version and head is not None and head.version == past.ticks:
+                past = None  # the current one
+            else:
+                named = blob_records.visible(found[-1])
         guard_blob(call, named, stamp)
         upload = blob_records.UPLOAD.of(found[_HEAD + 1])
         target = call.target.blob
-        change = BlobChange(self.partition, generation_of(call), target, stamp, head, upload)
+        change = BlobChange(self.partition, generation_of(call), target, stamp, lying, upload)
         first = _FIRST_EXTRA + self.beside
         state = BlobState(
             head,
@@ -278,6 +389,9 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
             gone,
             _retention_days(found[_PROPERTIES]),
             tuple(found[_FIRST_EXTRA:first]) if self.beside else None,
+            past,
+            self.is_versioned,
+            0 if lying is None else lying.versions,
         )
         result = self.change(state, change)
         steps = change.steps()
@@ -298,7 +412,7 @@ async def view_container(services: Services, call: Call[Any]) -> tuple[Container
 
 async def _view_container_now(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
     ref = keys.container(call.target.account, call.target.container)
-    (found,), container, now = await _look(services, records.CONTAINER.of, [ref])
+    (found,), container, now = await _look(services, _container, [ref])
     check_place(call, found)
     assert container is not None and found is not None
     try:
@@ -351,53 +465,3 @@ class _OfContainer(Decision[T], Generic[T], frozen=True):
         assert container is not None
         guard_container(self.call, container, stamp)
         return self.change(container, stamp)
-
-
-async def change_unattended(
-    services: Services,
-    generation: int,
-    name: str,
-    decide: Callable[[BlobState, BlobChange], T],
-    container: str | None = None,
-    purpose: Purpose = Purpose.GROWTH,
-    extra: Sequence[Key] = (),
-) -> T | None:
-    """Decide on a blob at the serial point, without a caller to be judged.
-
-    Arguments:
-        container: account/container that must still have `generation`; None = it does not matter.
-        purpose: see Engine.update.
-        extra: further keys of the partition that the decision needs and guards.
-
-    Returns: what `decide` returns; None when the container is another one or gone.
-    """
-    partition = keys.blob(generation, name)
-    refs = [Ref(partition, key) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
-    if container is not None:
-        refs.append(keys.container(*container.split("/")))
-    return await services.commit(
-        _Unattended(partition, refs, purpose, generation, name, decide, len(extra))
-    )
-
-
-class _Unattended(Decision[T | None], Generic[T], frozen=True):
-    """A decision on one blob without a caller. A read behind the `extra` further ones is its
-    container's record."""
-
-    generation: int
-    name: str
-    change: Callable[[BlobState, BlobChange], T]
-    extra: int
-
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
-        """See Decision.decide. The result is None when the container is another one or gone."""
-        end = 2 + self.extra
-        if len(found) > end:
-            place = records.CONTAINER.of(found[end])
-            if place is None or place.generation != self.generation:
-                return Commit(None)
-        (head, gone), upload = _head_of(found[0]), blob_records.UPLOAD.of(found[1])
-        change = BlobChange(self.partition, self.generation, self.name, stamp, head, upload)
-        rest = tuple(found[2:end])
-        result = self.change(BlobState(head, head, upload, rest, stamp, gone=gone), change)
-        return Commit(result, change.steps())

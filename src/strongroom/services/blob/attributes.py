@@ -6,6 +6,7 @@ Lives here: the two decisions. Must not live here: reading them back (blobs.py),
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import BlobWritten
 from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.displaced import continue_head
 from strongroom.services.blob.heads import (
     modified_head,
     refuse_archived,
@@ -21,6 +23,7 @@ from strongroom.services.blob.heads import (
 )
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
+from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.values import ContentProperties, Metadata
 
 
@@ -39,7 +42,7 @@ class SetMetadata:
 
 
 async def set_properties(services: Services, call: Call[SetProperties]) -> BlobWritten:
-    """Set Blob Properties. What a copy has left on the blob goes too.
+    """Set Blob Properties. What a copy has left on the blob goes too. No version is made.
 
     Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
     """
@@ -47,7 +50,7 @@ async def set_properties(services: Services, call: Call[SetProperties]) -> BlobW
     changes: dict[str, Any] = {"copy": None}
     if given is not None:
         changes["properties"] = given
-    return await _modify(services, call, changes)
+    return await _modify(services, call, changes, lambda head, state, change: head)
 
 
 async def set_metadata(services: Services, call: Call[SetMetadata]) -> BlobWritten:
@@ -55,18 +58,23 @@ async def set_metadata(services: Services, call: Call[SetMetadata]) -> BlobWritt
 
     Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
     """
-    return await _modify(services, call, {"metadata": call.input.metadata})
+    return await _modify(services, call, {"metadata": call.input.metadata}, continue_head)
 
 
-async def _modify(services: Services, call: Call[Any], changes: dict[str, Any]) -> BlobWritten:
+async def _modify(
+    services: Services,
+    call: Call[Any],
+    changes: dict[str, Any],
+    begin: Callable[[BlobRecord, BlobState, BlobChange], BlobRecord],
+) -> BlobWritten:
     def decide(state: BlobState, change: BlobChange) -> BlobWritten:
         assert state.head is not None
         refuse_pending_copy(state.head)
         refuse_archived(state.head)
         refuse_incremental(state.head)
-        change.put_head(modified_head(state.head, change.stamp, **changes))
-        page = state.head.page
-        number = None if page is None else page.sequence_number
-        return BlobWritten(change.stamp, change.stamp, sequence_number=number)
+        head = begin(state.head, state, change)
+        change.put_head(modified_head(head, change.stamp, **changes))
+        number = None if head.page is None else head.page.sequence_number
+        return BlobWritten(change.stamp, change.stamp, sequence_number=number, version=head.version)
 
     return await access.change_blob(services, call, decide)

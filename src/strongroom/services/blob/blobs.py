@@ -31,7 +31,6 @@ from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import BodyPlace, OpenBody, P, Take
-from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.blob.bodies.reading import to_read, to_send
 from strongroom.store.blob.bodies.received import Received
@@ -53,14 +52,16 @@ class PutBlob(msgspec.Struct, frozen=True):
 
 
 class BlobWritten(msgspec.Struct, frozen=True):
-    """Result of a write: ETag and Last-Modified as stamps; digests of the body that was
-    received; the sequence number of a page blob."""
+    """Result of a write: ETag and Last-Modified as stamps, and digests of the body that was
+    received. `sequence_number` is that of a page blob; `version` the version's id, 0 = it is
+    none."""
 
     etag: int
     modified: int
     md5: bytes | None = None
     crc64: int | None = None
     sequence_number: int | None = None
+    version: int = 0
 
 
 async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
@@ -86,7 +87,7 @@ def _put(
     given = call.input
     # Here, behind the guard: the order of refusals must not depend on the body's size.
     intake.verify(given.digests, received)
-    replace_head(
+    head = replace_head(
         call,
         state,
         change,
@@ -96,7 +97,9 @@ def _put(
         tier=given.tier,
         tags=given.tags,
     )
-    return BlobWritten(change.stamp, change.stamp, received.md5, received.crc64)
+    return BlobWritten(
+        change.stamp, change.stamp, received.md5, received.crc64, version=head.version
+    )
 
 
 class GetBlob(msgspec.Struct, frozen=True):
@@ -126,7 +129,7 @@ class Download(msgspec.Struct, frozen=True):
 
 
 async def get_properties(services: Services, call: Call[Any]) -> BlobView:
-    """Get Blob Properties: the blob's head, or the snapshot named."""
+    """Get Blob Properties: the blob's head, or the snapshot or version named."""
     return await access.view_blob(services, call)
 
 
@@ -140,7 +143,7 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     _check_digest_request(call.input)
     looks: Rereading | None = None
     while True:
-        view = await access.view_blob(services, call, read_with(call.target.snapshot))
+        view = await access.view_blob(services, call, beside=True)
         try:
             if call.input.range_md5 or call.input.range_crc64:
                 return await _with_digests(services, call, view)
@@ -212,10 +215,10 @@ async def _open_body(
 ) -> OpenBody[P]:
     blob = view.blob
     tiers.require_online(blob.tier)
-    if not view.is_snapshot:
+    if view.past is None:
         refuse_incremental(blob)
     offset, length = _wanted(call.input, blob)
-    place = BodyPlace(services.store, view.partition, view.extra)
+    place = BodyPlace(services.store, view.partition, view.beside)
     return await blob.body.open(place, offset, length, take)
 
 
@@ -233,7 +236,7 @@ async def registered(
     reading = services.held.of(Readers).begin(partition, services.store.gateways)
     try:
         await reading.settled()
-        view = await access.view_blob(services, call, read_with(call.target.snapshot), wait=False)
+        view = await access.view_blob(services, call, wait=False, beside=True)
         await services.check_place(call)
         reading.stand(view.blob.body.position)
         yield reading, view

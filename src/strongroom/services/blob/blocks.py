@@ -287,7 +287,7 @@ def _replace(
     _require_current(basis, state)
     refuse_archived(state.head)
     given = call.input
-    replace_head(
+    head = replace_head(
         call,
         state,
         change,
@@ -298,9 +298,8 @@ def _replace(
         tags=given.tags,
     )
     received = given.received
-    if received is None:
-        return BlobWritten(change.stamp, change.stamp)
-    return BlobWritten(change.stamp, change.stamp, received.md5, received.crc64)
+    md5, crc64 = (None, None) if received is None else (received.md5, received.crc64)
+    return BlobWritten(change.stamp, change.stamp, md5, crc64, version=head.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +331,8 @@ class _Overtaken(Stale):
 
 
 async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockList:
-    """Get Block List of a blob, also of one that has uncommitted blocks only, or of a snapshot.
-    The uncommitted blocks are those of one moment, however many they are.
+    """Get Block List of a blob, also of one that has uncommitted blocks only, of a snapshot or a
+    version. The uncommitted blocks are those of one moment, however many they are.
 
     Raises: StorageError BlobArchived, InternalError (the list is damaged), and what guard_blob
         raises.
@@ -375,7 +374,7 @@ async def _lists(
 async def _uncommitted_items(
     services: Services, call: Call[Any], partition: Partition, view: BlobView
 ) -> tuple[BlockItem, ...]:
-    if call.target.snapshot is not None or copies.is_pending(view.blob.copy):
+    if view.past is not None or copies.is_pending(view.blob.copy):
         return ()
     upload = blob_records.UPLOAD.of(view.extra[0])
     staged = await _staged(services, partition, upload)

@@ -15,7 +15,9 @@ from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import BlobRecord, Retired, Upload
 from strongroom.store.blob.bodies.body import Body
+from strongroom.store.blob.tag_index import Retagged
 from strongroom.store.core import keys, records
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import Job, JobKind
 from strongroom.values import TICKS_PER_S
 
@@ -28,6 +30,45 @@ def upload_expiry(number: int, touched: int | None = None) -> Ref:
     return keys.job(begun + UPLOAD_LIFETIME_TICKS, number, JobKind.EXPIRE_UPLOAD)
 
 
+class _HeadPlace:
+    """What lies in the head's place: a head, one that is deleted and kept, or a vacant one.
+
+    Attributes:
+        before: what lay there.
+        versions: how many previous versions the blob has.
+        last_version: the id under which a vacant place shows the last head; 0 = there is none.
+    """
+
+    def __init__(self, before: BlobRecord | None) -> None:
+        self.before = before
+        self.versions = 0 if before is None else before.versions
+        self.last_version = 0 if before is None else before.version
+        self._next = before
+        self._is_written = False
+
+    def write(self, record: BlobRecord | None) -> None:
+        """This lies there from now on; None = nothing, unless there are versions."""
+        self._next = record
+        self._is_written = True
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the commit must write the record."""
+        before = self.before
+        return self._is_written or self.versions != (0 if before is None else before.versions)
+
+    def after(self) -> BlobRecord | None:
+        """What lies there after the commit."""
+        lying, before, count = self._next, self.before, self.versions
+        if lying is None and count and before is not None:
+            lying = blob_records.as_vacant(before)
+        if lying is None or (lying.vacant and not count):
+            return None
+        if lying.vacant:
+            lying = msgspec.structs.replace(lying, version=self.last_version)
+        return lying if lying.versions == count else msgspec.structs.replace(lying, versions=count)
+
+
 class BlobChange:
     """The writes of one commit in one blob's partition.
 
@@ -36,7 +77,8 @@ class BlobChange:
         generation: the container's.
         name: the blob's.
         stamp: the commit's.
-        head: the blob's head before, or None.
+        lying: what lies in the head's place before: a head, one that is deleted and kept, a vacant
+            one, or None.
         upload: the upload in progress before, or None.
     """
 
@@ -46,11 +88,10 @@ class BlobChange:
         generation: int,
         name: str,
         stamp: int,
-        head: BlobRecord | None,
+        lying: BlobRecord | None,
         upload: Upload | None,
     ) -> None:
         self.stamp = stamp
-        self.head = head
         self.upload = upload
         self._partition = partition
         self._generation = generation
@@ -64,20 +105,64 @@ class BlobChange:
         self._sweeps = False
         self._expires = False
         self._has_work = False
-        self._next_head: BlobRecord | None = None
+        self._place = _HeadPlace(lying)
+        self._retagged: list[Retagged] = []
 
     def put(self, key: Key, value: bytes | None) -> None:
         """Write or delete a key; the last word on a key counts."""
         self._writes[key] = value
 
     def put_head(self, head: BlobRecord) -> None:
-        """Write the blob's head. The index of tags follows; a deleted head is not in it."""
-        if head.deletion is not None:
-            head = msgspec.structs.replace(head, tagged=0)
-        elif head.tags or head.tagged:
-            head = tag_index.with_token(head, self.head, self.stamp)
-        self._next_head = head
-        self.put(keys.HEAD_KEY, blob_records.BLOB.encode(head))
+        """Write the blob's head. The index of tags follows; a deleted head is not in it. The count
+        of its versions is kept here, whatever `head` says."""
+        self._place.write(self._tagged(head, self._place.before))
+
+    def remove_head(self, version: int = 0) -> None:
+        """There is no head any more. A vacant one holds its place while there are versions.
+
+        Arguments:
+            version: the id under which the head is a previous version from now on; 0 = it is none.
+        """
+        self._place.write(None)
+        self._place.last_version = version
+
+    def put_state(self, past: Past | None, before: BlobRecord, after: BlobRecord) -> None:
+        """Write the head (`past` None), a snapshot or a version that is there already."""
+        if past is None:
+            self.put_head(after)
+        elif past.is_version:
+            self._put_version(past.ticks, before, after)
+        else:
+            self.put(keys.past(past), blob_records.BLOB.encode(after))
+
+    def add_version(self, version: BlobRecord) -> None:
+        """A state of the head becomes a previous version."""
+        self._place.versions += 1
+        self._put_version(version.version, None, version)
+
+    def remove_version(self, version: BlobRecord) -> None:
+        """A previous version is no more."""
+        self._place.versions -= 1
+        if self._place.last_version == version.version:
+            self._place.last_version = 0
+        self._put_version(version.version, version, None)
+
+    def _put_version(
+        self, version_id: int, before: BlobRecord | None, after: BlobRecord | None
+    ) -> None:
+        if after is not None:
+            after = self._tagged(after, before)
+        self._retagged.append(Retagged(version_id, before, after))
+        value = None if after is None else blob_records.BLOB.encode(after)
+        self.put(keys.version(version_id), value)
+
+    def _tagged(self, record: BlobRecord, before: BlobRecord | None) -> BlobRecord:
+        """The record with the token of its tags; what is deleted is not in the index."""
+        if record.deletion is not None:
+            return msgspec.structs.replace(record, tagged=0)
+        if record.tags or record.tagged:
+            return tag_index.with_token(record, before, self.stamp)
+        return record
 
     def adopt(self, content: int) -> None:
         """The partition owns this content from now on."""
@@ -151,6 +236,10 @@ class BlobChange:
     def steps(self) -> tuple[Step, ...]:
         """The commit's steps: jobs first, so that a crash in between leaves a job without garbage,
         never garbage without a job."""
+        lying = self._place.after()
+        if self._place.is_changed:
+            value = None if lying is None else blob_records.BLOB.encode(lying)
+            self.put(keys.HEAD_KEY, value)
         if self._retired:
             retired = Retired(tuple(self._retired))
             self.put(keys.retired(self.stamp), blob_records.RETIRED.encode(retired))
@@ -162,10 +251,8 @@ class BlobChange:
             tuple(self._adopt),
             tuple(self._drop),
         )
-        before, after = self.head, self.head
-        if keys.HEAD_KEY in self._writes:
-            after = None if self._writes[keys.HEAD_KEY] is None else self._next_head
-        if (before is None or not before.tagged) and (after is None or not after.tagged):
+        retagged = (Retagged(0, self._place.before, lying), *self._retagged)
+        if not any(one.is_tagged for one in retagged):
             return (*self._before, own, *self._after)  # as nearly always
-        entered, removed = tag_index.steps(self._generation, self._name, self.stamp, before, after)
+        entered, removed = tag_index.steps(self._generation, self._name, self.stamp, retagged)
         return (*self._before, *entered, own, *removed, *self._after)

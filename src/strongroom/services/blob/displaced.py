@@ -1,15 +1,22 @@
-"""What becomes of a state that is displaced: a head that is replaced or deleted, a snapshot that is
-deleted.
+"""What becomes of a state that is displaced: a head that is changed, replaced or deleted, a
+snapshot or a version that is deleted.
 
 Lives here: the one place that decides whether such a state is given up or kept, and how. Must not
-live here: which operations displace one (heads.py, snapshots.py), the end of a retention
-(kept_blobs.py). Source: "Soft delete for blobs"; reference section 9.
+live here: which operations displace one (heads.py, attributes.py, snapshots.py), the end of a
+retention (kept_blobs.py). Source: "Soft delete for blobs", "Blob versioning"; reference section 9.
 
-| displaced                | without retention | with retention                                    |
-| ------------------------ | ----------------- | ------------------------------------------------- |
-| head, by Delete Blob     | given up          | kept in its place, as a deleted head              |
-| head, by a new one       | given up          | kept as a deleted snapshot, as of the replacement |
-| snapshot, by Delete Blob | given up          | kept in its place, as a deleted snapshot          |
+| displaced                     | versions         | retention                  | neither  |
+| ----------------------------- | ---------------- | -------------------------- | -------- |
+| head, by Delete Blob          | previous version | deleted head, in its place | given up |
+| head, by a new one            | previous version | deleted snapshot           | given up |
+| head, by Set Blob Metadata    | previous version | not kept                   | not kept |
+| head, by Snapshot Blob        | previous version | not kept                   | not kept |
+| snapshot, by Delete Blob      | as without       | deleted snapshot           | given up |
+| previous version, by the same | as without       | deleted version            | given up |
+
+The first column that applies counts. "Versions": the account makes versions, or did so when the
+head was written. A head that is a version never disappears because versioning was switched off. One
+that is none becomes a version under the time of its last change.
 
 A deleted head that a new one replaces is kept as a deleted snapshot until its own retention ends,
 whatever the retention is by then. A blob of uncommitted blocks only has no state to keep.
@@ -26,30 +33,51 @@ from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Deletion
-from strongroom.store.blob.bodies.body import Body
+from strongroom.store.blob.bodies.body import HEAD, Body
 from strongroom.store.core import keys
+from strongroom.store.core.keys import Past
+
+
+def new_version(state: BlobState, change: BlobChange) -> int:
+    """The version's id of a head that a write makes; 0 = it is none."""
+    return change.stamp if state.is_versioned else 0
 
 
 def displace_head(state: BlobState, change: BlobChange) -> None:
     """A new head takes the place of the one that is there, if any."""
     head, gone = state.head, state.gone
-    if head is not None and head.committed and state.retention_days:
+    if head is not None and _becomes_version(head, state):
+        _move_to_version(head, state, change)
+    elif head is not None and head.committed and state.retention_days:
         _keep_as_snapshot(head, _deletion(state, change), state, change)
     elif head is not None:
-        head.body.release(change, 0, alone=_is_alone(head))
+        head.body.release(change, HEAD, alone=_is_alone(head))
     elif gone is not None and gone.deletion is not None:
         if gone.deletion.until > state.now:
             _keep_as_snapshot(gone, gone.deletion, state, change)
         else:
-            gone.body.release(change, 0, alone=False)
+            gone.body.release(change, HEAD, alone=False)
 
 
-def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> None:
-    """The blob is deleted, with all of its snapshots, if it has any."""
+def continue_head(head: BlobRecord, state: BlobState, change: BlobChange) -> BlobRecord:
+    """The head that a change begins from which leaves its body as it is, and makes a version where
+    versions are made. What it was is then a previous version."""
+    if not _becomes_version(head, state):
+        return head
+    body = _keep_as_version(head, state, change)
+    return msgspec.structs.replace(head, body=body, shares=True, version=new_version(state, change))
+
+
+def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
+    """The blob is deleted, with all of its snapshots, if it has any. Returns whether it is gone for
+    good."""
+    if _becomes_version(head, state):
+        change.remove_head(_move_to_version(head, state, change))
+        return False
     if not state.retention_days:
-        change.put(keys.HEAD_KEY, None)
-        head.body.release(change, 0, alone=_is_alone(head))
-        return
+        change.remove_head()
+        head.body.release(change, HEAD, alone=_is_alone(head))
+        return True
     deletion = _deletion(state, change)
     change.put_head(
         msgspec.structs.replace(
@@ -60,17 +88,26 @@ def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> None:
             shares=head.shares or head.snapshots > 0,
         )
     )
+    return False
 
 
-def delete_snapshot(ticks: int, snapshot: BlobRecord, state: BlobState, change: BlobChange) -> None:
-    """A snapshot is deleted. Its head is to be written by `without_snapshots`."""
-    key = keys.snapshot(ticks)
-    if not state.retention_days:
-        change.put(key, None)
-        snapshot.body.release(change, ticks, alone=False)
-        return
-    kept = msgspec.structs.replace(snapshot, deletion=_deletion(state, change))
-    change.put(key, blob_records.BLOB.encode(kept))
+def delete_past(past: Past, record: BlobRecord, state: BlobState, change: BlobChange) -> None:
+    """A snapshot or a previous version is deleted. Its head is to be written after it, as
+    `without_snapshots` or `without_version` says."""
+    if state.retention_days:
+        kept = msgspec.structs.replace(record, deletion=_deletion(state, change))
+        change.put_state(past, record, kept)
+    else:
+        give_up_past(past, record, change)
+
+
+def give_up_past(past: Past, record: BlobRecord, change: BlobChange) -> None:
+    """Nothing is left of a snapshot or a previous version."""
+    if past.is_version:
+        change.remove_version(record)
+    else:
+        change.put(keys.past(past), None)
+    record.body.release(change, past, alone=False)
 
 
 def without_snapshots(
@@ -83,8 +120,16 @@ def without_snapshots(
     return msgspec.structs.replace(head, snapshots=left, body=body_without(head, deleted))
 
 
+def without_version(head: BlobRecord, deleted: BlobRecord, state: BlobState) -> BlobRecord:
+    """The head after this previous version of it was deleted."""
+    if state.retention_days:
+        return head
+    return msgspec.structs.replace(head, body=body_without(head, [deleted]))
+
+
 def body_without(head: BlobRecord, dropped: Sequence[BlobRecord]) -> Body:
-    """The form of the head's body after the bodies of these snapshots were given up."""
+    """The form of the head's body after the bodies of these snapshots and versions were given
+    up."""
     body = head.body
     for snapshot in dropped:
         body = body.without(snapshot.body)
@@ -104,9 +149,33 @@ def _deletion(state: BlobState, change: BlobChange) -> Deletion:
 def _keep_as_snapshot(
     head: BlobRecord, deletion: Deletion, state: BlobState, change: BlobChange
 ) -> None:
-    kept = msgspec.structs.replace(head, lease=None, snapshots=0, shares=False, deletion=deletion)
-    change.put(keys.snapshot(change.stamp), blob_records.BLOB.encode(kept))
-    left = head.body.snapshot(change, state.require_beside())
-    # A shared body has moved as a whole. Others have left something in the head's place.
+    kept = msgspec.structs.replace(
+        head, lease=None, snapshots=0, shares=False, deletion=deletion, tagged=0, versions=0
+    )
+    past = Past(change.stamp)
+    change.put(keys.past(past), blob_records.BLOB.encode(kept))
+    _release_left(head, head.body.snapshot(change, state.require_beside(), past), change)
+
+
+def _becomes_version(head: BlobRecord, state: BlobState) -> bool:
+    return head.committed and (state.is_versioned or head.version > 0)
+
+
+def _keep_as_version(head: BlobRecord, state: BlobState, change: BlobChange) -> Body:
+    """Returns the body that the head has from now on."""
+    version = blob_records.as_version(head)
+    change.add_version(version)
+    return head.body.snapshot(change, state.require_beside(), Past(version.version, True))
+
+
+def _move_to_version(head: BlobRecord, state: BlobState, change: BlobChange) -> int:
+    """Returns the version's id."""
+    _release_left(head, _keep_as_version(head, state, change), change)
+    return blob_records.as_version(head).version
+
+
+def _release_left(head: BlobRecord, left: Body, change: BlobChange) -> None:
+    """Give up what a body that has moved left in the head's place: nothing of a shared one, which
+    has moved as a whole."""
     if left != head.body or not head.body.is_shared:
-        left.release(change, 0, alone=False)
+        left.release(change, HEAD, alone=False)

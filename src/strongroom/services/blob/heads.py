@@ -18,7 +18,7 @@ from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import displace_head
+from strongroom.services.blob.displaced import displace_head, new_version
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
@@ -78,7 +78,8 @@ def replace_head(
     page: PageState | None = None,
 ) -> BlobRecord:
     """Write a new head over whatever was there: releases the old body, takes the new one, ends the
-    upload in progress, keeps an active lease and the snapshots.
+    upload in progress, keeps an active lease and the snapshots. The new head is a version where
+    versions are made.
 
     Arguments:
         page: what a page blob has, and only a page blob.
@@ -122,6 +123,7 @@ def replace_head(
         tags=tags,
         sealed=sealed,
         page=page,
+        version=new_version(state, change),
     )
     change.put_head(head)
     return head

@@ -1,12 +1,14 @@
-"""Blobs and snapshots that were deleted and are kept: Undelete Blob, and the end of retention.
+"""Blobs, snapshots and versions that were deleted and are kept: Undelete Blob, and the end of
+retention.
 
 Lives here: the way back, and the job that drops what nobody asked for in time. Must not live here:
 how a state comes to be kept (displaced.py), listings. Source: "Undelete Blob", "Soft delete for
-blobs"; reference section 9.
+blobs", "Blob versioning"; reference section 9.
 
-Both handle many snapshots in several commits. A commit reads each record again that it changes, so
-the two, and all other writes, may go on side by side. Nothing that was restored is dropped. From
-the end of its retention on, nothing is restored. The job begins when no older commit can happen.
+Both handle many snapshots and versions in several commits. A commit reads each record again that it
+changes, so the two, and all other writes, may go on side by side. Nothing that was restored is
+dropped. From the end of its retention on, nothing is restored. The job begins when no older commit
+can happen.
 """
 
 from __future__ import annotations
@@ -23,29 +25,32 @@ from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import body_without
+from strongroom.services.blob.displaced import body_without, give_up_past
+from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.body import HEAD
 from strongroom.store.core import keys
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import Job
 from strongroom.values import Purpose
 
 # Each takes up to two writes of a commit, and room in its one record of what is retired.
-SNAPSHOTS_PER_COMMIT: Final = 200
+PAST_PER_COMMIT: Final = 200
 _PAGE_RECORDS: Final = 500
 
 
+IsWanted = Callable[[BlobRecord], bool]
+Found = list[tuple[Past, BlobRecord]]
+
+
 async def find_snapshots(
-    store: Engine,
-    partition: Partition,
-    most: int,
-    is_wanted: Callable[[BlobRecord], bool],
-    behind: int = 0,
-) -> list[tuple[int, BlobRecord]]:
-    """The oldest snapshots of a blob that are wanted, by their ticks, at most `most`.
+    store: Engine, partition: Partition, most: int, is_wanted: IsWanted, behind: int = 0
+) -> Found:
+    """The oldest snapshots of a blob that are wanted, at most `most`.
 
     Arguments:
         behind: only those that are younger than these ticks.
@@ -53,13 +58,28 @@ async def find_snapshots(
     first, until = keys.snapshot_range()
     if behind:
         first = keys.snapshot(behind).name + b"\0"
-    found: list[tuple[int, BlobRecord]] = []
+    return await _find(store, partition, first, until, most, is_wanted)
+
+
+async def find_versions(
+    store: Engine, partition: Partition, most: int, is_wanted: IsWanted, behind: int = 0
+) -> Found:
+    """The same of a blob's previous versions."""
+    first, until = keys.version_range(behind + 1)
+    return await _find(store, partition, first, until, most, is_wanted)
+
+
+async def _find(
+    store: Engine, partition: Partition, first: bytes, until: bytes, most: int, is_wanted: IsWanted
+) -> Found:
+    hidden = first[:1] == keys.VERSION
+    found: Found = []
     while len(found) < most:
-        page = await store.read_range(partition, False, first, until, _PAGE_RECORDS)
+        page = await store.read_range(partition, hidden, first, until, _PAGE_RECORDS)
         for item in page:
-            ticks, snapshot = keys.snapshot_ticks(item.name), blob_records.BLOB.decode(item.value)
-            if ticks is not None and is_wanted(snapshot):
-                found.append((ticks, snapshot))
+            past, record = keys.past_of(item.name), blob_records.BLOB.decode(item.value)
+            if past is not None and is_wanted(record):
+                found.append((past, record))
         if len(page) < _PAGE_RECORDS:
             break
         first = page[-1].name + b"\0"
@@ -67,25 +87,28 @@ async def find_snapshots(
 
 
 async def undelete_blob(services: Services, call: Call[Any]) -> None:
-    """Undelete Blob: the blob, if it is deleted, and all its deleted snapshots come back.
+    """Undelete Blob: the blob, if it is deleted, and all its deleted snapshots and versions come
+    back. Previous versions come back without a blob too, snapshots do not.
 
-    The blob comes back first, then its snapshots, the oldest first: an attempt that was cut off is
-    made complete by another one.
+    The blob comes back first, then its snapshots and versions, the oldest first: an attempt that
+    was cut off is made complete by another one.
 
-    Raises: StorageError BlobNotFound where neither the blob nor a deleted one is there.
+    Raises: StorageError BlobNotFound where neither the blob nor a deleted one nor a version is
+        there.
     """
     await access.change_blob(services, call, _restore_head)
-    partition, behind = keys.blob(generation_of(call), call.target.blob), 0
-    most = SNAPSHOTS_PER_COMMIT
-    while found := await find_snapshots(services.store, partition, most, _is_kept, behind):
-        behind = found[-1][0]
-        wanted = tuple(keys.snapshot(ticks) for ticks, _ in found)
-        restore = functools.partial(_restore_snapshots, wanted)
-        await access.change_blob(services, call, restore, wanted)
+    partition = keys.blob(generation_of(call), call.target.blob)
+    for find in (find_snapshots, find_versions):
+        behind = 0
+        while found := await find(services.store, partition, PAST_PER_COMMIT, _is_kept, behind):
+            behind = found[-1][0].ticks
+            wanted = tuple(keys.past(past) for past, _ in found)
+            restore = functools.partial(_restore, wanted)
+            await access.change_blob(services, call, restore, wanted)
 
 
-def _is_kept(snapshot: BlobRecord) -> bool:
-    return snapshot.deletion is not None
+def _is_kept(record: BlobRecord) -> bool:
+    return record.deletion is not None
 
 
 def _restore_head(state: BlobState, change: BlobChange) -> None:
@@ -93,33 +116,32 @@ def _restore_head(state: BlobState, change: BlobChange) -> None:
         return
     gone = state.gone
     if gone is None or gone.deletion is None or gone.deletion.until <= state.now:
+        if state.versions:
+            return
         raise StorageError(blob_errors.BLOB_NOT_FOUND)
     change.put_head(
         msgspec.structs.replace(gone, deletion=None, etag=change.stamp, modified=change.stamp)
     )
 
 
-def _restore_snapshots(wanted: tuple[Key, ...], state: BlobState, change: BlobChange) -> None:
-    if state.head is None:
-        return  # deleted again meanwhile
-    count = 0
-    for key, _, snapshot in _kept(wanted, state):
-        assert snapshot.deletion is not None
-        if snapshot.deletion.until > state.now:
-            restored = msgspec.structs.replace(snapshot, deletion=None)
-            change.put(key, blob_records.BLOB.encode(restored))
-            count += 1
-    if count:
-        head = state.head
+def _restore(wanted: tuple[Key, ...], state: BlobState, change: BlobChange) -> None:
+    head, count = state.head, 0
+    for past, record in _kept(wanted, state):
+        assert record.deletion is not None
+        if record.deletion.until <= state.now or (head is None and not past.is_version):
+            continue
+        change.put_state(past, record, msgspec.structs.replace(record, deletion=None))
+        count += not past.is_version
+    if count and head is not None:
         change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots + count))
 
 
-def _kept(wanted: tuple[Key, ...], state: BlobState) -> Iterator[tuple[Key, int, BlobRecord]]:
-    """Those of the snapshots `wanted`, which were read, that are deleted and kept."""
-    for key, record in zip(wanted, state.extra, strict=True):
-        snapshot, ticks = blob_records.BLOB.of(record), keys.snapshot_ticks(key.name)
-        if snapshot is not None and ticks is not None and snapshot.deletion is not None:
-            yield key, ticks, snapshot
+def _kept(wanted: tuple[Key, ...], state: BlobState) -> Iterator[tuple[Past, BlobRecord]]:
+    """Those of the snapshots and versions `wanted`, which were read, that are deleted and kept."""
+    for key, found in zip(wanted, state.extra, strict=True):
+        record, past = blob_records.BLOB.of(found), keys.past_of(key.name)
+        if record is not None and past is not None and record.deletion is not None:
+            yield past, record
 
 
 async def expire_blob(services: Services, job: Job, due: int) -> None:
@@ -129,28 +151,31 @@ async def expire_blob(services: Services, job: Job, due: int) -> None:
     def is_over(one: BlobRecord) -> bool:
         return one.deletion is not None and one.deletion.until <= due
 
-    while True:
-        found = await find_snapshots(services.store, partition, SNAPSHOTS_PER_COMMIT, is_over)
-        wanted = tuple(keys.snapshot(ticks) for ticks, _ in found)
-
-        def decide(state: BlobState, change: BlobChange, wanted: tuple[Key, ...] = wanted) -> None:
-            if state.gone is not None and is_over(state.gone):
-                change.put(keys.HEAD_KEY, None)
-                state.gone.body.release(change, 0, alone=False)
-            dropped: list[BlobRecord] = []
-            for key, ticks, snapshot in _kept(wanted, state):
-                if is_over(snapshot):
-                    change.put(key, None)
-                    snapshot.body.release(change, ticks, alone=False)
-                    dropped.append(snapshot)
-            if state.head is not None:
-                body = body_without(state.head, dropped)
-                if body != state.head.body:
-                    change.put_head(msgspec.structs.replace(state.head, body=body))
-
-        await access.change_unattended(
-            services, job.generation, job.blob, decide, purpose=Purpose.FREEING, extra=wanted
-        )
-        if len(found) < SNAPSHOTS_PER_COMMIT:
-            break
+    for find in (find_snapshots, find_versions):
+        found: Found = []
+        while not found or len(found) == PAST_PER_COMMIT:
+            found = await find(services.store, partition, PAST_PER_COMMIT, is_over)
+            wanted = tuple(keys.past(past) for past, _ in found)
+            drop = functools.partial(_drop, wanted, is_over)
+            await change_unattended(
+                services, job.generation, job.blob, drop, purpose=Purpose.FREEING, extra=wanted
+            )
+            if not found:
+                break
     services.work.set()
+
+
+def _drop(wanted: tuple[Key, ...], is_over: IsWanted, state: BlobState, change: BlobChange) -> None:
+    """Give up the deleted head, and those of the snapshots and versions `wanted`, that are over."""
+    gone, dropped = state.gone, list[BlobRecord]()
+    for past, record in _kept(wanted, state):
+        if is_over(record):
+            give_up_past(past, record, change)
+            dropped.append(record)
+    if gone is not None and is_over(gone):
+        change.remove_head()
+        gone.body.release(change, HEAD, alone=False)
+    elif state.head is not None:
+        body = body_without(state.head, dropped)
+        if body != state.head.body:
+            change.put_head(msgspec.structs.replace(state.head, body=body))

@@ -1,8 +1,13 @@
-"""List Blobs: one page of a container's blobs, snapshots and common prefixes.
+"""List Blobs: one page of a container's blobs, snapshots, versions and common prefixes.
 
-Lives here: which records of a container a listing shows. Must not live here: XML (wire/), the rules
-of prefix, delimiter and marker (semantics/core/listing.py). Source: "List Blobs"; reference section
-13.
+Lives here: which records of a container a listing shows, and how a page of them is read. Must not
+live here: XML (wire/), the rules of prefix, delimiter and marker (semantics/core/listing.py).
+Source: "List Blobs"; reference section 13.
+
+Previous versions are hidden records, so a listing without them reads past none. One with them scans
+the face records too, and reads the versions of each head that counts some, behind it. The head was
+read first: a younger version than that head is what the head has become meanwhile, and is left out.
+So each state that stands still is listed once.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.engines import base
+from strongroom.engines.base import Partition
 from strongroom.semantics.core.listing import START, Page, Position, Prefix, start_at
 from strongroom.services.blob.heads import refuse_tags
 from strongroom.services.core import pages
@@ -24,6 +30,7 @@ from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.core import keys
+from strongroom.store.core.keys import Past
 
 SNAPSHOTS: Final = "snapshots"
 UNCOMMITTED: Final = "uncommittedblobs"
@@ -31,12 +38,14 @@ METADATA: Final = "metadata"
 COPY: Final = "copy"
 TAGS: Final = "tags"
 DELETED: Final = "deleted"
+VERSIONS: Final = "versions"
+DELETED_WITH_VERSIONS: Final = "deletedwithversions"
 INCLUDES: Final = frozenset(
     (
         *(SNAPSHOTS, UNCOMMITTED, METADATA, COPY, TAGS, DELETED),
+        *(VERSIONS, DELETED_WITH_VERSIONS),
         # Taken, and nothing is added: there is nothing of the kind here.
-        *("versions", "deletedwithversions", "immutabilitypolicy", "legalhold"),
-        "permissions",
+        *("immutabilitypolicy", "legalhold", "permissions"),
     )
 )
 """The words that `include` may have."""
@@ -59,12 +68,17 @@ class ListBlobs:
 
 
 class BlobRow(msgspec.Struct, frozen=True):
-    """One blob (`snapshot` None) or snapshot (its ticks), as the commit `version` left it."""
+    """One blob (`past` None), snapshot or previous version, as the commit `version` left it."""
 
     name: str
-    snapshot: int | None
+    past: Past | None
     blob: BlobRecord
     version: int
+
+    @property
+    def snapshot(self) -> int | None:
+        """The snapshot's time in ticks; None for what is no snapshot."""
+        return None if self.past is None or self.past.is_version else self.past.ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +117,10 @@ async def _list(services: Services, call: Call[ListBlobs], page: Page[BlobRow]) 
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
     include = call.input.include
-    await pages.fill(services.store, keyspace, page, lambda found: _rows(found, include, now))
+    if VERSIONS in include:
+        await _VersionedPage(services.store, keyspace, page, include, now).fill()
+    else:
+        await pages.fill(services.store, keyspace, page, lambda found: _rows(found, include, now))
     # Last: a container that is there now was there all the time, and nothing of it was swept.
     await services.check_place(call)
     timed = any(
@@ -118,14 +135,119 @@ def _rows(
 ) -> Iterator[tuple[bytes, bytes, BlobRow | None]]:
     decode, head = blob_records.BLOB.decode, keys.HEAD_KEY.name
     snapshots, uncommitted = SNAPSHOTS in include, UNCOMMITTED in include
-    deleted = DELETED in include
     for name, key, value, version in found.rows():
-        ticks = None if key == head else keys.snapshot_ticks(key)
-        if ticks is not None and not snapshots:
+        past = None if key == head else keys.past_of(key)
+        if past is not None and not snapshots:
             yield name, key, None
             continue
         blob = decode(value)
         shown = blob.committed or uncommitted
-        if blob.deletion is not None:
-            shown = deleted and blob.deletion.until > now
-        yield name, key, BlobRow(name.decode(), ticks, blob, version) if shown else None
+        if blob.deletion is not None or blob.vacant:
+            shown = _is_shown(blob, include, now)
+        yield name, key, BlobRow(name.decode(), past, blob, version) if shown else None
+
+
+def _is_shown(blob: BlobRecord, include: frozenset[str], now: int) -> bool:
+    """Whether a listing with these words shows a record, if it shows its kind."""
+    if blob.vacant:
+        return DELETED_WITH_VERSIONS in include
+    if blob.deletion is not None:
+        return DELETED in include and blob.deletion.until > now
+    return blob.committed or UNCOMMITTED in include
+
+
+# Where a page begins that goes on among the versions of a name: behind the keys of all snapshots,
+# before that of the head. No record has such a key.
+_AMONG_VERSIONS: Final = keys.snapshot_range()[0] + b"\xff"
+_BEHIND_ALL: Final = (1 << 64) - 1
+_VERSIONS_TOGETHER: Final = 500
+
+_Row = tuple[bytes, bytes, BlobRow | None]
+
+
+class _VersionedPage:
+    """The reading of a page that shows previous versions, before their heads, the oldest first."""
+
+    def __init__(
+        self,
+        store: base.Engine,
+        keyspace: bytes,
+        page: Page[BlobRow],
+        include: frozenset[str],
+        now: int,
+    ) -> None:
+        self._store = store
+        self._keyspace = keyspace
+        self._page = page
+        self._include = include
+        self._now = now
+        self._scanned = 0
+
+    async def fill(self) -> None:
+        """See pages.fill: until the page is complete, or has read as much as one page may."""
+        page, name = self._page, self._page.first[0]
+        behind = _version_behind(page.first[1])
+        while not page.done:
+            if self._scanned >= limits.LIST_SCANNED_RECORDS_MAX:
+                page.cut()
+                return
+            until = None if page.until is None else base.Position(*page.until)
+            first = base.Position(*page.first)
+            found = await self._store.scan(self._keyspace, first, until, page.want)
+            self._scanned += len(found.values)
+            rows, resume = list[_Row](), found.resume
+            for partition, key, value, version in found.rows():
+                if keys.past_of(key) is not None and SNAPSHOTS not in self._include:
+                    rows.append((partition, key, None))
+                    continue
+                blob = blob_records.BLOB.decode(value)
+                if key == keys.HEAD_KEY.name and blob.versions:
+                    begin = behind if partition == name else 0
+                    stopped = await self._add_versions(rows, partition, blob, begin)
+                    if stopped is not None:
+                        resume = stopped
+                        break
+                rows.append(self._row(partition, key, blob, version))
+            page.feed(rows, resume)
+            name, behind = page.first[0], _version_behind(page.first[1])
+
+    def _row(self, name: bytes, key: bytes, blob: BlobRecord, version: int) -> _Row:
+        if not _is_shown(blob, self._include, self._now):
+            return name, key, None
+        return name, key, BlobRow(name.decode(), keys.past_of(key), blob, version)
+
+    async def _add_versions(
+        self, rows: list[_Row], name: bytes, head: BlobRecord, first_id: int
+    ) -> base.Position | None:
+        """Add the versions that belong before a head.
+
+        Returns: where to go on when the page needs no more, or has read enough; None = all were
+            added.
+        """
+        partition = Partition(self._keyspace, name)
+        is_there = head.deletion is None and not head.vacant
+        below = blob_records.as_version(head).version if is_there else None
+        while True:
+            if len(rows) > self._page.want or self._scanned >= limits.LIST_SCANNED_RECORDS_MAX:
+                return base.Position(name, _AMONG_VERSIONS + keys.number(first_id))
+            bounds = keys.version_range(first_id)
+            found = await self._store.read_range(partition, True, *bounds, _VERSIONS_TOGETHER)
+            self._scanned += len(found)
+            for item in found:
+                blob = blob_records.BLOB.decode(item.value)
+                first_id = blob.version + 1
+                if below is not None and blob.version >= below:
+                    return None
+                past, key = Past(blob.version, True), _AMONG_VERSIONS + keys.number(blob.version)
+                is_shown = _is_shown(blob, self._include, self._now)
+                one = BlobRow(name.decode(), past, blob, item.version) if is_shown else None
+                rows.append((name, key, one))
+            if len(found) < _VERSIONS_TOGETHER:
+                return None
+
+
+def _version_behind(key: bytes) -> int:
+    """The first version that a page shows which begins at this key; 0 = from the oldest on."""
+    if key >= keys.HEAD_KEY.name:
+        return _BEHIND_ALL
+    return int.from_bytes(key[2:], "big") if key[:2] == _AMONG_VERSIONS else 0

@@ -1,4 +1,4 @@
-"""Snapshot Blob and Delete Blob, with everything that snapshots mean to a deletion.
+"""Snapshot Blob and Delete Blob, with everything that snapshots and versions mean to a deletion.
 
 Lives here: the decisions, and the list of snapshots that a deletion takes along. Must not live
 here: reading of snapshots (blobs.py), the dropping of shared bodies (sweep.py). Source:
@@ -13,14 +13,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from strongroom import blob_errors
 from strongroom.engines.base import Ref
+from strongroom.errors import StorageError
 from strongroom.semantics.blob.snapshots import DeleteSnapshots, check_delete_target, deletion
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import delete_head, delete_snapshot, without_snapshots
+from strongroom.services.blob.displaced import (
+    continue_head,
+    delete_head,
+    delete_past,
+    without_snapshots,
+    without_version,
+)
 from strongroom.services.blob.heads import refuse_archived, refuse_incremental, refuse_pending_copy
-from strongroom.services.blob.kept_blobs import SNAPSHOTS_PER_COMMIT, find_snapshots
+from strongroom.services.blob.kept_blobs import PAST_PER_COMMIT, find_snapshots
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -28,6 +36,7 @@ from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.core import keys
+from strongroom.store.core.keys import Past
 from strongroom.values import Metadata
 
 
@@ -40,15 +49,18 @@ class SnapshotBlob:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTaken:
-    """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified."""
+    """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified. `version`
+    is the id of the version that the blob is from now on; 0 = it is none."""
 
     snapshot: int
     etag: int
     modified: int
+    version: int = 0
 
 
 async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> SnapshotTaken:
-    """Snapshot Blob: the snapshot shares the content of the blob, whose ETag stays.
+    """Snapshot Blob: the snapshot shares the content of the blob, whose ETag stays. Where versions
+    are made, the blob becomes a new one.
 
     Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
     """
@@ -63,15 +75,17 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
     refuse_pending_copy(head)
     refuse_archived(head)
     refuse_incremental(head)
-    taken = msgspec.structs.replace(head, lease=None, snapshots=0)
+    head = continue_head(head, state, change)
+    taken = msgspec.structs.replace(head, lease=None, snapshots=0, version=0, versions=0, tagged=0)
     if given.metadata:
         taken = msgspec.structs.replace(
             taken, metadata=given.metadata, etag=change.stamp, modified=change.stamp
         )
-    change.put(keys.snapshot(change.stamp), blob_records.BLOB.encode(taken))
-    body = head.body.snapshot(change, state.extra)
+    past = Past(change.stamp)
+    change.put(keys.past(past), blob_records.BLOB.encode(taken))
+    body = head.body.snapshot(change, state.extra, past)
     change.put_head(msgspec.structs.replace(head, body=body, snapshots=head.snapshots + 1))
-    return SnapshotTaken(change.stamp, taken.etag, taken.modified)
+    return SnapshotTaken(change.stamp, taken.etag, taken.modified, head.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +107,23 @@ class Deleted:
 
 
 async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
-    """Delete Blob: the base, the base with its snapshots, these only, or one of them.
+    """Delete Blob: the base, the base with its snapshots, these only, or one of them, or one
+    previous version.
 
-    Base and snapshots go in one commit; of more than SNAPSHOTS_PER_COMMIT snapshots the oldest go
+    Base and snapshots go in one commit; of more than PAST_PER_COMMIT snapshots the oldest go
     in commits before, each judged like the last: where one is refused (the blob was written or
     leased meanwhile), what went before it stays deleted.
 
     Raises: StorageError SnapshotsPresent, InvalidHeaderValue (one snapshot and a word about all),
-        PendingCopyOperation, and what guard_blob raises.
+        PendingCopyOperation, OperationNotAllowedOnRootBlob (the current version by its id), and
+        what guard_blob raises.
 
     What becomes of what was deleted is decided in displaced.py.
     """
-    option = call.input.snapshots
-    check_delete_target(option, call.target.snapshot is not None)
-    if call.target.snapshot is not None:
-        return await access.change_blob(
-            services, call, lambda state, change: _delete_one(call, state, change)
-        )
+    option, target = call.input.snapshots, call.target
+    check_delete_target(option, target.snapshot is not None, target.version is not None)
+    if target.snapshot is not None or target.version is not None:
+        return await access.change_blob(services, call, _delete_one)
     if option is None:
         return await access.change_blob(
             services, call, lambda state, change: _delete(option, (), state, change)
@@ -117,11 +131,17 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
     return await _delete_all(services, call, option)
 
 
-def _delete_one(call: Call[DeleteBlob], state: BlobState, change: BlobChange) -> Deleted:
-    ticks, head, named = call.target.snapshot, state.head, state.named
-    assert ticks is not None and head is not None and named is not None
-    delete_snapshot(ticks, named, state, change)
-    change.put_head(without_snapshots(head, [named], state))
+def _delete_one(state: BlobState, change: BlobChange) -> Deleted:
+    past, head, named = state.past, state.head, state.named
+    assert named is not None
+    if past is None:
+        raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB)
+    delete_past(past, named, state, change)
+    standing = head or state.gone
+    if standing is not None and past.is_version:
+        change.put_head(without_version(standing, named, state))
+    elif head is not None:
+        change.put_head(without_snapshots(head, [named], state))
     return Deleted(not state.retention_days)
 
 
@@ -143,7 +163,7 @@ class _Listed(NamedTuple):
     go later give the head another version."""
 
     version: int | None
-    snapshots: Sequence[tuple[int, BlobRecord]]
+    snapshots: Sequence[tuple[Past, BlobRecord]]
     is_all: bool
 
 
@@ -167,7 +187,7 @@ class _DeleteListed:
 async def _listed(services: Services, call: Call[Any]) -> _Listed:
     partition = keys.blob(generation_of(call), call.target.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
-    most = SNAPSHOTS_PER_COMMIT
+    most = PAST_PER_COMMIT
     found = await find_snapshots(
         services.store, partition, most + 1, lambda one: one.deletion is None
     )
@@ -176,19 +196,19 @@ async def _listed(services: Services, call: Call[Any]) -> _Listed:
 
 
 def _delete_some(
-    snapshots: Sequence[tuple[int, BlobRecord]], state: BlobState, change: BlobChange
+    snapshots: Sequence[tuple[Past, BlobRecord]], state: BlobState, change: BlobChange
 ) -> None:
     head = state.head
     assert head is not None
     refuse_pending_copy(head)
-    for ticks, snapshot in snapshots:
-        delete_snapshot(ticks, snapshot, state, change)
+    for past, snapshot in snapshots:
+        delete_past(past, snapshot, state, change)
     change.put_head(without_snapshots(head, [snapshot for _, snapshot in snapshots], state))
 
 
 def _delete(
     option: DeleteSnapshots | None,
-    snapshots: Sequence[tuple[int, BlobRecord]],
+    snapshots: Sequence[tuple[Past, BlobRecord]],
     state: BlobState,
     change: BlobChange,
 ) -> Deleted:
@@ -198,11 +218,11 @@ def _delete(
     refuse_pending_copy(head)
     going = deletion(option, head.snapshots > 0)
     if going.snapshots:
-        for ticks, snapshot in snapshots:
-            delete_snapshot(ticks, snapshot, state, change)
+        for past, snapshot in snapshots:
+            delete_past(past, snapshot, state, change)
     if going.base:
-        delete_head(head, state, change)
         change.end_upload()
-    elif going.snapshots:
+        return Deleted(delete_head(head, state, change))
+    if going.snapshots:
         change.put_head(without_snapshots(head, [snapshot for _, snapshot in snapshots], state))
     return Deleted(not state.retention_days)

@@ -5,9 +5,9 @@ live here: whole containers (containers/container_sweep.py), when jobs run (swee
 
 Why nothing is dropped that is needed: what was given up never comes back, because a list commits
 only blocks of the upload in progress or of the body that it replaces, and both are guarded. So
-garbage is listed first, and what is alive is looked up after that: head first, then snapshots,
-since a body moves from the head to a snapshot, never back. A reader of a body that is in parts
-registers before it looks at the head. The sweep waits for readers of this process that
+garbage is listed first, and what is alive is looked up after that: head first, then snapshots and
+versions, since a body moves from the head to one of these, never back. A reader of a body that is
+in parts registers before it looks at the head. The sweep waits for readers of this process that
 registered before the garbage was listed, and for those of other gateways until all of them see that
 it was retired. What such a reader has named is left until it names it no more.
 """
@@ -196,10 +196,10 @@ async def _live_bodies(place: BodyPlace) -> frozenset[Body]:
     found: set[Body] = set()
     if head is not None:
         found.add(blob_records.BLOB.decode(head.value).body)
-    first, until = keys.snapshot_range()
-    while page := await _page(place, False, first, until):
-        found.update(blob_records.BLOB.decode(item.value).body for item in page)
-        first = page[-1].name + b"\0"
+    for hidden, (first, until) in ((False, keys.snapshot_range()), (True, keys.version_range())):
+        while page := await _page(place, hidden, first, until):
+            found.update(blob_records.BLOB.decode(item.value).body for item in page)
+            first = page[-1].name + b"\0"
     return frozenset(body for body in found if body.is_shared)
 
 
@@ -250,8 +250,11 @@ async def sweep_tags(services: Services, removal: Removal, job: Job) -> None:
     The commit that ordered it has happened or never will, so an entry that does not count now never
     will again.
     """
-    ref = Ref(keys.blob(job.generation, job.blob), keys.HEAD_KEY)
-    (head,) = await services.store.read([ref])
-    for partition, key in tag_index.left_over(job, blob_records.BLOB.of(head)):
+    partition = keys.blob(job.generation, job.blob)
+    named = sorted({one.version for one in tag_index.named(job)})
+    places = [keys.version(one) if one else keys.HEAD_KEY for one in named]
+    read = await services.store.read([Ref(partition, key) for key in places])
+    found = {one: blob_records.BLOB.of(record) for one, record in zip(named, read, strict=True)}
+    for partition, key in tag_index.left_over(job, found):
         await removal.add(partition, (key,))
     await removal.commit()

@@ -1,8 +1,9 @@
 """Set Blob Tier.
 
-Lives here: the decision on a blob or a snapshot. Must not live here: which tiers there are and what
-they refuse (semantics/blob/tiers.py). Source: "Set Blob Tier"; reference section 11. An archived
-blob can be read at once after it has left that tier, so no blob is ever being rehydrated.
+Lives here: the decision on a blob, a snapshot or a version. Must not live here: which tiers there
+are and what they refuse (semantics/blob/tiers.py). Source: "Set Blob Tier"; reference section 11.
+An archived blob can be read at once after it has left that tier, so no blob is ever being
+rehydrated.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.heads import refuse_incremental, refuse_pending_copy
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import blob_records
-from strongroom.store.core import keys
 
 
 class SetTier(msgspec.Struct, frozen=True):
@@ -42,14 +41,11 @@ async def set_tier(services: Services, call: Call[SetTier]) -> TierSet:
 
 
 def _set(call: Call[SetTier], state: BlobState, change: BlobChange) -> TierSet:
-    named, snapshot, tier = state.named, call.target.snapshot, call.input.tier
+    named, tier = state.named, call.input.tier
     assert named is not None
     refuse_pending_copy(named)
     refuse_incremental(named)
     tiers.check_given(named.kind, tier, named.size_bytes, named.tier)
     tiered = msgspec.structs.replace(named, tier=tier, tier_changed=change.stamp)
-    if snapshot is None:
-        change.put_head(tiered)
-    else:
-        change.put(keys.snapshot(snapshot), blob_records.BLOB.encode(tiered))
+    change.put_state(state.past, named, tiered)
     return TierSet(tiers.leaves_archive(named.tier, tier))

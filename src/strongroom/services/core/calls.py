@@ -121,8 +121,8 @@ class CallTarget(msgspec.Struct, frozen=True):
     """What a request names.
 
     `container` is the container, queue or table. `blob` is what lies in it by name: a blob, or a
-    message by its id. `entity` is a table's entity by its two keys. `snapshot` is in ticks.
-    `secondary`: the request went to the secondary endpoint.
+    message by its id. `entity` is a table's entity by its two keys. `snapshot` is in ticks,
+    `version` a version's id in ticks. `secondary`: the request went to the secondary endpoint.
     """
 
     service: Service
@@ -132,6 +132,7 @@ class CallTarget(msgspec.Struct, frozen=True):
     snapshot: int | None = None
     entity: tuple[str, str] | None = None
     secondary: bool = False
+    version: int | None = None
 
 
 Judge = Callable[[Place | None], object]

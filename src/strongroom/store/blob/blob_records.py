@@ -13,6 +13,7 @@ import msgspec
 from strongroom.engines.base import Record
 from strongroom.semantics.blob.copies import Copy
 from strongroom.semantics.blob.pages import PageState
+from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.kinds import AnyBody
 from strongroom.store.core.records import Codec
 from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
@@ -26,13 +27,18 @@ class Deletion(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A blob's head or one of its snapshots. `committed` False: only blocks were staged so far.
+    """A blob's head, one of its snapshots or previous versions. `committed` False: only blocks were
+    staged so far.
 
     `snapshots` counts the base blob's snapshots (0 in a snapshot's own record), but not those that
     are deleted and kept. `tagged` is the token of the head's tags, 0 without tags: only entries of
     the tag index that end in it count. `sealed`: nothing can be appended any more. `deletion`: this
-    one is deleted and kept. `shares`: a kept snapshot may have the same body. `page` is what only a
-    page blob has.
+    one is deleted and kept. `shares`: a version or a kept snapshot may have the same body. `page`
+    is what only a page blob has.
+
+    `version` is the version's id; 0 = it is none. In the head's place, `versions` counts the
+    previous ones, those that are deleted and kept included. `vacant`: there is no blob. Its place
+    is held for its versions, and the record says what the last state was like, without a body.
     """
 
     kind: BlobKind
@@ -55,6 +61,9 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     deletion: Deletion | None = None
     shares: bool = False
     page: PageState | None = None
+    version: int = 0
+    versions: int = 0
+    vacant: bool = False
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True):
@@ -87,7 +96,39 @@ RETIRED: Final = Codec(Retired)
 
 
 def visible(record: Record | None) -> BlobRecord | None:
-    """The head or snapshot of a record; None where there is none, or one that was deleted and is
-    only kept. Raises CorruptRecord."""
+    """The head, snapshot or version of a record, None where there is none. What was deleted and is
+    kept is none, nor is a vacant place. Raises CorruptRecord."""
     found = BLOB.of(record)
-    return None if found is None or found.deletion is not None else found
+    if found is None or found.deletion is not None or found.vacant:
+        return None
+    return found
+
+
+def as_version(head: BlobRecord) -> BlobRecord:
+    """A head as a previous version. One that is no version yet is called by its last change."""
+    return msgspec.structs.replace(
+        head,
+        version=head.version or head.etag,
+        versions=0,
+        lease=None,
+        snapshots=0,
+        shares=False,
+        tagged=0,
+    )
+
+
+def as_vacant(last: BlobRecord) -> BlobRecord:
+    """What holds the head's place when only previous versions are left."""
+    return msgspec.structs.replace(
+        last,
+        vacant=True,
+        committed=True,
+        body=EMPTY,
+        lease=None,
+        copy=None,
+        snapshots=0,
+        tags=(),
+        tagged=0,
+        deletion=None,
+        shares=False,
+    )

@@ -1,4 +1,5 @@
-"""The check of one blob: its head, snapshots, bodies, staged blocks, and the contents they name.
+"""The check of one blob: its head, snapshots, versions, bodies, staged blocks, and the contents
+that they name.
 
 Lives here: what store/integrity.py says under 2 to 6, inside one partition. Must not live here:
 other partitions, contents themselves, what one kind of body must be like (bodies/).
@@ -13,9 +14,10 @@ from strongroom.engines.base import ContentMissing, Key, Partition
 from strongroom.semantics.blob import copies
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Upload
-from strongroom.store.blob.bodies.body import Body, BodyFindings
+from strongroom.store.blob.bodies.body import HEAD, Body, BodyFindings
 from strongroom.store.blob.bodies.kinds import hidden_kind
 from strongroom.store.core import extents, keys
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import CorruptRecord
 
 ReadContent = Callable[[int], bytes]
@@ -32,10 +34,10 @@ class _Beside:
     """What a body of this blob refers to. See InspectedBody."""
 
     def __init__(
-        self, check: BlobCheck, which: str, ticks: int, size_bytes: int, is_retired: bool = False
+        self, check: BlobCheck, which: str, past: Past, size_bytes: int, is_retired: bool = False
     ) -> None:
         self.which = which
-        self.ticks = ticks
+        self.past = past
         self.size_bytes = size_bytes
         self._check = check
         self._is_retired = is_retired
@@ -50,14 +52,15 @@ class _Beside:
         return self._check.read_content(content)
 
     def claim_map(self, number: int, at: int) -> None:
-        self._check.claim_map(number, None if self._is_retired else at, not self.ticks)
+        self._check.claim_map(number, None if self._is_retired else at, self.past == HEAD)
 
 
 class BlobCheck:
     """One blob, taken in by `take` and judged by `problems`.
 
     Attributes:
-        head, snapshots, upload: what was found; snapshots by their ticks.
+        head, snapshots, versions, upload: what was found; snapshots by their ticks, versions by
+            their ids.
         needed: contents that must be there.
         given_up: contents that a retired body names; some may be dropped already.
         has_waste: whether a sweeper has something to do here.
@@ -66,6 +69,7 @@ class BlobCheck:
     def __init__(self, read_content: ReadContent, partition: Partition) -> None:
         self.head: BlobRecord | None = None
         self.snapshots: dict[int, BlobRecord] = {}
+        self.versions: dict[int, BlobRecord] = {}
         self.upload: Upload | None = None
         self.needed: set[int] = set()
         self.given_up: set[int] = set()
@@ -100,7 +104,10 @@ class BlobCheck:
     def _take_hidden(self, found: Found) -> None:
         name, kind = found.key.name, found.key.name[:1]
         number = int.from_bytes(name[1:9], "big")
-        if found.key == keys.UPLOAD_KEY:
+        version = keys.version_id(name)
+        if version is not None:
+            self.versions[version] = blob_records.BLOB.decode(found.value)
+        elif found.key == keys.UPLOAD_KEY:
             self.upload = blob_records.UPLOAD.decode(found.value)
         elif kind == keys.RETIRED:
             self._retired += blob_records.RETIRED.decode(found.value).bodies
@@ -114,17 +121,17 @@ class BlobCheck:
 
     def problems(self) -> Iterator[str]:
         """What does not hold; afterwards `needed`, `given_up` and `has_waste` are complete."""
-        if self.head is not None:
-            self._judge_body(self.head, 0)
-            if self.head.snapshots != self.snapshot_count:
-                found, counted = self.snapshot_count, self.head.snapshots
-                self._problems.append(f"{found} snapshots, but its head counts {counted}")
-        elif self.snapshot_count:
-            self._problems.append(f"{self.snapshot_count} snapshots without their blob")
+        if self.head is not None and not self.head.vacant:
+            self._judge_body(self.head, "the head", HEAD)
+        self._judge_counts()
         for ticks, snapshot in self.snapshots.items():
-            self._judge_body(snapshot, ticks)
+            self._judge_body(snapshot, f"the snapshot {ticks}", Past(ticks))
+        for version, record in self.versions.items():
+            self._judge_body(record, f"the version {version}", Past(version, True))
+            if record.version != version:
+                self._problems.append(f"the version {version} says that it is {record.version}")
         for body in self._retired:
-            beside = _Beside(self, "what was retired", 0, 0, is_retired=True)
+            beside = _Beside(self, "what was retired", HEAD, 0, is_retired=True)
             retired = self._inspect(body, beside)
             self.given_up.update(retired.contents)
         self._judge_maps()
@@ -135,6 +142,21 @@ class BlobCheck:
         self.given_up -= self.needed
         yield from self._problems
 
+    def _judge_counts(self) -> None:
+        head, snapshots, versions = self.head, self.snapshot_count, len(self.versions)
+        if head is None:
+            if snapshots:
+                self._problems.append(f"{snapshots} snapshots without their blob")
+            if versions:
+                self._problems.append(f"{versions} versions, and no record in the head's place")
+            return
+        if head.snapshots != snapshots:
+            self._problems.append(f"{snapshots} snapshots, but its head counts {head.snapshots}")
+        if head.versions != versions:
+            self._problems.append(f"{versions} versions, but its head counts {head.versions}")
+        if head.vacant and not versions:
+            self._problems.append("its place is held for versions, and there are none")
+
     @property
     def snapshot_count(self) -> int:
         """How many snapshots there are that are not deleted."""
@@ -144,11 +166,11 @@ class BlobCheck:
     def has_kept(self) -> bool:
         """Whether something is deleted and kept until its retention ends."""
         heads = () if self.head is None else (self.head,)
-        return any(one.deletion is not None for one in (*heads, *self.snapshots.values()))
+        kept = (*heads, *self.snapshots.values(), *self.versions.values())
+        return any(one.deletion is not None for one in kept)
 
-    def _judge_body(self, blob: BlobRecord, ticks: int) -> None:
-        which = "the head" if not ticks else f"the snapshot {ticks}"
-        found = self._inspect(blob.body, _Beside(self, which, ticks, blob.size_bytes))
+    def _judge_body(self, blob: BlobRecord, which: str, past: Past) -> None:
+        found = self._inspect(blob.body, _Beside(self, which, past, blob.size_bytes))
         self.needed.update(found.contents)
         self._problems += found.problems
         if found.size_bytes is None:

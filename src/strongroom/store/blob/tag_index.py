@@ -1,7 +1,8 @@
 """The index of blobs by their tags: which entries a blob has, and the steps that keep them.
 
-Lives here: entries, the steps around a commit that changes a blob's tags, and how an entry is
-checked. Must not live here: searching (services/blob/tags/), what a tag may be (semantics).
+Lives here: entries, the steps around a commit that changes tags of a blob or of its versions, and
+how an entry is checked. Must not live here: searching (services/blob/tags/), what a tag may be
+(semantics).
 
 The index is exact at once, although an entry lies in another partition than its blob:
 
@@ -12,18 +13,20 @@ The index is exact at once, although an entry lies in another partition than its
 
 An entry counts only while the blob's head names its token. So after a crash between any two steps
 there may be entries that do not count, never a tag without its entry. No two commits share a token:
-what one removes, none other has added. Snapshots have no entries.
+what one removes, none other has added. Snapshots have no entries. Those of a previous version name
+its id too, and count while the version's own record names their token.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
 
 from strongroom.engines.base import Key, Partition, Ref, Step, Write
 from strongroom.store.blob.blob_records import BlobRecord
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.core.records import Job, JobKind
 from strongroom.values import TICKS_PER_S, Metadata
 
@@ -34,18 +37,36 @@ _SWEEP_AFTER_TICKS: Final = 60 * TICKS_PER_S
 
 
 class Tagged(NamedTuple):
-    """A blob's tags and their token."""
+    """The tags and their token of a blob, or of its previous version with this id."""
 
     token: int = 0
     tags: Metadata = ()
+    version: int = 0
 
 
 NO_TAGS: Final = Tagged()
 
 
-def tagged(head: BlobRecord | None) -> Tagged:
-    """The tags of a head that have entries; those that were stored without a token have none."""
-    return NO_TAGS if head is None or not head.tagged else Tagged(head.tagged, head.tags)
+class Retagged(NamedTuple):
+    """What a commit does to the tags of a blob (`version` 0) or of one of its previous versions:
+    the record before and after it."""
+
+    version: int
+    before: BlobRecord | None
+    after: BlobRecord | None
+
+    @property
+    def is_tagged(self) -> bool:
+        """Whether one of the two has entries."""
+        before, after = self.before, self.after
+        return bool((before is not None and before.tagged) or (after is not None and after.tagged))
+
+
+def tagged(record: BlobRecord | None, version: int = 0) -> Tagged:
+    """The tags of a head or version that have entries; those stored without a token have none."""
+    if record is None or not record.tagged:
+        return NO_TAGS
+    return Tagged(record.tagged, record.tags, version)
 
 
 def with_token(head: BlobRecord, before: BlobRecord | None, stamp: int) -> BlobRecord:
@@ -62,35 +83,43 @@ def with_token(head: BlobRecord, before: BlobRecord | None, stamp: int) -> BlobR
 
 def entries(generation: int, name: str, of: Tagged) -> list[Ref]:
     """All entries of a blob's tags."""
-    return [keys.tag_entry(generation, key, value, name, of.token) for key, value in of.tags]
+    token, version = of.token, of.version
+    return [
+        tag_keys.tag_entry(generation, key, value, name, token, version) for key, value in of.tags
+    ]
 
 
-def counts(head: BlobRecord | None, token: int) -> bool:
-    """Whether an entry with this token leads to this head."""
-    return head is not None and head.committed and head.tagged == token
+def counts(record: BlobRecord | None, token: int) -> bool:
+    """Whether an entry with this token leads to this head or version."""
+    return record is not None and record.committed and record.tagged == token
 
 
 def steps(
     generation: int,
     name: str,
     stamp: int,
-    head_before: BlobRecord | None,
-    head_after: BlobRecord | None,
+    changes: Iterable[Retagged],
 ) -> tuple[list[Step], list[Step]]:
-    """The steps before and after the one that writes the blob's head.
+    """The steps before and after the one that writes the blob's records.
 
     Arguments:
         stamp: the commit's.
-        head_before, head_after: the head that was, and the one that will be.
     """
-    before, after = tagged(head_before), tagged(head_after)
-    if before.token == after.token:
+    old, new = list[Tagged](), list[Tagged]()
+    for one in changes:
+        before, after = tagged(one.before, one.version), tagged(one.after, one.version)
+        if before.token != after.token:
+            old += [before] if before.token else []
+            new += [after] if after.token else []
+    if not (old or new):
         return [], []
     ref = keys.job(stamp + _SWEEP_AFTER_TICKS, stamp, JobKind.SWEEP_TAGS)
-    sets = tuple((one.token, one.tags) for one in (before, after) if one.token)
-    job = records.JOB.encode(Job(JobKind.SWEEP_TAGS, generation, name, tags=sets))
-    first = [_write(ref, job), *(_write(one, ENTRY) for one in entries(generation, name, after))]
-    last = [_write(one, None) for one in entries(generation, name, before)]
+    sets = tuple((one.token, one.tags) for one in (*old, *new))
+    versions = tuple(one.version for one in (*old, *new))
+    job = Job(JobKind.SWEEP_TAGS, generation, name, tags=sets, versions=versions)
+    first = [_write(ref, records.JOB.encode(job))]
+    first += [_write(entry, ENTRY) for one in new for entry in entries(generation, name, one)]
+    last = [_write(entry, None) for one in old for entry in entries(generation, name, one)]
     return first, [*last, _write(ref, None)]
 
 
@@ -98,9 +127,20 @@ def _write(ref: Ref, value: bytes | None) -> Step:
     return Step(ref.partition, (Write(ref.key, value),))
 
 
-def left_over(job: Job, head: BlobRecord | None) -> list[tuple[Partition, Key]]:
-    """The entries of a job that do not count, whatever commits have happened since."""
-    gone = [Tagged(*one) for one in job.tags if not counts(head, one[0])]
+def named(job: Job) -> list[Tagged]:
+    """The tags whose entries a job looks after."""
+    # A job that an earlier release ordered names no versions.
+    versions = job.versions or (0,) * len(job.tags)
+    return [Tagged(*one, version) for one, version in zip(job.tags, versions, strict=True)]
+
+
+def left_over(job: Job, found: Mapping[int, BlobRecord | None]) -> list[tuple[Partition, Key]]:
+    """The entries of a job that do not count, whatever commits have happened since.
+
+    Arguments:
+        found: the blob's head under 0, and the versions that the job names under their ids.
+    """
+    gone = [one for one in named(job) if not counts(found[one.version], one.token)]
     return [
         (ref.partition, ref.key) for one in gone for ref in entries(job.generation, job.blob, one)
     ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from strongroom.engines.base import Record, Ref
 from strongroom.store.blob import tag_index
 from strongroom.store.blob.blob_records import BlobRecord
-from strongroom.store.core import keys
+from strongroom.store.core import tag_keys
 from strongroom.store.core.records import Job, JobKind
 
 
@@ -29,9 +29,9 @@ class TagEntriesCheck:
 
     def take(self, ref: Ref, record: Record) -> bool:
         """Take in a record of the index; False when none has this place. Raises ValueError."""
-        if ref.key != keys.TAG_KEY or len(ref.partition.keyspace) != 9:
+        if ref.key != tag_keys.TAG_KEY or len(ref.partition.keyspace) != 9:
             return False
-        keys.tag_entry_of(ref.partition.name)
+        tag_keys.tag_entry_of(ref.partition.name)
         if record.value != tag_index.ENTRY:
             raise ValueError("it is no entry of the index of tags")
         self.entry_count += 1
@@ -43,16 +43,19 @@ class TagEntriesCheck:
         if job.kind is JobKind.SWEEP_TAGS:
             self._jobs.add((job.generation, job.blob))
 
-    def missing(self, generation: int, name: str, head: BlobRecord | None) -> Iterator[str]:
-        """What the index lacks of a blob's tags; its entries are claimed."""
-        if head is not None and head.tags and not head.tagged and head.deletion is None:
+    def missing(
+        self, generation: int, name: str, record: BlobRecord | None, version: int = 0
+    ) -> Iterator[str]:
+        """What the index lacks of the tags of a blob, or of its version with this id; the entries
+        are claimed."""
+        if record is not None and record.tags and not record.tagged and record.deletion is None:
             yield "its tags are in no index; set them again, and searches find it"
-        for ref in tag_index.entries(generation, name, tag_index.tagged(head)):
+        for ref in tag_index.entries(generation, name, tag_index.tagged(record, version)):
             entry = hash(ref)
             if entry in self._unclaimed:
                 self._unclaimed.remove(entry)
             else:
-                key = keys.tag_entry_of(ref.partition.name)[0]
+                key = tag_keys.tag_entry_of(ref.partition.name).key
                 yield f"the index of tags lacks its tag {key!r}"
 
     def strays(
@@ -72,8 +75,8 @@ class TagEntriesCheck:
             if ref.partition.keyspace[:1] != b"g" or hash(ref) not in self._unclaimed:
                 continue
             generation = int.from_bytes(ref.partition.keyspace[1:], "big")
-            key, value, name, _token = keys.tag_entry_of(ref.partition.name)
-            if (generation, name) in self._jobs or is_swept(generation):
+            entry = tag_keys.tag_entry_of(ref.partition.name)
+            if (generation, entry.blob) in self._jobs or is_swept(generation):
                 continue
-            place = f"tag {key!r} = {value!r} of blob {name!r}"
+            place = f"tag {entry.key!r} = {entry.value!r} of blob {entry.blob!r}"
             yield place, "the blob does not have it any more, and no job removes the entry"

@@ -19,9 +19,11 @@ Must not live here: what the records contain (records.py), or when they are writ
 | service properties      | `s`              | account/service | face   | `p`                      |
 | blob's snapshot         | `b` + generation | blob name       | face   | 1 + ticks                |
 | blob's head             | `b` + generation | blob name       | face   | 2                        |
+| version of a blob       | `b` + generation | blob name       | hidden | `v` + id                 |
 | upload in progress      | `b` + generation | blob name       | hidden | `u`                      |
 | staged block            | `b` + generation | blob name       | hidden | `k` + upload, id, number |
 | inline body             | `b` + generation | blob name       | hidden | `i` + ticks (0 = head's) |
+| inline body of a version| `b` + generation | blob name       | hidden | `i` + id + `v`           |
 | block list              | `b` + generation | blob name       | hidden | `l` + stamp              |
 | appended block          | `b` + generation | blob name       | hidden | `a` + body, end          |
 | retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |
@@ -34,14 +36,15 @@ Must not live here: what the records contain (records.py), or when they are writ
 | message                 | `m` + generation | epoch           | hidden | `v` + visible, stamp, i  |
 | message's expiry        | `m` + generation | epoch           | hidden | `x` + expires + number   |
 | tag's entry             | `g` + generation | tag, blob, token| face   | `g`                      |
+| tag's entry of a version| `g` + generation | the same + id   | face   | `g`                      |
 | job                     | `j`              | due + stamp + k | face   | `j` (k = its kind)       |
 
 A generation is the stamp of the container's creation. A container that is deleted and created again
 has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
 before their base blob, oldest first, the order in which List Blobs reports them.
 
-The entries of a container's tags lead from a tag to the blobs that have it. A token is the stamp of
-the commit that set the blob's tags; the blob's head names the token whose entries count.
+Previous versions are hidden, so a plain listing reads past none. What has any has a head too, or a
+vacant one that stands for them, so that scans find it. The keys of tags are in tag_keys.py.
 
 A message's number is the stamp of its Put. Its key says when it can be seen and which commit put it
 there (i: which message of that commit). A retrieval or update moves it. So one key never holds two
@@ -57,7 +60,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from strongroom.engines.base import Key, Partition, Ref, key_of, partition_of, ref_of
 
@@ -71,7 +74,6 @@ HEAD_KEY: Final = Key(False, b"\x02")
 UPLOAD_KEY: Final = Key(True, b"u")
 LEDGER_KEY: Final = Key(True, b"n")
 JOB_KEY: Final = Key(False, b"j")
-TAG_KEY: Final = Key(False, b"g")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
 _SNAPSHOT: Final = b"\x01"
@@ -79,6 +81,7 @@ _DELETED_CONTAINER: Final = b"d"
 # The first byte of each kind of hidden key.
 STAGED: Final = b"k"
 INLINE: Final = b"i"
+VERSION: Final = b"v"
 BLOCK_LIST: Final = b"l"
 APPENDED: Final = b"a"
 RETIRED: Final = b"r"
@@ -94,6 +97,14 @@ EXPIRY: Final = b"x"
 _PLACES_REMEMBERED: Final = 1024
 # Of generations, of epochs, and of the times of snapshots (0, the head, nearly always).
 _FEW_REMEMBERED: Final = 64
+
+
+class Past(NamedTuple):
+    """Which state of a blob, other than its head: a snapshot by its time, or a previous version by
+    its id. Both are ticks."""
+
+    ticks: int
+    is_version: bool = False
 
 
 def number(value: int) -> bytes:
@@ -268,11 +279,38 @@ def snapshot_ticks(key: bytes) -> int | None:
     return int.from_bytes(key[1:], "big") if key[:1] == _SNAPSHOT else None
 
 
+def version(of: int) -> Key:
+    """A blob's previous version with this id."""
+    return Key(True, VERSION + number(of))
+
+
+def version_range(first: int = 0) -> tuple[bytes, bytes]:
+    """(first, until) of a blob's previous versions, from the id `first` on."""
+    return VERSION + number(first), _after(VERSION)
+
+
+def version_id(key: bytes) -> int | None:
+    """The version's id when `key` is a version's, else None."""
+    return int.from_bytes(key[1:], "big") if key[:1] == VERSION and len(key) == 9 else None
+
+
+def past(of: Past) -> Key:
+    """A snapshot or a previous version."""
+    return version(of.ticks) if of.is_version else snapshot(of.ticks)
+
+
+def past_of(key: bytes) -> Past | None:
+    """The snapshot or previous version whose key this is; None for any other key."""
+    if (ticks := snapshot_ticks(key)) is not None:
+        return Past(ticks)
+    return None if (of := version_id(key)) is None else Past(of, True)
+
+
 @lru_cache(_FEW_REMEMBERED)
-def inline(ticks: int) -> Key:
-    """The inline bytes of a snapshot, or of the head (0). Their place is fixed, so that one read of
-    the partition returns a head together with its small body."""
-    return Key(True, INLINE + number(ticks))
+def inline(ticks: int, is_version: bool = False) -> Key:
+    """The inline bytes of a snapshot, a previous version, or the head (0). Their place is fixed, so
+    that one read of the partition returns a head together with its small body."""
+    return Key(True, INLINE + number(ticks) + (VERSION if is_version else b""))
 
 
 def block_list(stamp: int) -> Key:
@@ -439,33 +477,6 @@ def expires_at(key: bytes) -> int:
 def expiry_number(key: bytes) -> int:
     """The message's number in the key of an expiry."""
     return int.from_bytes(key[9:], "big")
-
-
-@lru_cache(_FEW_REMEMBERED)
-def tag_entries(generation: int) -> bytes:
-    """The keyspace of a container's tag entries."""
-    return b"g" + number(generation)
-
-
-def tag_values(key: str, value: str = "") -> bytes:
-    """What the partitions of all entries of a tag with this value begin with, all but the 0 that
-    follows. Neither keys nor values nor names hold U+0000: entries sort by key, value and name."""
-    return key.encode() + b"\0" + value.encode()
-
-
-def tag_entry(generation: int, key: str, value: str, name: str, token: int) -> Ref:
-    """The entry that leads from a tag to a blob. Each has a partition to itself, so that commits on
-    different blobs never meet."""
-    entry = tag_values(key, value) + b"\0" + name.encode() + b"\0" + number(token)
-    return Ref(Partition(tag_entries(generation), entry), TAG_KEY)
-
-
-def tag_entry_of(partition: bytes) -> tuple[str, str, str, int]:
-    """(key, value, blob name, token) of an entry's partition. Raises ValueError."""
-    if partition[-9:-8] != b"\0":
-        raise ValueError(f"no entry of a tag lies in {partition!r}")
-    key, value, name = partition[:-9].decode().split("\0")
-    return key, value, name, int.from_bytes(partition[-8:], "big")
 
 
 def job(due: int, stamp: int, kind: int) -> Ref:

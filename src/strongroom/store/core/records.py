@@ -110,6 +110,7 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
     `generation`. Or it reads `url` elsewhere, with the signature that was given in it. `etag` is
     what the source must still have when it is opened again (None: it had none). `metadata` None =
     the source's. `destination` is the account/container that must still have the job's generation.
+    `version` is the id of the version that is read; None = the blob or its snapshot.
     """
 
     account: str = ""
@@ -121,6 +122,7 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
     etag: str | None = None
     metadata: Metadata | None = None
     destination: str = ""
+    version: int | None = None
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
@@ -130,7 +132,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     copy's id, or an upload's number. For a deleted container or share it is the name,
     account/container, that must no longer have this generation. Jobs on messages name their
     `epoch`. Jobs on files have their id, as text, in `blob`. `tags` are the tags of a blob, each
-    set with its token, whose entries may be left over.
+    set with its token, whose entries may be left over. `versions` says of each set whose it is: a
+    version's id, or 0 for the blob's own.
     """
 
     kind: JobKind
@@ -140,6 +143,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     order: CopyOrder | None = None
     epoch: int = 0
     tags: tuple[tuple[int, Metadata], ...] = ()
+    versions: tuple[int, ...] = ()
 
 
 class Codec(Generic[R]):

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc1123
-from strongroom.wire.blob.tags import tags_element
+from strongroom.wire.blob.tags import tags_element, version_elements
 from strongroom.wire.core import xml
 from strongroom.wire.core.xml import escape
 
@@ -50,12 +50,13 @@ class TierItem(NamedTuple):
 
 
 class BlobItem(msgspec.Struct, frozen=True):
-    """One blob or snapshot (`snapshot` its ticks).
+    """One blob, snapshot (`snapshot` its ticks) or version (`version` its id in ticks, 0 = none).
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
     Times are ticks. `lease` None leaves the lease out (snapshots, what is deleted). `further` are
     properties that follow ServerEncrypted, in the service's order. `copy`, `metadata`, `tags` are
-    None unless asked for.
+    None unless asked for. `is_current`: of a version, whether it is the blob itself.
+    `only_versions`: there is no blob, but there are versions of it.
     """
 
     name: str
@@ -73,6 +74,9 @@ class BlobItem(msgspec.Struct, frozen=True):
     metadata: Metadata | None = None
     tags: tuple[tuple[str, str], ...] | None = None
     is_deleted: bool = False
+    version: int = 0
+    is_current: bool = True
+    only_versions: bool = False
 
 
 class BlobPrefix(msgspec.Struct, frozen=True):
@@ -118,15 +122,18 @@ def _prefix(item: BlobPrefix) -> str:
 
 def _blob(item: BlobItem) -> str:
     snapshot, further, metadata = item.snapshot, item.further, item.metadata
+    version = version_elements(item.version, item.is_current) if item.version else ""
     return (
         f"<Blob>{xml.name_element(item.name)}"
         f"{'' if snapshot is None else f'<Snapshot>{iso7(snapshot)}</Snapshot>'}"
-        f"{'<Deleted>true</Deleted>' if item.is_deleted else ''}"
+        f"{version}{'<Deleted>true</Deleted>' if item.is_deleted else ''}"
         f"<Properties>{_content(item)}{_standing(item.kind, item.tier, item.lease)}"
         f"{'' if item.copy is None else _copy(item.copy)}"
         f"{_further(further) if further else ''}</Properties>"
         f"{'' if metadata is None else xml.metadata_element(metadata)}"
-        f"{'' if item.tags is None else tags_element(item.tags)}<OrMetadata /></Blob>"
+        f"{'' if item.tags is None else tags_element(item.tags)}"
+        f"{'<HasVersionsOnly>true</HasVersionsOnly>' if item.only_versions else ''}"
+        "<OrMetadata /></Blob>"
     )
 
 

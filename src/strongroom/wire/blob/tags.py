@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from strongroom.values import Metadata
+from strongroom.values import Metadata, iso7
 from strongroom.wire.core import xml
 from strongroom.wire.core.xml import escape
 
 
 class FoundItem(NamedTuple):
-    """One blob of an answer of Find Blobs by Tags, with the tags that were searched for."""
+    """One blob of an answer of Find Blobs by Tags, with the tags that were searched for. `version`
+    is the id of a version in ticks; 0 = it is left out."""
 
     container: str
     name: str
     tags: Metadata
+    version: int = 0
+    is_current: bool = True
 
 
 def read_tags(body: bytes) -> list[tuple[str, str]]:
@@ -52,6 +55,14 @@ def tags_element(tags: Metadata) -> str:
     return f"<Tags><TagSet>{rows}</TagSet></Tags>" if rows else "<Tags><TagSet /></Tags>"
 
 
+def version_elements(version: int, is_current: bool) -> str:
+    """VersionId, and what says that it is the current one; nothing for what is no version."""
+    if not version:
+        return ""
+    current = "<IsCurrentVersion>true</IsCurrentVersion>" if is_current else ""
+    return f"<VersionId>{iso7(version)}</VersionId>{current}"
+
+
 def write_found(endpoint: str, where: str, items: Iterable[FoundItem], next_marker: str) -> bytes:
     """The answer of Find Blobs by Tags.
 
@@ -62,7 +73,7 @@ def write_found(endpoint: str, where: str, items: Iterable[FoundItem], next_mark
     """
     rows = "".join(
         f"<Blob>{xml.name_element(item.name)}{xml.element('ContainerName', item.container)}"
-        f"{tags_element(item.tags)}</Blob>"
+        f"{tags_element(item.tags)}{version_elements(item.version, item.is_current)}</Blob>"
         for item in items
     )
     return (

@@ -41,6 +41,9 @@ BODY_CRC64: Final = Returned(
 )
 ENCRYPTED: Final = Returned("x-ms-request-server-encrypted", lambda result: "true")
 SNAPSHOT: Final = Returned("x-ms-snapshot", lambda result: iso7(result.snapshot))
+VERSION_ID: Final = Returned(
+    "x-ms-version-id", lambda result: iso7(result.version) if result.version else None
+)
 COPY_ID: Final = Returned("x-ms-copy-id", lambda result: result.copy_id)
 COPY_STATUS: Final = Returned("x-ms-copy-status", lambda result: result.copy_status)
 
@@ -107,8 +110,12 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
         found.extend(blob_metadata(view))
     if blob.tags:
         found.append(("x-ms-tag-count", str(len(blob.tags))))
-    if not view.is_snapshot:
+    if view.past is None:
         _add_lease(view, found)
+    if blob.version:
+        found.append(("x-ms-version-id", iso7(blob.version)))
+        if view.past is None:
+            found.append(("x-ms-is-current-version", "true"))
     if blob.page is not None:
         _add_page(blob.page, found)
     if blob.page is None or blob.tier is not None:

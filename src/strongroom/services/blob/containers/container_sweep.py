@@ -23,7 +23,7 @@ from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.body import Body, BodyPlace
 from strongroom.store.blob.bodies.kinds import MAP_KINDS, hidden_kind
 from strongroom.store.blob.bodies.readers import Readers
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.core.records import Job
 
 _PAGE_RECORDS: Final = 200
@@ -65,7 +65,7 @@ async def sweep_container(
             else:
                 await _drop_face(services, sparing, partition, face)
         await asyncio.sleep(0)
-    await _drop_entries(services, removal, keys.tag_entries(generation))
+    await _drop_entries(services, removal, tag_keys.tag_entries(generation))
     await removal.commit()
     return not (skipped or sparing.has_spared)
 
@@ -142,6 +142,9 @@ async def _drop_item(
     elif kind == keys.RETIRED:
         for body in blob_records.RETIRED.decode(item.value).bodies:
             drop.extend(await _contents(services, sparing, partition, body))
+    elif keys.version_id(item.name) is not None:
+        body = blob_records.BLOB.decode(item.value).body
+        drop.extend(await _contents(services, sparing, partition, body))
     elif kind == keys.UPLOAD_KEY.name:
         expiry = upload_expiry(blob_records.UPLOAD.decode(item.value).number)
         await sparing.add(expiry.partition, (expiry.key,))

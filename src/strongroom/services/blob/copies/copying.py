@@ -45,6 +45,7 @@ from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
 from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
 from strongroom.store.blob.bodies.kinds import empty_body
 from strongroom.store.blob.bodies.pages import renewed
@@ -77,12 +78,14 @@ class CopyBlob:
 
 @dataclass(frozen=True, slots=True)
 class CopyMade:
-    """Result of a copy: `etag` and `modified` are stamps; digests where they were computed."""
+    """Result of a copy: `etag` and `modified` are stamps; `version` is the version's id, 0 = it is
+    none; digests where they were computed."""
 
     etag: int
     modified: int
     copy_id: str
     copy_status: str
+    version: int = 0
     md5: bytes | None = None
     crc64: int | None = None
 
@@ -168,6 +171,7 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
         generation=local.generation,
         blob=local.blob,
         snapshot=local.snapshot,
+        version=local.version,
         etag=source.etag,
         metadata=metadata,
         destination=destination,
@@ -194,7 +198,7 @@ async def _complete(
         def decide(state: BlobState, change: BlobChange) -> CopyMade:
             begun = copies.started(copy_id, reported_url(given.source), moved.body.size_bytes)
             copy = copies.succeeded(begun, change.stamp)
-            _replace(
+            head = _replace(
                 call,
                 source,
                 state,
@@ -203,7 +207,7 @@ async def _complete(
                 new=moved.body,
                 require_infinite_lease=require_infinite_lease,
             )
-            return _made(change, copy, moved)
+            return _made(head, copy, moved)
 
         return await access.change_blob(services, call, decide)
     except BaseException:
@@ -220,7 +224,7 @@ async def _begin(
 
     def decide(state: BlobState, change: BlobChange) -> CopyMade:
         copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
-        _replace(
+        head = _replace(
             call,
             source,
             state,
@@ -230,7 +234,7 @@ async def _begin(
             require_infinite_lease=True,
         )
         change.add_job(job)
-        return _made(change, copy, None)
+        return _made(head, copy, None)
 
     # Before the commit: the copy may begin as soon as its job can be seen.
     try:
@@ -261,7 +265,7 @@ async def _awaited(
             return begun
         if copies.is_pending(copy):
             raise NotYet(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
-        return CopyMade(head.etag, head.modified, copy.id, copy.status.value)
+        return CopyMade(head.etag, head.modified, copy.id, copy.status.value, head.version)
 
     left_s = answer_at - asyncio.get_running_loop().time()
     try:
@@ -279,7 +283,7 @@ def _replace(
     copy: Copy,
     new: NewBody,
     require_infinite_lease: bool,
-) -> None:
+) -> BlobRecord:
     """Write the destination's head, with the body that the copy has by now."""
     refuse_pending_copy(state.head)
     given = call.input
@@ -295,7 +299,7 @@ def _replace(
     if copies.is_pending(copy):
         # It is that of the content to come: until then, or for ever, the blob is empty.
         properties = properties.with_md5(None)
-    replace_head(
+    return replace_head(
         call,
         state,
         change,
@@ -311,9 +315,10 @@ def _replace(
     )
 
 
-def _made(change: BlobChange, copy: Copy, moved: Moved | None) -> CopyMade:
+def _made(head: BlobRecord, copy: Copy, moved: Moved | None) -> CopyMade:
     md5, crc64 = (None, None) if moved is None else (moved.md5, moved.body.crc64)
-    return CopyMade(change.stamp, change.stamp, copy.id, copy.status.value, md5, crc64)
+    status = copy.status.value
+    return CopyMade(head.etag, head.modified, copy.id, status, head.version, md5, crc64)
 
 
 @dataclass(frozen=True, slots=True)

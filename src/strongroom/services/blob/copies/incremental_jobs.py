@@ -40,6 +40,7 @@ from strongroom.store.blob.bodies.pages import (
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import Backlog, Draft, Mutation, Outdated, Pins, Range
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import Job
 from strongroom.values import Purpose
 
@@ -202,9 +203,10 @@ class _Work:
             copy=copies.succeeded(done, change.stamp),
             page=page,
         )
-        taken = msgspec.structs.replace(ended, lease=None, snapshots=0)
-        change.put(keys.snapshot(change.stamp), blob_records.BLOB.encode(taken))
-        body = head.body.snapshot(change, ())
+        taken = msgspec.structs.replace(ended, lease=None, snapshots=0, version=0, versions=0)
+        past = Past(change.stamp)
+        change.put(keys.past(past), blob_records.BLOB.encode(taken))
+        body = head.body.snapshot(change, (), past)
         return msgspec.structs.replace(ended, body=body, snapshots=head.snapshots + 1)
 
 

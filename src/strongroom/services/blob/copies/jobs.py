@@ -17,12 +17,13 @@ from strongroom.engines.base import DataDamaged, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import copies
 from strongroom.semantics.blob.copies import Copy
-from strongroom.services.blob.access import BlobState, change_unattended
+from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.incremental_jobs import NotPending, run_incremental
 from strongroom.services.blob.copies.reading import open_ordered
 from strongroom.services.blob.copies.sources import CopySources, OpenSource, SourceBroken
 from strongroom.services.blob.copies.transfer import Moved, transfer
+from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord

@@ -95,7 +95,7 @@ async def open_local(
             blob, beside = await _look(services, partition, source)
             reading.stand(blob.body.position)
             looks.saw(blob.body)
-            if source.snapshot is None:
+            if source.past is None:
                 pages.require_usual(blob.page)
             _judge(wanted, blob)
             return await _open(services, partition, (blob, beside), wanted, reading)
@@ -120,7 +120,12 @@ async def open_ordered(services: Services, order: CopyOrder) -> OpenSource:
         wanted = SourceRequest(conditions)
         return await services.held.of(CopySources).open_remote(order.url, wanted)
     source = LocalSource(
-        order.account, order.container, order.generation, order.blob, order.snapshot
+        order.account,
+        order.container,
+        order.generation,
+        order.blob,
+        order.snapshot,
+        order.version,
     )
     return await open_local(services, source, SourceRequest(conditions))
 
@@ -142,18 +147,27 @@ def _judge(wanted: SourceRequest, blob: BlobRecord) -> None:
 async def _look(
     services: Services, partition: Partition, source: LocalSource
 ) -> tuple[BlobRecord, Sequence[Record | None]]:
-    key = keys.HEAD_KEY if source.snapshot is None else keys.snapshot(source.snapshot)
-    refs = [Ref(partition, one) for one in (key, *read_with(source.snapshot))]
-    place, named, *beside = await services.store.read(
-        [keys.container(source.account, source.container), *refs]
+    past, version = source.past, source.version
+    # A version may be the current one: then the head has it.
+    states = (past,) if version is None else (None, past)
+    named = [keys.HEAD_KEY if one is None else keys.past(one) for one in states]
+    beside = [key for one in states for key in read_with(one)]
+    place, *found = await services.store.read(
+        [
+            keys.container(source.account, source.container),
+            *(Ref(partition, key) for key in (*named, *beside)),
+        ]
     )
     container = records.CONTAINER.of(place)
     if container is None or container.generation != source.generation:
         raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
-    blob = blob_records.visible(named)
+    blob = blob_records.visible(found[0])
+    bodies = found[len(named) :]
+    if version is not None and (blob is None or blob.version != version):
+        blob, bodies = blob_records.visible(found[1]), bodies[len(bodies) // 2 :]
     if blob is None or not blob.committed:
         raise source_missing(blob_errors.BLOB_NOT_FOUND)
-    return blob, beside
+    return blob, bodies[: len(read_with(past))]
 
 
 async def _open(

@@ -21,6 +21,7 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.bodies.body import Body, BodyPlace, CopyWriter
+from strongroom.store.core.keys import Past
 from strongroom.values import BlobKind, ByteRange, ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
@@ -32,13 +33,21 @@ _REPORTED: Final = ("snapshot", "versionid")
 
 @dataclass(frozen=True, slots=True)
 class LocalSource:
-    """A blob of this server that the caller may read; `snapshot` in ticks."""
+    """A blob of this server that the caller may read; `snapshot` or `version` in ticks."""
 
     account: str
     container: str
     generation: int
     blob: str
     snapshot: int | None = None
+    version: int | None = None
+
+    @property
+    def past(self) -> Past | None:
+        """The snapshot or version that is named; the version may be the current one."""
+        if self.version is not None:
+            return Past(self.version, True)
+        return None if self.snapshot is None else Past(self.snapshot)
 
 
 class PageSource(NamedTuple):

@@ -128,6 +128,8 @@ async def _previous(services: Services, view: BlobView, ticks: int) -> BlobRecor
         raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_NOT_FOUND)
     if before.kind is not view.blob.kind or not bodies.are_of_one_map(before.body, view.blob.body):
         raise StorageError(blob_errors.BLOB_OVERWRITTEN)
+    if before.body.position > view.blob.body.position:
+        raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER)
     return before
 
 
@@ -140,7 +142,7 @@ def _end(given: GetPageRanges, blob: BlobRecord) -> int:
 
 async def _page_list(call: Call[Any], view: BlobView, listed: _List) -> PageList:
     given: GetPageRanges = call.input
-    if not view.is_snapshot:
+    if view.past is None:
         refuse_incremental(view.blob)
     start = 0
     if given.range is not None:

@@ -84,7 +84,7 @@ async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWrit
     rules.check_tier(given.tier, given.size_bytes)
 
     def decide(state: BlobState, change: BlobChange) -> BlobWritten:
-        replace_head(
+        head = replace_head(
             call,
             state,
             change,
@@ -95,7 +95,7 @@ async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWrit
             tags=given.tags,
             page=PageState(given.sequence_number),
         )
-        return BlobWritten(change.stamp, change.stamp)
+        return BlobWritten(change.stamp, change.stamp, version=head.version)
 
     return await access.change_blob(services, call, decide)
 

@@ -1,4 +1,4 @@
-"""Find Blobs by Tags: one page of the blobs whose tags match a query.
+"""Find Blobs by Tags: one page of the blobs, and versions of blobs, whose tags match a query.
 
 Lives here: how the index of tags is read, and how each entry is checked. Must not live here: XML
 (wire/), the grammar of queries and markers (semantics/blob/tag_queries.py), how the index is kept
@@ -31,12 +31,13 @@ from strongroom.semantics.blob.tag_queries import (
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records, tag_index
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, tag_keys
+from strongroom.store.core.tag_keys import TagEntry
 from strongroom.values import Metadata
 
 VERSIONS: Final = "versions"
 INCLUDES: Final = frozenset(("none", VERSIONS))
-"""The words that `include` may have; entries lead to current blobs only."""
+"""The words that `include` may have. Previous versions are found with the last one only."""
 # Entries whose blobs are looked up together, at least (where nothing else is left) and at most.
 _LEAST: Final = 32
 _TOGETHER: Final = 250
@@ -58,11 +59,14 @@ class FindBlobs(msgspec.Struct, frozen=True):
 
 
 class FoundBlob(msgspec.Struct, frozen=True):
-    """One blob, with those of its tags that the query names."""
+    """One blob, or one previous version of it (`is_current` False), with those of its tags that the
+    query names. `version` is its id; 0 = it is none."""
 
     container: str
     name: str
     tags: Metadata
+    version: int = 0
+    is_current: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class _Search:
     services: Services
     call: Call[FindBlobs]
     items: list[FoundBlob] = field(default_factory=list)
-    seen: set[tuple[int, str]] = field(default_factory=set)
+    seen: set[tuple[int, str, int]] = field(default_factory=set)
     looked: int = 0
 
     async def run(self) -> FoundPage:
@@ -141,7 +145,7 @@ class _Search:
             return entry
         first, until = await self._interval(generation, entry)
         position: Position | None = Position(max(first, entry), b"")
-        keyspace = keys.tag_entries(generation)
+        keyspace = tag_keys.tag_entries(generation)
         while position is not None and position.partition < until:
             if self._is_spent():
                 return position.partition
@@ -172,7 +176,7 @@ class _Search:
         candidates = [intervals[key] for key in by_exactness]
         if len(candidates) == 1:
             return candidates[0]
-        keyspace = keys.tag_entries(generation)
+        keyspace = tag_keys.tag_entries(generation)
         for count in _PROBES:
             for first, until in candidates:
                 if first >= until:
@@ -189,30 +193,41 @@ class _Search:
     ) -> bytes | None:
         """Show the blobs of entries that count and match. Returns the entry that found no room."""
         query, room = self.call.input.query, self.call.input.max_results
-        leads = [keys.tag_entry_of(partition)[2:] for partition in partitions]
-        refs = [Ref(keys.blob(generation, name), keys.HEAD_KEY) for name, _ in leads]
-        found = await self.services.store.read(refs)
-        for partition, (name, token), record in zip(partitions, leads, found, strict=True):
-            head = blob_records.BLOB.of(record)
-            if head is None or not tag_index.counts(head, token):
+        with_versions = VERSIONS in self.call.input.include
+        leads = [(partition, tag_keys.tag_entry_of(partition)) for partition in partitions]
+        if not with_versions:
+            leads = [lead for lead in leads if not lead[1].version_id]
+        refs = [_place(generation, entry) for _, entry in leads]
+        found = await self.services.store.read(refs) if refs else []
+        for (partition, entry), record in zip(leads, found, strict=True):
+            blob, version = blob_records.BLOB.of(record), entry.version_id
+            if blob is None or not tag_index.counts(blob, entry.token):
                 continue
-            if not query.matches(dict(head.tags)) or (generation, name) in self.seen:
+            one = (generation, entry.blob, version)
+            if not query.matches(dict(blob.tags)) or one in self.seen:
                 continue
             if len(self.items) == room:
                 return partition
-            self.seen.add((generation, name))
-            shown = tuple(pair for pair in head.tags if pair[0] in query.ranges)
-            self.items.append(FoundBlob(container, name, shown))
+            self.seen.add(one)
+            shown = tuple(pair for pair in blob.tags if pair[0] in query.ranges)
+            shown_version = blob.version if with_versions else 0
+            self.items.append(FoundBlob(container, entry.blob, shown, shown_version, not version))
         return None
+
+
+def _place(generation: int, entry: TagEntry) -> Ref:
+    """The record that an entry leads to."""
+    key = keys.version(entry.version_id) if entry.version_id else keys.HEAD_KEY
+    return Ref(keys.blob(generation, entry.blob), key)
 
 
 def interval(key: str, wanted: ValueRange) -> tuple[bytes, bytes]:
     """(first, until) of the entries of a tag whose values are in a range."""
     low, high = wanted.low, wanted.high
-    first = keys.tag_values(key, low or "")
+    first = tag_keys.tag_values(key, low or "")
     if low is not None and wanted.above_low:
         first += _LAST  # behind the 0 that ends the value itself, before any longer value
     if high is None:
         return first, key.encode() + _LAST
-    until = keys.tag_values(key, high)
+    until = tag_keys.tag_values(key, high)
     return first, until if wanted.below_high else until + _LAST

@@ -33,7 +33,7 @@ class SetTags(msgspec.Struct, frozen=True):
 
 
 async def get_tags(services: Services, call: Call[Any]) -> BlobView:
-    """Get Blob Tags: of the blob, or of the snapshot named.
+    """Get Blob Tags: of the blob, or of the snapshot or version named.
 
     Raises: StorageError as guard_blob does.
     """
@@ -50,9 +50,9 @@ async def set_tags(services: Services, call: Call[SetTags]) -> None:
 
 
 def _set(call: Call[SetTags], state: BlobState, change: BlobChange) -> None:
-    head, given = state.head, call.input
-    assert head is not None
+    named, given = state.named, call.input
+    assert named is not None
     if given.received is not None:
         intake.verify(given.digests, given.received)
-    refuse_pending_copy(head)
-    change.put_head(msgspec.structs.replace(head, tags=given.tags))
+    refuse_pending_copy(named)
+    change.put_state(state.past, named, msgspec.structs.replace(named, tags=given.tags))

@@ -57,7 +57,7 @@ async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritte
     await _refuse_body(call)
 
     def decide(state: BlobState, change: BlobChange) -> BlobWritten:
-        replace_head(
+        head = replace_head(
             call,
             state,
             change,
@@ -67,7 +67,7 @@ async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritte
             tags=given.tags,
             kind=BlobKind.APPEND,
         )
-        return BlobWritten(change.stamp, change.stamp)
+        return BlobWritten(change.stamp, change.stamp, version=head.version)
 
     return await access.change_blob(services, call, decide)
 

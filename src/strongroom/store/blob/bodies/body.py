@@ -7,16 +7,19 @@ kind, Azure's rules.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from strongroom.engines.base import ContentMissing, Contents, Key, Opened, Partition, Record, Store
 from strongroom.store.blob.bodies.blocks import ListedBlock, Span
 from strongroom.store.core.extents import MapReaders
+from strongroom.store.core.keys import Past
 from strongroom.values import Piece
 
 P = TypeVar("P", bytes, Piece)
+HEAD: Final = Past(0)
+"""Where the head has what other states of the blob have under their time or id."""
 
 Take = Callable[[Opened, Span], AsyncIterator[P]]
 """take(content, span) -> the bytes of this span of it: to send, read or store them (reading.py)."""
@@ -74,16 +77,16 @@ class Removal(Protocol):
 
 
 class InspectedBody(Protocol):
-    """One blob, or one of its snapshots, that doctor checks.
+    """One state of a blob that doctor checks.
 
     Attributes:
         which: the words for it in a problem's text.
-        ticks: the snapshot's time, 0 for the head.
+        past: which state it is; HEAD for the head.
         size_bytes: the length that the blob's record says.
     """
 
     which: str
-    ticks: int
+    past: Past
     size_bytes: int
 
     def record(self, key: Key) -> bytes | None:
@@ -222,22 +225,23 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
         """Whether all parts of `earlier`, a form that was seen before, belong to this one too."""
         return self == earlier
 
-    def release(self, change: Change, ticks: int, alone: bool) -> None:
+    def release(self, change: Change, past: Past, alone: bool) -> None:
         """The blob's record gives its body up.
 
         Arguments:
-            ticks: the snapshot's time, 0 for the head.
+            past: which state that is; HEAD for the head.
             alone: whether nothing else in the partition can share the body.
         """
         if self.is_shared:
             change.retire(self)
 
-    def snapshot(self, change: Change, beside: Sequence[Record | None]) -> Body:
-        """A snapshot taken by `change` gets this body. Returns the body that the head has from
-        now on.
+    def snapshot(self, change: Change, beside: Sequence[Record | None], past: Past) -> Body:
+        """A snapshot or version that `change` makes of the head gets this body. Returns the body
+        that the head has from now on.
 
         Arguments:
             beside: as in `BodyPlace`, for the head.
+            past: which snapshot or version.
         """
         return self
 

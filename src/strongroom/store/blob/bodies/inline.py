@@ -17,10 +17,12 @@ from strongroom.store.blob.bodies.body import (
 )
 from strongroom.store.blob.bodies.within import inspect_bytes, verified
 from strongroom.store.core import keys
+from strongroom.store.core.keys import Past
 
 
 class Inline(Body, frozen=True, array_like=True, tag=1):
-    """The CRC64 of the bytes, which lie under `keys.inline`. A snapshot has a copy of its own."""
+    """The CRC64 of the bytes, which lie under `keys.inline`. A snapshot or version has a copy of
+    its own."""
 
     crc64: int
 
@@ -34,16 +36,16 @@ class Inline(Body, frozen=True, array_like=True, tag=1):
             raise ContentMissing("inline body")
         return verified(found.value, self.crc64)
 
-    def release(self, change: Change, ticks: int, alone: bool) -> None:
+    def release(self, change: Change, past: Past, alone: bool) -> None:
         """See Body.release."""
-        change.put(keys.inline(ticks), None)
+        change.put(keys.inline(*past), None)
 
-    def snapshot(self, change: Change, beside: Sequence[Record | None]) -> Body:
+    def snapshot(self, change: Change, beside: Sequence[Record | None], past: Past) -> Body:
         """See Body.snapshot."""
-        change.put(keys.inline(change.stamp), self._data(beside))
+        change.put(keys.inline(*past), self._data(beside))
         return self
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
         """See Body.inspect."""
-        data = found.record(keys.inline(found.ticks))
+        data = found.record(keys.inline(*found.past))
         return BodyFindings(None) if data is None else inspect_bytes(data, self.crc64, found)

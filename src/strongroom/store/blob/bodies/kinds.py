@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from strongroom.engines.base import Key
 from strongroom.store.blob.bodies.appended import Appended, NewAppended, appended_contents
 from strongroom.store.blob.bodies.blocks import BLOCK_LIST
-from strongroom.store.blob.bodies.body import Body, NewBody
+from strongroom.store.blob.bodies.body import HEAD, Body, NewBody
 from strongroom.store.blob.bodies.empty import Empty
 from strongroom.store.blob.bodies.inline import Inline
 from strongroom.store.blob.bodies.listed import Listed
@@ -22,6 +22,7 @@ from strongroom.store.blob.bodies.stored import Stored
 from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 from strongroom.store.core.extents import contents_of
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import CorruptRecord
 from strongroom.values import BlobKind
 
@@ -76,7 +77,7 @@ def hidden_kind(name: bytes) -> HiddenKind:
 
 
 @lru_cache(_FEW_REMEMBERED)
-def read_with(snapshot: int | None) -> tuple[Key, ...]:
-    """The keys that are read together with the record of a head (None) or a snapshot, whatever
-    kind its body is (BodyPlace.beside)."""
-    return (keys.inline(snapshot or 0),)
+def read_with(past: Past | None) -> tuple[Key, ...]:
+    """The keys that are read together with the record of a head (None), a snapshot or a version,
+    whatever kind its body is (BodyPlace.beside)."""
+    return (keys.inline(*(past or HEAD)),)

@@ -19,6 +19,7 @@ import msgspec
 
 from strongroom.engines.base import Commit, Contents, Partition, Record, Step
 from strongroom.store.blob.bodies.body import (
+    HEAD,
     Body,
     BodyFindings,
     BodyPlace,
@@ -42,6 +43,7 @@ from strongroom.store.core.extents import (
     RangeQuery,
     Ranges,
 )
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import CorruptRecord
 from strongroom.values import Purpose
 
@@ -81,7 +83,7 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
         writer = functools.partial(_copied, place, self)
         return OpenBody(pieces, None, None, writer)
 
-    def snapshot(self, change: Change, beside: Sequence[Record | None]) -> Body:
+    def snapshot(self, change: Change, beside: Sequence[Record | None], past: Past) -> Body:
         """See Body.snapshot."""
         return Pages(self.number, self.at, self.at)
 
@@ -213,7 +215,7 @@ async def _list(place: BodyPlace, body: Pages, offset: int, end: int, count: int
 
 def renewed(body: Body, change: Change) -> Body:
     """Give up what a copy that did not end has written. Returns an empty body."""
-    body.release(change, 0, alone=False)
+    body.release(change, HEAD, alone=False)
     return NewPages(0).take(change)
 
 

@@ -17,6 +17,7 @@ from strongroom.store.blob.bodies.body import (
     P,
     Take,
 )
+from strongroom.store.core.keys import Past
 
 
 class Stored(Body, frozen=True, array_like=True, tag=2):
@@ -36,7 +37,7 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
         finally:
             opened.close()
 
-    def release(self, change: Change, ticks: int, alone: bool) -> None:
+    def release(self, change: Change, past: Past, alone: bool) -> None:
         """See Body.release."""
         if alone:
             change.drop(self.content)

@@ -1,0 +1,72 @@
+"""How background work changes a blob: without a caller who is judged.
+
+Lives here: that way, beside the one for requests (access.py). Must not live here: what the work is
+(copies/jobs.py, kept_blobs.py, sweeper.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from strongroom.engines.base import Commit, Key, Record, Ref
+from strongroom.services.blob.access import BlobState, standing
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.core import keys, records
+from strongroom.values import Purpose
+
+T = TypeVar("T")
+
+
+async def change_unattended(
+    services: Services,
+    generation: int,
+    name: str,
+    decide: Callable[[BlobState, BlobChange], T],
+    container: str | None = None,
+    purpose: Purpose = Purpose.GROWTH,
+    extra: Sequence[Key] = (),
+) -> T | None:
+    """Decide on a blob at the serial point, without a caller to be judged.
+
+    Arguments:
+        container: account/container that must still have `generation`; None = it does not matter.
+        purpose: see Engine.update.
+        extra: further keys of the partition that the decision needs and guards.
+
+    Returns: what `decide` returns; None when the container is another one or gone.
+    """
+    partition = keys.blob(generation, name)
+    refs = [Ref(partition, key) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
+    if container is not None:
+        refs.append(keys.container(*container.split("/")))
+    return await services.commit(
+        _Unattended(partition, refs, purpose, generation, name, decide, len(extra))
+    )
+
+
+class _Unattended(Decision[T | None], Generic[T], frozen=True):
+    """A decision on one blob without a caller. A read behind the `extra` further ones is its
+    container's record."""
+
+    generation: int
+    name: str
+    change: Callable[[BlobState, BlobChange], T]
+    extra: int
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
+        """See Decision.decide. The result is None when the container is another one or gone."""
+        end = 2 + self.extra
+        if len(found) > end:
+            place = records.CONTAINER.of(found[end])
+            if place is None or place.generation != self.generation:
+                return Commit(None)
+        lying, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
+        head, gone = standing(lying)
+        change = BlobChange(self.partition, self.generation, self.name, stamp, lying, upload)
+        rest, versions = tuple(found[2:end]), 0 if lying is None else lying.versions
+        state = BlobState(head, head, upload, rest, stamp, gone=gone, versions=versions)
+        return Commit(self.change(state, change), change.steps())

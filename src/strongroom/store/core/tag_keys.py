@@ -1,0 +1,64 @@
+"""The keys of the index of tags: where its entries lie, and what each says.
+
+Lives here: the rows "tag's entry" of the keyspace map (keys.py). Must not live here: when entries
+are written (store/blob/tag_index.py), searches.
+
+The entries of a container's tags lead from a tag to the blobs that have it. A token is the stamp of
+the commit that set the tags. The blob's head, or its version, names the token whose entries count.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from strongroom.engines.base import Key, Partition, Ref
+from strongroom.store.core import keys
+
+TAG_KEY: Final = Key(False, b"g")
+_FEW_REMEMBERED: Final = 64
+
+
+@lru_cache(_FEW_REMEMBERED)
+def tag_entries(generation: int) -> bytes:
+    """The keyspace of a container's tag entries."""
+    return b"g" + keys.number(generation)
+
+
+def tag_values(key: str, value: str = "") -> bytes:
+    """What the partitions of all entries of a tag with this value begin with, all but the 0 that
+    follows. Neither keys nor values nor names hold U+0000: entries sort by key, value and name."""
+    return key.encode() + b"\0" + value.encode()
+
+
+def tag_entry(
+    generation: int, key: str, value: str, name: str, token: int, version_id: int = 0
+) -> Ref:
+    """The entry that leads from a tag to a blob, or to its previous version of this id (0 = the
+    blob). Each has a partition to itself, so that commits on different blobs never meet."""
+    entry = tag_values(key, value) + b"\0" + name.encode() + b"\0" + keys.number(token)
+    if version_id:
+        entry += keys.number(version_id)
+    return Ref(Partition(tag_entries(generation), entry), TAG_KEY)
+
+
+class TagEntry(NamedTuple):
+    """What an entry says: a tag, and the blob, or the version of it, that has the tag."""
+
+    key: str
+    value: str
+    blob: str
+    token: int
+    version_id: int = 0
+
+
+def tag_entry_of(partition: bytes) -> TagEntry:
+    """What the entry in a partition says. Raises ValueError."""
+    parts = partition.split(b"\0", 3)
+    if len(parts) != 4 or len(parts[3]) not in (8, 16):
+        raise ValueError(f"no entry of a tag lies in {partition!r}")
+    key, value, name = (part.decode() for part in parts[:3])
+    token, version_id = parts[3][:8], parts[3][8:]
+    return TagEntry(
+        key, value, name, int.from_bytes(token, "big"), int.from_bytes(version_id, "big")
+    )
