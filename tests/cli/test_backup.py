@@ -46,8 +46,8 @@ def test_a_backup_under_load_is_whole_and_holds_what_was_answered_before(tmp_pat
     assert report["whole"], report
     assert report["counts"]["blobs"] >= 20
     assert in_process("restore", backup, restored).code == 0
-    with InProcessServer.start(data=restored, test_clock=False) as restarted:
-        client = BlobServiceClient.from_connection_string(restarted.connection_string)
+    with InProcessServer.start(data=restored, test_clock=False) as again:
+        client = BlobServiceClient.from_connection_string(again.connection_string)
         for number in range(20):
             found = client.get_blob_client("box", f"before-{number}").download_blob().readall()
             assert found == (BODY if number % 2 else b"small")
