@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,10 @@ from tests.engines.logs import flipped, frame_at
 _BLOBS = 40
 
 
-@pytest.fixture
-def damaged(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a server that was killed; a bit of its log has flipped since."""
-    data = tmp_path / "data"
+    data = tmp_path_factory.mktemp("killed") / "data"
     with Server.start(data=data, test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         box = client.create_container("box")
@@ -31,6 +32,12 @@ def damaged(tmp_path: Path) -> Path:
     log = data / "records.sqlite-wal"
     log.write_bytes(flipped(log.read_bytes(), frame_at(20, PAGE_BYTES) + 1000, 3))
     return data
+
+
+@pytest.fixture
+def damaged(killed: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(killed, tmp_path / "data"))
 
 
 @pytest.mark.parametrize("command", ["serve", "doctor", "backup"])
