@@ -102,11 +102,11 @@ def test_what_is_assigned_is_listed(tmp_path: Path) -> None:
         ((READER, "ann", "--account", "orders", "--queue", "jobs"), "services blob only"),
         (
             (READER, "ann", "--account", "orders", "--queue", "jobs", "--table", "t"),
-            "one of --container, --queue and --table",
+            "one of --container, --queue, --table and --share",
         ),
         (
             ("Storage Account Contributor", "ann", "--account", "orders", "--queue", "jobs"),
-            "services blob, queue, table only",
+            "services blob, file, queue, table only",
         ),
     ],
 )

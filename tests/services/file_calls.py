@@ -13,7 +13,7 @@ from strongroom.operations.file import directory, file, share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.creating import CreateDirectory, CreateFile
 from strongroom.services.file.listing import DirectoryPage, ListDirectory
-from strongroom.services.file.nodes import NodeView, Written
+from strongroom.services.file.nodes import NodeView, NodeWritten
 from strongroom.services.file.paths import OnPath
 from strongroom.services.file.ranges import ListRanges, PutRange
 from strongroom.services.file.reading import GetFile
@@ -48,25 +48,25 @@ async def services() -> Services:
     return on
 
 
-async def mkdir(on: Services, path: str, **more: Any) -> Written:
-    made: Written = await run(on, directory.CREATE_DIRECTORY, path, CreateDirectory(**more))
+async def mkdir(on: Services, path: str, **more: Any) -> NodeWritten:
+    made: NodeWritten = await run(on, directory.CREATE_DIRECTORY, path, CreateDirectory(**more))
     return made
 
 
-async def create(on: Services, path: str, size_bytes: int = 0, **more: Any) -> Written:
+async def create(on: Services, path: str, size_bytes: int = 0, **more: Any) -> NodeWritten:
     wanted = CreateFile(size_bytes=size_bytes, **more.pop("given", {}))
-    made: Written = await run(on, file.CREATE_FILE, path, wanted, **more)
+    made: NodeWritten = await run(on, file.CREATE_FILE, path, wanted, **more)
     return made
 
 
-async def put(on: Services, path: str, offset: int, data: bytes, **more: Any) -> Written:
+async def put(on: Services, path: str, offset: int, data: bytes, **more: Any) -> NodeWritten:
     wanted = PutRange(span=(offset, len(data)))
-    written: Written = await run(on, file.PUT_RANGE, path, wanted, body=data, **more)
+    written: NodeWritten = await run(on, file.PUT_RANGE, path, wanted, body=data, **more)
     return written
 
 
-async def clear(on: Services, path: str, offset: int, length: int) -> Written:
-    written: Written = await run(on, file.CLEAR_RANGE, path, PutRange(span=(offset, length)))
+async def clear(on: Services, path: str, offset: int, length: int) -> NodeWritten:
+    written: NodeWritten = await run(on, file.CLEAR_RANGE, path, PutRange(span=(offset, length)))
     return written
 
 

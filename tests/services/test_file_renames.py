@@ -13,7 +13,7 @@ from strongroom.operations.file import file, rename
 from strongroom.services.core.leasing import AcquireLease
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileProperties
-from strongroom.services.file.nodes import Written
+from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.renaming import RenameNode, RenameSource
 from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.services.sweeper import Sweeper
@@ -24,11 +24,13 @@ A, B = "aaaaaaaa-0000-0000-0000-000000000000", "bbbbbbbb-0000-0000-0000-00000000
 READ_ONLY = SetFileProperties(smb=SmbProperties(attributes="ReadOnly"))
 
 
-async def move(on: Services, old: str, new: str, *, whole: bool = False, **more: Any) -> Written:
+async def move(
+    on: Services, old: str, new: str, *, whole: bool = False, **more: Any
+) -> NodeWritten:
     base = f"/{given.ACCOUNT}/{do.SHARE}/"
     source = RenameSource(f"http://host{base}{old}", base + old, base + new)
     operation = rename.RENAME_DIRECTORY if whole else rename.RENAME_FILE
-    moved: Written = await do.run(on, operation, new, RenameNode(source=source, **more))
+    moved: NodeWritten = await do.run(on, operation, new, RenameNode(source=source, **more))
     return moved
 
 
@@ -157,7 +159,7 @@ def test_of_two_renames_to_one_name_one_succeeds() -> None:
         outcomes = await asyncio.gather(
             *(move(on, f"f{number}", "target") for number in range(8)), return_exceptions=True
         )
-        assert sum(isinstance(one, Written) for one in outcomes) == 1
+        assert sum(isinstance(one, NodeWritten) for one in outcomes) == 1
         assert len(await do.names(on)) == 8 and do.problems(on) == []
         # Directories that move into one another at once: one of the two must fail.
         for number in range(6):
@@ -168,7 +170,7 @@ def test_of_two_renames_to_one_name_one_succeeds() -> None:
                 move(on, f"y{number}", f"x{number}/y", whole=True),
                 return_exceptions=True,
             )
-            assert sum(isinstance(one, Written) for one in pair) == 1, pair
+            assert sum(isinstance(one, NodeWritten) for one in pair) == 1, pair
         assert do.problems(on) == []
 
     given.run(scenario)

@@ -43,6 +43,7 @@ Account = Annotated[str, typer.Option("--account", help="The storage account.")]
 Container = Annotated[str, typer.Option(help="In this container only (roles of blobs).")]
 Queue = Annotated[str, typer.Option(help="In this queue only (roles of queues).")]
 Table = Annotated[str, typer.Option(help="In this table only (roles of tables).")]
+Share = Annotated[str, typer.Option(help="In this share of files only (roles of files).")]
 Data = Annotated[Path, typer.Option(help="The data directory.", envvar="STRONGROOM_DATA")]
 File = Annotated[Path | None, typer.Option(help="Roles file (default: roles.json in --data).")]
 _DATA = Path("strongroom-data")
@@ -56,11 +57,14 @@ def add(
     container: Container = "",
     queue: Queue = "",
     table: Table = "",
+    *,
+    share: Share = "",
     data: Data = _DATA,
     roles_file: File = None,
 ) -> None:
-    """Give a user or a group a role in an account, or in one container, queue or table of it."""
-    places = {"blob": container, "queue": queue, "table": table}
+    """Give a user or a group a role in an account, or in one container, queue,
+    table or share of it."""
+    places = {"blob": container, "queue": queue, "table": table, "file": share}
     wanted = _assignment(role, principal, account, places)
 
     def edit(before: Assignments) -> Assignments:
@@ -80,11 +84,13 @@ def remove(
     container: Container = "",
     queue: Queue = "",
     table: Table = "",
+    *,
+    share: Share = "",
     data: Data = _DATA,
     roles_file: File = None,
 ) -> None:
     """Take back what add gave, named by the same words."""
-    places = {"blob": container, "queue": queue, "table": table}
+    places = {"blob": container, "queue": queue, "table": table, "file": share}
     wanted = _assignment(role, principal, account, places)
 
     def edit(before: Assignments) -> Assignments:
@@ -137,7 +143,7 @@ def _assignment(role: str, principal: str, account: str, places: dict[str, str])
 
     given = {service: name for service, name in places.items() if name}
     if len(given) > 1:
-        fail(Exit.USAGE, "name one of --container, --queue and --table")
+        fail(Exit.USAGE, "name one of --container, --queue, --table and --share")
     try:
         made = Assignment(principal, role, account, next(iter(given.values()), ""))
     except RolesError as error:

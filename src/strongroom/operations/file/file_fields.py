@@ -130,10 +130,8 @@ NEW_PROPERTIES: Final = Field("properties", _new_properties, headers=_PROPERTY_H
 
 def _asked_range(request: Request) -> ByteRange | None:
     sent = sent_range(request)
-    if sent is None:
-        return None
-    found = wire.byte_range(sent[1])
-    if found is None:
+    found = None if sent is None else wire.byte_range(sent[1])
+    if sent is not None and found is None:
         raise invalid_header(*sent)
     return found
 

@@ -19,8 +19,8 @@ from strongroom.semantics.file import attributes
 from strongroom.services.core.calls import Call
 from strongroom.services.file import listing as lists
 from strongroom.services.file.listing import DirectoryPage, ListDirectory, NodeRow
-from strongroom.services.file.nodes import NodeView, Written
-from strongroom.services.file.permissions import Permission
+from strongroom.services.file.nodes import NodeView, NodeWritten
+from strongroom.services.file.permissions import StoredPermission
 from strongroom.services.file.ranges import RangeList
 from strongroom.services.file.reading import FileDownload
 from strongroom.values import etag_text, iso7, md5_text, rfc1123
@@ -47,7 +47,7 @@ PERMISSION_KEY: Final = Returned("x-ms-file-permission-key", lambda result: resu
 JSON: Final = Returned("Content-Type", lambda result: "application/json")
 
 
-def smb_headers(result: NodeView | Written) -> Headers:
+def smb_headers(result: NodeView | NodeWritten) -> Headers:
     """The SMB properties of a directory or file."""
     record, where = result.record, result.where
     return (
@@ -141,7 +141,7 @@ def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
     return document(xml.write_ranges((one.start, one.end - 1) for one in result.ranges))
 
 
-def permission(result: Permission, call: Call[Any], origin: Origin) -> Content:
+def permission(result: StoredPermission, call: Call[Any], origin: Origin) -> Content:
     """The answer of Get Permission."""
     return document(msgspec.json.encode({"permission": result.text}))
 

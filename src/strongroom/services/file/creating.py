@@ -26,8 +26,8 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
-from strongroom.services.file.nodes import Written
-from strongroom.services.file.paths import Moved, OnPath, Where
+from strongroom.services.file.nodes import NodeWritten
+from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
 from strongroom.store.core import keys
@@ -54,7 +54,7 @@ class CreateFile(OnPath, frozen=True, kw_only=True):
     smb: SmbProperties = NOTHING_GIVEN
 
 
-async def create_directory(services: Services, call: Call[CreateDirectory]) -> Written:
+async def create_directory(services: Services, call: Call[CreateDirectory]) -> NodeWritten:
     """Create Directory; its parent must exist.
 
     Raises: StorageError ResourceAlreadyExists (the root too), ParentNotFound, ShareNotFound,
@@ -67,11 +67,11 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> W
             raise StorageError(file_errors.FILE_ALREADY_EXISTS)
         try:
             return await _create(services, call, where, _New(True, given.smb, given.metadata))
-        except Moved:
+        except PathChanged:
             continue
 
 
-async def create_file(services: Services, call: Call[CreateFile]) -> Written:
+async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten:
     """Create File: a file of zeros, or the one that is there begins anew and keeps its lease.
 
     Raises: StorageError ResourceTypeMismatch (a directory has the name), ParentNotFound,
@@ -88,7 +88,7 @@ async def create_file(services: Services, call: Call[CreateFile]) -> Written:
                 new = _New(False, given.smb, given.metadata, given.properties, given.size_bytes)
                 return await _create(services, call, where, new)
             return await _overwrite(services, call)
-        except Moved:
+        except PathChanged:
             continue
 
 
@@ -102,7 +102,7 @@ class _New(msgspec.Struct, frozen=True):
     size_bytes: int = 0
 
 
-async def _create(services: Services, call: Call[Any], where: Where, new: _New) -> Written:
+async def _create(services: Services, call: Call[Any], where: Where, new: _New) -> NodeWritten:
     parent = keys.file_node(where.generation, where.parent)
     reads = [place_ref(call), parent, *where.refs, *new.smb.permission.ref(where.generation)]
     partition = keys.file_names(where.generation)
@@ -110,15 +110,15 @@ async def _create(services: Services, call: Call[Any], where: Where, new: _New) 
     return await services.commit(decision)
 
 
-class _Create(Decision[Written], frozen=True):
+class _Create(Decision[NodeWritten], frozen=True):
     """Give a name that nothing has to a new directory or file."""
 
     call: Call[Any]
     where: Where
     new: _New
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Written]:
-        """See Decision.decide. Raises: Moved when something has the name by now."""
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
+        """See Decision.decide. Raises: PathChanged when something has the name by now."""
         call, where, new = self.call, self.where, self.new
         check_place(call, found[0])
         end = 2 + len(where.refs)
@@ -148,7 +148,7 @@ class _Create(Decision[Written], frozen=True):
             Step(keys.file(where.generation, stamp), (attributes,)),
             Step(self.partition, linked(where, stamp, found[1], new.is_directory)),
         )
-        return Commit(Written(made, record), steps)
+        return Commit(NodeWritten(made, record), steps)
 
 
 def linked(
@@ -160,7 +160,7 @@ def linked(
         where: the name, in a parent that has the node `parent`; the root has none.
         children: how many names are below it.
 
-    Raises: Moved when the parent is gone.
+    Raises: PathChanged when the parent is gone.
     """
     generation, folded = where.generation, names.fold(where.name)
     name = NameRecord(file_id, where.name, is_directory)
@@ -175,19 +175,19 @@ def linked(
 def counted(where: Where, parent: Record | None, more: int) -> tuple[Write, ...]:
     """The write that counts a name more or less below a parent; the root does not count.
 
-    Raises: Moved when the parent is gone.
+    Raises: PathChanged when the parent is gone.
     """
     if where.parent == where.generation:
         return ()
     node = file_records.NODE.of(parent)
     if node is None or not node.is_directory:
-        raise Moved
+        raise PathChanged
     counted = msgspec.structs.replace(node, children=node.children + more)
     key = keys.file_node(where.generation, where.parent).key
     return (Write(key, file_records.NODE.encode(counted)),)
 
 
-async def _overwrite(services: Services, call: Call[CreateFile]) -> Written:
+async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
     given = call.input
     if not call.caller.grant.may_overwrite:
         raise StorageError(errors.AUTHORIZATION_PERMISSION_MISMATCH)
@@ -220,5 +220,5 @@ async def _overwrite(services: Services, call: Call[CreateFile]) -> Written:
         return await ranges.replace_all(services, call, FileOperation.CREATE_FILE, changes, reads)
     except StorageError as error:
         if error.row is errors.RESOURCE_NOT_FOUND:
-            raise Moved from None  # deleted since it was found
+            raise PathChanged from None  # deleted since it was found
         raise

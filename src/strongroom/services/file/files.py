@@ -28,8 +28,8 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import Opens, facts_of
 from strongroom.services.file.creating import counted
-from strongroom.services.file.nodes import NodeChange, NodeView, Written, attributes_in
-from strongroom.services.file.paths import Moved, OnPath, Where
+from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
+from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import (
     NOTHING_GIVEN,
     SmbProperties,
@@ -87,7 +87,7 @@ async def _entered(services: Services, call: Call[Any], operation: FileOperation
         return seen
 
 
-async def set_file_properties(services: Services, call: Call[SetFileProperties]) -> Written:
+async def set_file_properties(services: Services, call: Call[SetFileProperties]) -> NodeWritten:
     """Set File Properties: HTTP properties, SMB properties, a new length.
 
     Raises: StorageError ReadOnlyAttribute, FileInvalidPermissionKey, InvalidHeaderValue, and what
@@ -122,7 +122,7 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
 
 async def set_directory_properties(
     services: Services, call: Call[SetDirectoryProperties]
-) -> Written:
+) -> NodeWritten:
     """Set Directory Properties. Raises: as set_file_properties, but for ReadOnlyAttribute."""
     given = call.input.smb
 
@@ -137,13 +137,13 @@ async def set_directory_properties(
     return await _change(services, call, None, changes, reads)
 
 
-async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> Written:
+async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
     """Set File Metadata. Raises: StorageError ReadOnlyAttribute, and what `nodes.view` raises."""
     changes = _with_metadata(call.input.metadata)
     return await _change(services, call, FileOperation.SET_METADATA, changes)
 
 
-async def set_directory_metadata(services: Services, call: Call[SetFileMetadata]) -> Written:
+async def set_directory_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
     """Set Directory Metadata. Raises: what `nodes.view` raises."""
     return await _change(services, call, None, _with_metadata(call.input.metadata))
 
@@ -187,12 +187,12 @@ async def _change(
     reads: nodes.FurtherReads = lambda where: (),
     *,
     clears: bool = False,
-) -> Written:
+) -> NodeWritten:
     def change(
         where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
-    ) -> NodeChange[Written]:
+    ) -> NodeChange[NodeWritten]:
         after, first = changes(where, record, found, stamp)
-        return NodeChange(Written(where, after), after, first)
+        return NodeChange(NodeWritten(where, after), after, first)
 
     return await nodes.change_attributes(
         services, call, operation, change, reads=reads, clears_read_only=clears
@@ -211,7 +211,7 @@ async def delete_file(services: Services, call: Call[Any]) -> None:
         try:
             with opens.entered(seen.where.partition, FileOperation.DELETE_FILE, facts):
                 await _delete(services, call, seen.where, facts)
-        except Moved:
+        except PathChanged:
             continue
         services.work.set()
         return
@@ -229,7 +229,7 @@ async def delete_directory(services: Services, call: Call[Any]) -> None:
             raise StorageError(file_errors.CANNOT_DELETE)
         try:
             await _delete(services, call, seen.where, facts_of(seen.record))
-        except Moved:
+        except PathChanged:
             continue
         services.work.set()
         return
@@ -257,14 +257,14 @@ class _Delete(Decision[None], frozen=True):
     facts: FileFacts
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: Moved."""
+        """See Decision.decide. Raises: PathChanged."""
         call, where = self.call, self.where
         check_place(call, found[0])
         where.check(found[4:])
         record = attributes_in(where, found[0], found[1])
         node = file_records.NODE.of(found[2])
         if node is None or facts_of(record) != self.facts:
-            raise Moved
+            raise PathChanged
         leases.guard(record.lease, call.terms.lease_id, call.rule.lease, stamp)
         refused = deletion.rest_deletion_refusal(replace(self.facts, is_empty=not node.children))
         if refused is not None:

@@ -1,10 +1,10 @@
 """Looking at a directory or file, and changing its attributes at the serial point.
 
 Lives here: the frame of every operation on one existing directory or file. Must not live here: what
-the operations do (files.py, ranges.py, creating.py), names (paths.py).
+the operations do (files.py, ranges.py), names (paths.py).
 
 An operation resolves its path, enters the table of opens, and decides. The decision is refused
-with Moved when a name, or what admission rested on, has changed meanwhile.
+with PathChanged when a name, or what admission rested on, has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
-from strongroom.services.file.paths import Moved, Where
+from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.store.core import keys, records
 from strongroom.store.file import file_records
@@ -44,7 +44,7 @@ class NodeView(msgspec.Struct, frozen=True):
     now: int
 
 
-class Written(msgspec.Struct, frozen=True):
+class NodeWritten(msgspec.Struct, frozen=True):
     """Result of a change: what was changed, as it is now."""
 
     where: Where
@@ -88,13 +88,13 @@ def attributes_in(where: Where, share: Record | None, found: Record | None) -> F
     """The attributes of what a path leads to. The share's root has none of its own until some are
     set.
 
-    Raises: Moved when they are gone.
+    Raises: PathChanged when they are gone.
     """
     record = file_records.FILE.of(found)
     if record is not None:
         return record
     if not where.is_root or share is None:
-        raise Moved
+        raise PathChanged
     made = records.SHARE.decode(share.value).generation
     return FileRecord(
         made,
@@ -122,7 +122,7 @@ async def view(services: Services, call: Call[Any], *, is_directory: bool) -> No
         share, found = await services.store.read([place_ref(call), attributes])
         try:
             record = attributes_in(where, share, found)
-        except Moved:
+        except PathChanged:
             continue
         version = 0 if found is None else found.version
         leases.guard(record.lease, call.terms.lease_id, call.rule.lease, max(now, version))
@@ -147,7 +147,7 @@ class Prepared(msgspec.Struct, Generic[T], frozen=True):
 async def commit(services: Services, call: Call[Any], prepared: Prepared[T]) -> T:
     """Decide on one directory or file, and commit durably.
 
-    Raises: Moved; StorageError ShareNotFound, the lease errors (412), the decision's own.
+    Raises: PathChanged; StorageError ShareNotFound, the lease errors (412), the decision's own.
     """
     where = prepared.where
     reads = [
@@ -177,7 +177,7 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
         where.check(found[_FIRST_NAME:further])
         record = attributes_in(where, found[0], found[1])
         if facts_of(record) != self.prepared.facts:
-            raise Moved
+            raise PathChanged
         leases.guard(record.lease, call.terms.lease_id, call.rule.lease, stamp)
         change = self.prepared.change(where, record, found[further:], stamp)
         writes = change.writes
@@ -220,5 +220,5 @@ async def change_attributes(
                 seen.where.partition, operation, facts, clears_read_only=clears_read_only
             ):
                 return await commit(services, call, prepared)
-        except Moved:
+        except PathChanged:
             continue

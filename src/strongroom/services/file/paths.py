@@ -4,7 +4,7 @@ Lives here: the walk over names, and the check at the serial point that each nam
 the same id. Must not live here: attributes, rules of names (semantics/file/names.py).
 
 A path is resolved on committed state, name by name. The decision reads these names again. If one
-of them leads elsewhere by then, it raises Moved, and the operation begins anew.
+of them leads elsewhere by then, it raises PathChanged, and the operation begins anew.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strongroom.store.file import file_records
 from strongroom.store.file.file_records import NameRecord
 
 
-class Moved(Exception):
+class PathChanged(Exception):
     """What an operation was prepared from is no longer so: it begins anew."""
 
 
@@ -85,7 +85,7 @@ class Where(msgspec.Struct, frozen=True):
         return self.is_root or (self.entry is not None and self.entry.is_directory)
 
     def check(self, found: Sequence[Record | None]) -> None:
-        """Compare what its names lead to. Raises Moved.
+        """Compare what its names lead to. Raises PathChanged.
 
         Arguments:
             found: the records of `refs`.
@@ -94,7 +94,7 @@ class Where(msgspec.Struct, frozen=True):
             expected = self.ids[index] if index < len(self.ids) else None
             name = file_records.NAME.of(record)
             if (None if name is None else name.id) != expected:
-                raise Moved
+                raise PathChanged
 
 
 def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:

@@ -59,20 +59,20 @@ class GetPermission(msgspec.Struct, frozen=True):
     key: str
 
 
-class Permission(msgspec.Struct, frozen=True):
+class StoredPermission(msgspec.Struct, frozen=True):
     """Result: a permission and its key."""
 
     key: str
     text: str
 
 
-async def create_permission(services: Services, call: Call[CreatePermission]) -> Permission:
+async def create_permission(services: Services, call: Call[CreatePermission]) -> StoredPermission:
     """Create Permission. One that is there already is found again.
 
     Raises: StorageError ShareNotFound.
     """
     text = call.input.text
-    made = Permission(key_of(text), text)
+    made = StoredPermission(key_of(text), text)
     ref = keys.permission(generation_of(call), made.key)
     reads = [place_ref(call), ref]
     return await services.commit(
@@ -80,13 +80,13 @@ async def create_permission(services: Services, call: Call[CreatePermission]) ->
     )
 
 
-class _Create(Decision[Permission], frozen=True):
+class _Create(Decision[StoredPermission], frozen=True):
     """Create Permission."""
 
     call: Call[CreatePermission]
-    made: Permission
+    made: StoredPermission
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Permission]:
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[StoredPermission]:
         """See Decision.decide."""
         check_place(self.call, found[0])
         if found[1] is not None:
@@ -99,18 +99,18 @@ def _stored(ref: Ref, text: str) -> Step:
     return Step(ref.partition, (Write(ref.key, value),))
 
 
-async def get_permission(services: Services, call: Call[GetPermission]) -> Permission:
+async def get_permission(services: Services, call: Call[GetPermission]) -> StoredPermission:
     """Get Permission. Raises: StorageError ShareNotFound, FileInvalidPermissionKey."""
     key = call.input.key
     ref = keys.permission(generation_of(call), key)
     share, found = await services.store.read([place_ref(call), ref])
     check_place(call, share)
     if key == DEFAULT_KEY:
-        return Permission(key, DEFAULT_TEXT)
+        return StoredPermission(key, DEFAULT_TEXT)
     permission = file_records.PERMISSION.of(found)
     if permission is None:
         raise StorageError(file_errors.FILE_INVALID_PERMISSION_KEY)
-    return Permission(key, permission.text)
+    return StoredPermission(key, permission.text)
 
 
 class PermissionGiven(msgspec.Struct, frozen=True):

@@ -25,8 +25,8 @@ from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes
 from strongroom.services.file.admission import Opens, facts_of
-from strongroom.services.file.nodes import NodeChange, NodeView, Prepared, Written
-from strongroom.services.file.paths import Moved, OnPath, Where
+from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, Prepared
+from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.readers import FileReaders
 from strongroom.services.file.reading import registered
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
@@ -78,7 +78,7 @@ class _Making(msgspec.Struct, frozen=True):
     clears_read_only: bool = False
 
 
-async def put_range(services: Services, call: Call[PutRange]) -> Written:
+async def put_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     """Put Range: the body becomes the content of these bytes.
 
     Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
@@ -99,7 +99,7 @@ async def put_range(services: Services, call: Call[PutRange]) -> Written:
     return msgspec.structs.replace(written, md5=arriving.md5.digest())
 
 
-async def clear_range(services: Services, call: Call[PutRange]) -> Written:
+async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     """Put Range (clear): these bytes are zeros, and no longer allocated.
 
     Raises: StorageError InvalidHeaderValue (it has a body), otherwise as put_range.
@@ -184,10 +184,10 @@ async def replace_all(
     operation: FileOperation,
     changes: Changes,
     reads: Callable[[Where], tuple[Ref, ...]],
-) -> Written:
+) -> NodeWritten:
     """Let a file begin anew: all of its bytes are gone in the commit of `changes`.
 
-    Raises: Moved when it is no file any more; as put_range.
+    Raises: PathChanged when it is no file any more; as put_range.
     """
 
     def draft(view: NodeView) -> Draft:
@@ -205,7 +205,7 @@ async def resize(
     reads: Callable[[Where], tuple[Ref, ...]],
     *,
     clears_read_only: bool = False,
-) -> Written:
+) -> NodeWritten:
     """Give a file another length in the commit of `changes`. Raises: as put_range."""
 
     def draft(view: NodeView) -> Draft:
@@ -226,7 +226,7 @@ async def _change(
     draft_of: Callable[[NodeView], AbstractAsyncContextManager[Draft]],
     *,
     is_resize: bool = False,
-) -> Written:
+) -> NodeWritten:
     """Commit a change of bytes together with the attributes.
 
     Arguments:
@@ -249,7 +249,7 @@ async def _change(
                 length = view.record.size_bytes if is_resize else None
                 async with draft_of(view) as draft:
                     return await _commit(services, call, view, making, draft, length)
-        except (Moved, Outdated):
+        except (PathChanged, Outdated):
             continue
         except Backlog:
             sweeps += 1
@@ -266,8 +266,8 @@ async def _commit(
     making: _Making,
     draft: Draft,
     length: int | None,
-) -> Written:
-    """One attempt. Raises: Moved, Outdated, Backlog."""
+) -> NodeWritten:
+    """One attempt. Raises: PathChanged, Outdated, Backlog."""
     where, maps = view.where, services.held.of(FileReaders).maps
     draft.move(_map(view))
     mutation = await draft.prepare()
@@ -275,9 +275,9 @@ async def _commit(
 
     def change(
         where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
-    ) -> NodeChange[Written]:
+    ) -> NodeChange[NodeWritten]:
         if length is not None and record.size_bytes != length:
-            raise Moved
+            raise PathChanged
         count = len(mutation.reads)
         pins = maps.pins(where.partition, 0) if is_alone else Pins(0, stamp)
         after, first = making.changes(where, record, found[count:], stamp)
@@ -285,7 +285,7 @@ async def _commit(
         if written.has_garbage:
             first = (*first, sweep_step(where.generation, where.id, stamp))
         return NodeChange(
-            Written(where, after), after, first, written.writes, written.adopt, written.drop
+            NodeWritten(where, after), after, first, written.writes, written.adopt, written.drop
         )
 
     reads = (*mutation.reads, *making.reads(where))

@@ -31,8 +31,8 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
-from strongroom.services.file.nodes import Written
-from strongroom.services.file.paths import Moved, OnPath, Where
+from strongroom.services.file.nodes import NodeWritten
+from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.sweep import sweep_step
 from strongroom.store.core import keys
@@ -68,7 +68,7 @@ class RenameNode(OnPath, frozen=True, kw_only=True):
     smb: SmbProperties = NOTHING_GIVEN
 
 
-async def rename_file(services: Services, call: Call[RenameNode]) -> Written:
+async def rename_file(services: Services, call: Call[RenameNode]) -> NodeWritten:
     """Rename File: also over another file, if asked to.
 
     Raises: StorageError ResourceNotFound (no such source), ParentNotFound, InvalidHeaderValue (the
@@ -78,12 +78,12 @@ async def rename_file(services: Services, call: Call[RenameNode]) -> Written:
     return await _rename(services, call, is_directory=False)
 
 
-async def rename_directory(services: Services, call: Call[RenameNode]) -> Written:
+async def rename_directory(services: Services, call: Call[RenameNode]) -> NodeWritten:
     """Rename Directory. Raises: as rename_file; SharingViolation for a place below itself."""
     return await _rename(services, call, is_directory=True)
 
 
-async def _rename(services: Services, call: Call[RenameNode], *, is_directory: bool) -> Written:
+async def _rename(services: Services, call: Call[RenameNode], *, is_directory: bool) -> NodeWritten:
     given = call.input
     source_path = paths.components(
         _within_share(call, given.source), trailing_dots=given.source_trailing_dots
@@ -95,7 +95,7 @@ async def _rename(services: Services, call: Call[RenameNode], *, is_directory: b
         target = await paths.named(services, call)
         try:
             return await _attempt(services, call, source, target)
-        except Moved:
+        except PathChanged:
             continue
 
 
@@ -156,7 +156,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 async def _attempt(
     services: Services, call: Call[RenameNode], source: Where, target: Where
-) -> Written:
+) -> NodeWritten:
     if target.is_root or source.is_root:
         raise StorageError(_refusal_of_root(source, target))
     seen = _Seen(source, target, FileFacts(), None)
@@ -197,7 +197,7 @@ async def _attempt(
 def _attributes(found: Record | None) -> FileRecord:
     record = file_records.FILE.of(found)
     if record is None:
-        raise Moved
+        raise PathChanged
     return record
 
 
@@ -212,14 +212,14 @@ def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
     return found
 
 
-class _RenameNode(Decision[Written], frozen=True):
+class _RenameNode(Decision[NodeWritten], frozen=True):
     """Let the new name lead to the source's id, and the old one nowhere."""
 
     call: Call[RenameNode]
     seen: _Seen
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Written]:
-        """See Decision.decide. Raises: Moved."""
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
+        """See Decision.decide. Raises: PathChanged."""
         call, seen = self.call, self.seen
         source, target = seen.source, seen.target
         check_place(call, found[0])
@@ -234,10 +234,10 @@ class _RenameNode(Decision[Written], frozen=True):
             replaced is None or facts_of(replaced) == seen.target_facts
         )
         if node is None or not is_known:
-            raise Moved
+            raise PathChanged
         self._refuse(record, replaced, stamp)
         if source.components == target.components:
-            return Commit(Written(source, record))
+            return Commit(NodeWritten(source, record))
         given = call.input
         permission, before = given.smb.permission.chosen(
             record.permission, source.generation, found[third] if len(found) > third else None
@@ -255,7 +255,7 @@ class _RenameNode(Decision[Written], frozen=True):
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
             gone = keys.file(source.generation, seen.replaced)
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
-        return Commit(Written(made, after), tuple(steps))
+        return Commit(NodeWritten(made, after), tuple(steps))
 
     def _refuse(self, record: FileRecord, replaced: FileRecord | None, stamp: int) -> None:
         """The checks of a rename, in their order. Raises: StorageError."""
@@ -316,7 +316,7 @@ class _RenameNode(Decision[Written], frozen=True):
             if more and parent != generation:
                 directory = file_records.NODE.of(record)
                 if directory is None:
-                    raise Moved
+                    raise PathChanged
                 counted = msgspec.structs.replace(directory, children=directory.children + more)
                 key = keys.file_node(generation, parent).key
                 writes[key] = file_records.NODE.encode(counted)
