@@ -1,13 +1,36 @@
-"""Whatever a test of the services is about: its decisions are run twice and decide the same."""
+"""How every test of the services runs: its decisions are run twice and decide the same, and some
+tests run over two gateways too."""
 
 from __future__ import annotations
 
 import pytest
 
 from strongroom.engines.memory import MemoryStore
+from tests.services import alternating, container_calls, queue_calls, sweeps
 from tests.services.purity import twice
+from tests.services.two_gateways import counts
+
+_NAMES = {1: "one gateway", 2: "two gateways"}
 
 
 @pytest.fixture(autouse=True)
 def decisions_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryStore, "update", twice(MemoryStore.update))
+
+
+@pytest.fixture(autouse=True)
+def gateways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many gateways serve the store of the test (alternating.py)."""
+    if getattr(request, "param", 1) == 2:
+        monkeypatch.setattr(container_calls, "gateways", 2)
+        for module in (request.module, sweeps, queue_calls):
+            if hasattr(module, "Sweeper"):
+                monkeypatch.setattr(module, "Sweeper", alternating.sweeper_of)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let a test run once for each number of gateways."""
+    found = counts(metafunc.module.__name__.rpartition(".")[2], metafunc.function.__name__)
+    if found != [1]:
+        names = [_NAMES[count] for count in found]
+        metafunc.parametrize("gateways", found, ids=names, indirect=True)

@@ -30,6 +30,7 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.core import keys
 from strongroom.values import BlobKind, ContentProperties
+from tests.services.alternating import Alternating, next_call
 from tests.services.purity import WatchedClock, outside_of_decisions
 
 T = TypeVar("T")
@@ -64,9 +65,17 @@ class Sender:
         """It never goes."""
 
 
+# How many gateways serve a store in memory; conftest.py sets it for each test.
+gateways = 1
+
+
 def services(store: Any = None) -> Services:
     clock = WatchedClock()
-    return Services(MemoryStore(clock) if store is None else store, clock)
+    if store is None:
+        store = MemoryStore(clock)
+    if gateways == 2 and type(store) is MemoryStore:
+        return Alternating(store, clock)
+    return Services(store, clock)
 
 
 def run(test: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -99,6 +108,8 @@ def call(
     body: bytes = b"",
     client: Client | None = None,
 ) -> Call[Any]:
+    next_call()
+
     def present() -> Callable[[Place | None], None]:
         outside_of_decisions("what the accounts say")
         return authorize

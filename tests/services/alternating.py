@@ -1,0 +1,104 @@
+"""Services whose consecutive calls go to two gateways of one store in turn.
+
+A test of the services that was written for one gateway holds over two: what one of them answers is
+what the other goes on from. Lives here: the services and the sweeper of such a test. Which tests
+run so is decided in conftest.py. Must not live here: gateways that pause or die
+(gateway_histories.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextvars import ContextVar
+from typing import Any, Final
+
+from strongroom.clock import Clock
+from strongroom.engines.memory import MemoryStore
+from strongroom.services.blob.copies.sources import CopyHold, CopySources, Locate, RemoteReader
+from strongroom.services.core.runner import Services
+from strongroom.services.sweeper import Sweeper
+
+_turns = itertools.count()
+# Of each task: a call that is under way stays at its gateway, whatever other tasks do.
+_turn: ContextVar[int] = ContextVar("turn", default=0)
+
+
+def next_call() -> None:
+    """The next call of this task goes to the gateway whose turn it is."""
+    _turn.set(next(_turns))
+
+
+class Alternating(Services):
+    """Two gateways that look like one set of services.
+
+    Arguments:
+        store: the first gateway; the second one is made of it.
+        clock: as for Services; both share it.
+    """
+
+    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+        first = Services(store, clock)
+        second = Services(store.second(), clock)
+        first_sources = first.held.of(CopySources)
+        second.held._objects[CopySources] = _SameSources(first_sources)
+        self.both: Final = (first, second)
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything but `both` is that of the gateway whose turn it is."""
+        if name == "both":
+            raise AttributeError(name)
+        return getattr(self.both[_turn.get() % 2], name)
+
+
+class _OfTheOther:
+    """An attribute that is read and set at another object."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, found: Any, owner: type) -> Any:
+        return getattr(found.other, self._name)
+
+    def __set__(self, found: Any, value: object) -> None:
+        setattr(found.other, self._name, value)
+
+
+class _SameSources(CopySources):
+    """What the second gateway copies from: composed like the first, with its own open sources."""
+
+    locate: Locate | None = _OfTheOther()  # type: ignore[assignment]
+    remote: RemoteReader | None = _OfTheOther()  # type: ignore[assignment]
+    hold: CopyHold | None = _OfTheOther()  # type: ignore[assignment]
+
+    def __init__(self, other: CopySources) -> None:
+        self.other = other
+        self._open = {}
+
+
+class SweeperOfBoth:
+    """The sweepers of both gateways as one; each does the jobs that its gateway owns."""
+
+    def __init__(self, services: Alternating, pause_s: float) -> None:
+        self._sweepers = [Sweeper(on, pause_s) for on in services.both]
+
+    async def run(self) -> None:
+        """See Sweeper.run."""
+        await asyncio.gather(*(one.run() for one in self._sweepers))
+
+    async def run_once(self) -> int:
+        """See Sweeper.run_once. What waits for the readers of the other gateway is done when that
+        gateway's heartbeat says that it has none: in the second pass."""
+        finished = idle = 0
+        while idle < 2:
+            shares = await asyncio.gather(*(one.run_once() for one in self._sweepers))
+            finished += sum(shares)
+            idle = 0 if any(shares) else idle + 1
+        return finished
+
+
+def sweeper_of(services: Services, pause_s: float = 0.0) -> Sweeper | SweeperOfBoth:
+    """What such a test uses instead of Sweeper."""
+    if isinstance(services, Alternating):
+        return SweeperOfBoth(services, pause_s)
+    return Sweeper(services, pause_s)

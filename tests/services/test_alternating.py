@@ -1,0 +1,91 @@
+"""Tests over two gateways really run over two, and what they leave out is named rightly."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+
+import pytest
+
+from strongroom.engines.memory import MemoryStore
+from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.core.runner import Services
+from tests.services import blob_calls, container_calls, two_gateways
+from tests.services.alternating import SweeperOfBoth, next_call, sweeper_of
+from tests.services.container_calls import run
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_calls, "gateways", 2)
+
+
+def number(on: Services) -> int:
+    """The gateway whose turn it is."""
+    assert isinstance(on.store, MemoryStore)
+    return on.store.gateways.number
+
+
+def test_consecutive_calls_go_to_both_gateways_of_one_store(two: None) -> None:
+    async def test() -> None:
+        on = container_calls.services()
+        seen = []
+        for _ in range(4):
+            container_calls.call()
+            seen.append(number(on))
+        assert sorted(seen[:2]) == [0, 1] and seen[2:] == seen[:2]
+        await container_calls.create(on)
+        await blob_calls.put(on, "b", b"x")
+        assert [await blob_calls.read(on, "b") for _ in range(2)] == [b"x", b"x"]
+        assert isinstance(sweeper_of(on), SweeperOfBoth)
+
+    run(test)
+
+
+def test_a_call_stays_at_its_gateway_whatever_other_tasks_do(two: None) -> None:
+    async def test() -> None:
+        on = container_calls.services()
+
+        async def act() -> set[int]:
+            next_call()
+            seen = set()
+            for _ in range(5):
+                seen.add(number(on))
+                await asyncio.sleep(0)
+            return seen
+
+        found = await asyncio.gather(*(act() for _ in range(4)))
+        assert sorted(map(list, found)) == [[0], [0], [1], [1]]
+
+    run(test)
+
+
+def test_both_gateways_copy_from_the_same_sources(two: None) -> None:
+    async def test() -> None:
+        on = container_calls.services()
+        sources = []
+        for _ in range(2):
+            container_calls.call()
+            sources.append(on.held.of(CopySources))
+        first, second = sources
+        assert first is not second
+
+        async def locate(url: str, call: object, wanted: object) -> None:
+            return None
+
+        second.locate = locate
+        assert first.locate is locate and first.remote is None
+        assert first._open is not second._open
+
+    run(test)
+
+
+def test_what_runs_over_one_gateway_only_is_there() -> None:
+    for module in (*two_gateways.SHORT, *two_gateways.OWN):
+        importlib.import_module(f"tests.services.{module}")
+    for module, functions in two_gateways.left_out():
+        found = importlib.import_module(f"tests.services.{module}")
+        for function in functions:
+            assert callable(getattr(found, function)), (module, function)
+            assert two_gateways.counts(module, function) == [1]
+    assert 2 in two_gateways.counts("test_queues", "any other")

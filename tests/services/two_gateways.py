@@ -1,0 +1,106 @@
+"""Which tests of the services run over two gateways too (alternating.py).
+
+In `make test` they are those of one module for each service; in `make proof` they are all but the
+ones named here, with the reason. Must not live here: how such a test runs (conftest.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.effort import stride
+
+SHORT: Final = ("test_appends", "test_entities", "test_queues")
+"""The modules of which `make test` runs every test over two gateways as well."""
+
+OWN: Final = (
+    "test_gateway_histories",
+    "test_lost_looks",
+    "test_readers_elsewhere",
+    "test_sharing_jobs",
+    "test_two_gateways",
+)
+"""Modules that make several gateways themselves."""
+
+# The engine of one gateway is replaced in part, held back or cut off in the middle of a call, and
+# the call must meet that.
+_ENGINE: Final = {
+    "test_appends": (
+        "test_a_block_that_is_missing_is_an_error_also_while_the_blob_grows",
+        "test_an_append_whose_outcome_is_unknown_happened_whole_or_not_at_all",
+        "test_another_gateway_sweeps_nothing_that_a_stalled_download_has_still_to_read",
+    ),
+    "test_blocks": ("test_a_list_of_what_was_replaced_meanwhile_is_refused",),
+    "test_containers": ("test_cut_off_inside_the_deletion_the_container_is_whole",),
+    "test_deleted_containers": ("test_a_deletion_that_is_cut_off",),
+    "test_find_blobs": (
+        "test_a_container_that_is_deleted_during_a_search_is_not_found",
+        "test_a_search_looks_at_the_blobs_of_the_rarest_tag",
+        "test_tags_that_change_between_the_index_and_the_blob",
+        "test_the_index_without_its_job_would_keep_what_a_crash_left",
+    ),
+    "test_from_url": ("test_a_destination_that_changes_while_the_source_is_read",),
+    "test_handing_over": (
+        "test_a_copy_that_was_not_committed_leaves_no_source",
+        "test_a_job_that_is_seen_first_finds_the_source",
+    ),
+    "test_kept_blobs": ("test_a_commit_that_is_cut_off",),
+    "test_pages_from_url": ("test_pages_of_the_blob_itself_are_those_of_one_state",),
+    "test_queues": ("test_a_commit_that_is_cut_leaves_the_old_or_the_new",),
+    "test_rereading": ("test_a_container_that_is_swept_meanwhile_is_not_found",),
+    "test_staging_again": (
+        "test_a_block_staged_while_its_list_is_made_is_in_the_blob_or_still_staged",
+        "test_a_long_list_shows_what_was_staged_at_one_moment",
+        "test_a_refused_list_is_judged_with_what_was_staged_meanwhile",
+        "test_a_short_list_holds_nobody_up",
+    ),
+    "test_sweeping": (
+        "test_a_body_that_is_replaced_while_the_blob_is_swept_is_not_forgotten",
+        "test_a_snapshot_that_is_taken_while_the_blob_is_swept_keeps_its_content",
+    ),
+    "test_sweeping_sequences": ("test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept",),
+}
+
+# What is promised, or counted, for each gateway by itself.
+_EACH: Final = {
+    # Who waits is served in order of arrival, and sent home, at each gateway.
+    "test_leasing": (
+        "test_a_server_that_stops_sends_waiters_home",
+        "test_waiters_are_served_in_order_of_arrival",
+    ),
+    "test_retrievals": ("test_who_waited_first_is_served_first",),
+    # The waiters of one gateway are counted.
+    "test_copies_awaited": (
+        "test_its_success",
+        "test_its_abortion",
+        "test_its_failure",
+        "test_a_server_that_stops_answers_as_it_is",
+        "test_a_client_that_has_gone_is_not_waited_for",
+        "test_a_clock_that_is_moved_ends_no_wait",
+        "test_a_blob_that_is_another_by_now_is_answered_as_begun",
+    ),
+    # A gateway that is alone drops at once what nobody reads; it knows its readers one by one.
+    "test_page_sweeping": ("test_overwritten_cleared_and_truncated_pages_come_back",),
+    "test_sweeping": ("test_jobs_that_wait_for_readers_do_not_hold_up_others",),
+}
+
+
+def left_out() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The tests that run over one gateway only, by their modules."""
+    yield from _ENGINE.items()
+    yield from _EACH.items()
+
+
+def counts(module: str, function: str) -> list[int]:
+    """Over how many gateways a test runs: each number is a run of its own.
+
+    Arguments:
+        module: the name of the test's module, without its package.
+    """
+    if module in OWN or function in (*_ENGINE.get(module, ()), *_EACH.get(module, ())):
+        return [1]
+    if stride() == 1:
+        # The run over one gateway is in `make test`.
+        return [2]
+    return [1, 2] if module in SHORT else [1]
