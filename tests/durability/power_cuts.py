@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
+import os
 import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -34,8 +35,8 @@ from strongroom.services.sweeper import Sweeper
 from strongroom.store.integrity import Integrity
 from strongroom.testing.disk import Disk
 from strongroom.testing.disk_sqlite import DiskVfs
-from strongroom.values import rfc1123
-from strongroom.wire.core.http import Headers, Request
+from strongroom.values import Piece, rfc1123
+from strongroom.wire.core.http import Headers, Request, Response
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient
@@ -103,9 +104,27 @@ class Door:
         response = await respond(self._context, request)
         if response.status >= 500:
             raise NoAnswer(response.reason)
-        assert isinstance(response.body, bytes)
+        content = await _read(response)
         found = tuple(response.headers)
-        return Answer(method, response.status, response.reason or "", found, response.body)
+        return Answer(method, response.status, response.reason or "", found, content)
+
+
+async def _read(response: Response) -> bytes:
+    """The body of an answer, all of it."""
+    content = response.body
+    try:
+        if not isinstance(content, bytes):
+            content = b"".join([_in_memory(piece) async for piece in content])
+    finally:
+        if response.finished is not None:
+            response.finished()
+    return content
+
+
+def _in_memory(piece: Piece) -> bytes:
+    if isinstance(piece, bytes):
+        return piece
+    return os.pread(piece.file.fileno(), piece.length, piece.offset)
 
 
 class Play(Protocol):

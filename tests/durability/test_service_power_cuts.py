@@ -12,6 +12,7 @@ from strongroom.engines.embedded.directory import Damaged
 from strongroom.engines.embedded.serial_point import SerialPoint
 from strongroom.testing.disk import Disk
 from tests.durability import power_cuts
+from tests.durability.power_cut_kept import KeptPlay
 from tests.durability.power_cut_queues import QueuePlay
 from tests.durability.power_cut_tables import TablePlay
 from tests.durability.power_cuts import Play, run_round
@@ -26,6 +27,11 @@ def test_what_answers_have_shown_is_kept(
 ) -> None:
     """T-WRI-07, T-WRI-09, T-BAT-02, Q-GET-07, Q-POP-05: acknowledged, refused, or read."""
     assert run_round(tmp_path, seed, 25, play) > 0
+
+
+def test_what_soft_delete_keeps_is_kept(tmp_path: Path) -> None:
+    """B-SFT-01 to B-SFT-08: displaced states come back until their retention ends, no longer."""
+    assert run_round(tmp_path, 4, 25, KeptPlay) > 0
 
 
 class _LyingDisk(Disk):
@@ -48,7 +54,7 @@ def _is_caught(directory: Path, play: Callable[[], Play]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("play", PLAYS)
+@pytest.mark.parametrize("play", [*PLAYS, KeptPlay])
 def test_the_judges_notice_what_was_not_synced(
     play: Callable[[], Play], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.durability.power_cut_kept import KeptPlay
 from tests.durability.power_cut_queues import QueuePlay
 from tests.durability.power_cut_tables import TablePlay
 from tests.durability.power_cuts import Play
@@ -26,7 +27,7 @@ def test_300_rounds_of_power_cuts_take_nothing_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("play", [TablePlay, QueuePlay])
+@pytest.mark.parametrize("play", [TablePlay, QueuePlay, KeptPlay])
 def test_300_rounds_take_back_no_answer(play: Callable[[], Play], tmp_path: Path) -> None:
     """T-WRI-07, T-WRI-09, T-BAT-02, Q-GET-07, Q-POP-05."""
     assert _rounds(tmp_path, partial(run_served, rounds=25, make=play)) > 100 * ROUNDS
