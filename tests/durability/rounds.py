@@ -30,6 +30,7 @@ from strongroom.servers.identities.accounts_file import change_accounts
 from strongroom.testing.ports import free_port, port_flags
 from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient
+from tests.durability.file_workload import FileWorker, make_share
 from tests.durability.queue_workload import QueueWorker
 from tests.durability.table_workload import TableWorker, make_table
 from tests.durability.workload import Worker
@@ -87,6 +88,7 @@ QUEUES = Workload(
     "--queue-port", _making(*(f"/durable-{number}" for number in range(WORKERS))), QueueWorker
 )
 TABLES = Workload("--table-port", make_table, TableWorker, TableClient)
+FILES = Workload("--file-port", make_share, FileWorker)
 
 
 @contextmanager

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from strongroom.engines.embedded.check import Inspection
+from strongroom.store.integrity import Integrity
 from tests.cli.command import in_process
-from tests.durability.rounds import QUEUES, TABLES, VERSIONS, kill_rounds
+from tests.durability.rounds import FILES, QUEUES, TABLES, VERSIONS, kill_rounds
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
@@ -38,3 +40,12 @@ def test_no_entity_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> 
     acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=3, workload=TABLES)
     assert lost == []
     assert acknowledged > 0
+
+
+def test_no_file_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
+    """F-CRA-01: a change under way happened whole or not at all."""
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=4, workload=FILES)
+    assert lost == []
+    assert acknowledged > 0
+    with Inspection(tmp_path / "data") as inspection:
+        assert list(Integrity(inspection).findings()) == []

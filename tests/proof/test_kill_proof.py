@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.durability.rounds import QUEUES, TABLES, kill_rounds
+from tests.durability.rounds import FILES, QUEUES, TABLES, kill_rounds
 
 ROUNDS = 200
 
@@ -28,5 +28,12 @@ def test_200_kills_lose_no_message(tmp_path: Path) -> None:
 def test_200_kills_lose_no_entity(tmp_path: Path) -> None:
     seed = random.SystemRandom().getrandbits(32)
     acknowledged, lost = kill_rounds(tmp_path / "data", ROUNDS, seed, TABLES)
+    assert lost == []
+    assert acknowledged > ROUNDS
+
+
+def test_200_kills_lose_no_file(tmp_path: Path) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    acknowledged, lost = kill_rounds(tmp_path / "data", ROUNDS, seed, FILES)
     assert lost == []
     assert acknowledged > ROUNDS

@@ -1,0 +1,168 @@
+"""Random users of a share that know what must be there after the server was killed.
+
+Each worker owns two directories. What was acknowledged must be found: every name, and every byte of
+every file. The change that was under way when the server died has happened whole, or not at all.
+Used by the kill rounds; must not live here: starting and killing of servers (rounds.py).
+"""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.conformance.answer import Answer, texts
+from tests.conformance.client import Client
+
+SHARE = "durable"
+SIZES = (0, 100, 9_000, 70_000, 200_000)
+NAMES = ("a", "b", "c")
+State = dict[str, bytes]
+_Change = Callable[[Client, random.Random, State], "tuple[State, Callable[[], Answer], int]"]
+
+
+def make_share(client: Client) -> None:
+    """Make the share that all workers use."""
+    assert client.put(f"/{SHARE}?restype=share").status == 201
+
+
+@dataclass(slots=True)
+class FileWorker:
+    """One client that changes files in its own directories until the server is gone.
+
+    Arguments:
+        number: names its directories.
+        seed: what it does is a function of it.
+    """
+
+    number: int
+    seed: int
+    acknowledged: int = 0
+    failure: str = ""
+    known: State = field(default_factory=dict)
+    pending: State | None = None
+    is_begun: bool = False
+
+    @property
+    def directories(self) -> tuple[str, str]:
+        """Its directories, below the root."""
+        return f"left{self.number}", f"right{self.number}"
+
+    def run(self, client: Client, stop: threading.Event) -> None:
+        """Work until `stop` is set or the connection breaks."""
+        rng = random.Random(self.seed)
+        while not stop.is_set():
+            try:
+                if self.is_begun:
+                    self._one(client, rng)
+                else:
+                    self._begin(client)
+            except (OSError, http.client.HTTPException):
+                return
+            except AssertionError as error:
+                self.failure = f"{self.directories[0]}: {error}"
+                return
+
+    def _begin(self, client: Client) -> None:
+        for name in self.directories:
+            made = client.put(f"/{SHARE}/{name}?restype=directory")
+            assert made.status in (201, 409), made
+        self.is_begun = True
+
+    def _one(self, client: Client, rng: random.Random) -> None:
+        verbs: list[_Change] = [self._create]
+        if self.known:
+            verbs += [self._put, self._put, self._clear, self._resize, self._rename, self._delete]
+        after, send, status = rng.choice(verbs)(client, rng, dict(self.known))
+        self.pending = after
+        answer = send()
+        assert answer.status == status, f"{answer.status} {answer.code}"
+        self.known, self.pending = after, None
+        self.acknowledged += 1
+
+    def _path(self, rng: random.Random) -> str:
+        return f"{rng.choice(self.directories)}/{rng.choice(NAMES)}"
+
+    def _create(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        path, size = self._path(rng), rng.choice(SIZES)
+        state[path] = bytes(size)
+        headers = {"x-ms-type": "file", "x-ms-content-length": str(size)}
+        return state, lambda: client.put(f"/{SHARE}/{path}", headers), 201
+
+    def _put(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        path, first, end = self._range(rng, state)
+        if first == end:
+            return self._create(client, rng, state)
+        data = rng.randbytes(end - first)
+        before = state[path]
+        state[path] = before[:first] + data + before[end:]
+        headers = {"x-ms-write": "update", "x-ms-range": f"bytes={first}-{end - 1}"}
+        return state, lambda: client.put(f"/{SHARE}/{path}?comp=range", headers, data), 201
+
+    def _clear(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        path, first, end = self._range(rng, state)
+        if first == end:
+            return self._create(client, rng, state)
+        before = state[path]
+        state[path] = before[:first] + bytes(end - first) + before[end:]
+        headers = {"x-ms-write": "clear", "x-ms-range": f"bytes={first}-{end - 1}"}
+        return state, lambda: client.put(f"/{SHARE}/{path}?comp=range", headers), 201
+
+    def _range(self, rng: random.Random, state: State) -> tuple[str, int, int]:
+        path = rng.choice(sorted(state))
+        first, end = sorted((rng.randint(0, len(state[path])), rng.randint(0, len(state[path]))))
+        return path, first, end
+
+    def _resize(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        path, size = rng.choice(sorted(state)), rng.choice(SIZES)
+        state[path] = state[path][:size].ljust(size, b"\0")
+        headers = {"x-ms-content-length": str(size)}
+        return state, lambda: client.put(f"/{SHARE}/{path}?comp=properties", headers), 200
+
+    def _rename(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        old, new = rng.choice(sorted(state)), self._path(rng)
+        state[new] = state.pop(old)
+        headers = {
+            "x-ms-file-rename-source": f"{client.url}/{SHARE}/{old}",
+            "x-ms-file-rename-replace-if-exists": "true",
+        }
+        return state, lambda: client.put(f"/{SHARE}/{new}?comp=rename", headers), 200
+
+    def _delete(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        path = rng.choice(sorted(state))
+        del state[path]
+        return state, lambda: client.delete(f"/{SHARE}/{path}"), 202
+
+    def verify(self, client: Client) -> list[str]:
+        """What is not as it must be. The state that is found becomes the known one."""
+        if not self.is_begun:
+            return []
+        found: State = {}
+        for directory in self.directories:
+            listed = client.get(f"/{SHARE}/{directory}?restype=directory&comp=list")
+            for name in texts(listed.xml, "Entries/File/Name"):
+                answer = client.get(f"/{SHARE}/{directory}/{name}")
+                assert answer.status == 200, answer
+                found[f"{directory}/{name}"] = answer.body
+        allowed = [one for one in (self.known, self.pending) if one is not None]
+        lost = []
+        if found not in allowed:
+            wanted = [{path: len(data) for path, data in one.items()} for one in allowed]
+            seen = {path: len(data) for path, data in found.items()}
+            lost.append(f"{self.directories[0]}: {seen} is none of {wanted}, or its bytes differ")
+        self.known, self.pending = found, None
+        return lost
