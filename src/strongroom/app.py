@@ -54,6 +54,7 @@ from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.blob.rehydration import RehydrationDelays
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
@@ -115,6 +116,8 @@ class App:
             self.services = Services(self.store, self._clock, self.accounts.switches)
             self._closing.append(self.services.held.of(CopySources).close)
             self.services.held.of(CopySources).remote = remote
+            delays = self.services.held.of(RehydrationDelays)
+            delays.standard_s, delays.high_s = self.settings.rehydration_s
             self.services.held.of(DelegationAccounts).accounts = self.accounts
             await self._listen(tls)
         except BaseException:

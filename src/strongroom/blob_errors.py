@@ -259,10 +259,38 @@ BLOB_OPERATION_NOT_SUPPORTED = row(
     409,
     "PutBlock on a DFS-created blob",
 )
+BLOB_CUSTOMER_SPECIFIED_ENCRYPTION_MISMATCH = row(
+    "BlobCustomerSpecifiedEncryptionMismatch",
+    409,
+    "The given customer specified encryption does not match the encryption used to encrypt the "
+    "blob.",
+)
+REQUEST_FORBIDDEN_BY_CONTAINER_ENCRYPTION_POLICY = row(
+    "RequestForbiddenByContainerEncryptionPolicy",
+    403,
+    "The request is forbidden by the container encryption policy.",
+)
 BLOB_IMMUTABLE_DUE_TO_POLICY = row(
     "BlobImmutableDueToPolicy",
     409,
     "This operation is not permitted as the blob is immutable due to a policy.",
+)
+BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD = row(
+    "BlobImmutableDueToLegalHold",
+    409,
+    "This operation is not permitted as the blob is immutable due to one or more legal holds.",
+)
+IMMUTABILITY_NOT_ENABLED = row(
+    "ImmutableStorageWithVersioningNotEnabled",
+    409,
+    "Version-level immutability is not enabled for the account: switch it on with "
+    "'strongroom account set NAME --immutability on'.",
+)
+CONTAINER_PROTECTED_FROM_DELETION = row(
+    "ContainerProtectedFromDeletion",
+    409,
+    "This operation is not permitted on a container with version-level immutability that is not "
+    "empty: delete its blobs first.",
 )
 DUPLICATE_TAG_NAMES = row(
     "DuplicateTagNames",

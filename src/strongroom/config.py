@@ -93,7 +93,8 @@ class Settings:
     """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
     below which a label is an account, beside blob.localhost and its like.
     `one_port` serves all services; None = no such port. `own_hosts` are names by which the server's
-    own endpoints may be reached. `oauth` None = bearer tokens are refused."""
+    own endpoints may be reached. `oauth` None = bearer tokens are refused. `rehydration_s` is how
+    long archived blobs take to become readable, with priority Standard and with High."""
 
     data: Path | None = DEFAULT_DATA
     host: str = DEFAULT_HOST
@@ -116,6 +117,7 @@ class Settings:
     strict: bool = False
     oauth: OAuth | None = None
     roles: RolesSource = RolesSource()
+    rehydration_s: tuple[float, float] = (0.0, 0.0)
 
     def may_use_development_key(self) -> bool:
         """Whether the well-known key may protect anything here: on loopback, or when told so."""

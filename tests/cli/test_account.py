@@ -71,7 +71,7 @@ def test_a_broken_file_leaves_the_accounts_as_they_were(tmp_path: Path) -> None:
         (data / "accounts.json").write_text('{"accounts": [')
         assert works(server, "orders", key)
         assert works(server, "orders", key)
-        assert server.output().count("the accounts stay as they were") == 1
+        assert server.output().count("accounts.json is not used, what it said before stays") == 1
         (data / "accounts.json").unlink()
         assert works(server, "orders", key)
         assert not works(server, "devstoreaccount1", DEVELOPMENT_ACCOUNT_KEY)
@@ -95,6 +95,7 @@ def test_listing_shows_keys_only_when_asked(tmp_path: Path) -> None:
     as_json = in_process("account", "list", "--json", "--data", tmp_path)
     facts: dict[str, object] = {"name": "orders", "key_count": 1}
     facts |= {"kind": "StorageV2", "container_retention_days": 0, "versioning": False}
+    facts |= {"immutability": False, "last_access": False}
     assert json.loads(as_json.out) == [facts]
     shown = in_process("account", "list", "--json", "--show", "--data", tmp_path)
     assert json.loads(shown.out) == [facts | {"keys": [key]}]
@@ -176,6 +177,7 @@ def test_switches_take_effect_while_serving_and_are_listed(tmp_path: Path) -> No
     in_process("account", "remove-old-key", "orders", "--data", data)
     listed = json.loads(in_process("account", "list", "--json", "--data", data).out)
     wanted = {"kind": "BlobStorage", "container_retention_days": 30, "versioning": True}
+    wanted |= {"immutability": False, "last_access": False}
     assert listed == [{"name": "orders", "key_count": 1, **wanted}]
     text = in_process("account", "list", "--data", data).out
     assert text == "orders  one key  kind BlobStorage  container retention 30d  versioning\n"
@@ -200,3 +202,21 @@ def test_switches_that_there_are_not(tmp_path: Path) -> None:
     nobody = in_process("account", "set", "nobody", "--kind", "Storage", "--data", data)
     assert nobody.code == Exit.REFUSED
     assert (data / "accounts.json").read_bytes() == before
+
+
+def test_immutability_and_last_access_are_switched(tmp_path: Path) -> None:
+    """B-IMM-01, B-ACC-01: what protects data stays on."""
+    in_process("account", "add", "orders", "--data", tmp_path)
+
+    def switch(*given: str) -> int:
+        return in_process("account", "set", "orders", *given, "--data", tmp_path).code
+
+    assert switch("--immutability", "on", "--last-access", "on") == 0
+    text = in_process("account", "list", "--data", tmp_path).out
+    assert text == "orders  one key  immutability on  last access on\n"
+    assert switch("--immutability", "off") == Exit.REFUSED
+    assert switch("--last-access", "off") == 0
+    for option in ("--immutability", "--last-access"):
+        assert switch(option, "maybe") == Exit.USAGE
+    text = in_process("account", "list", "--data", tmp_path).out
+    assert text == "orders  one key  immutability on\n"

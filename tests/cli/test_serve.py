@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobServiceClient, RehydratePriority
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.cli.exits import Exit
@@ -432,3 +432,25 @@ def test_a_failing_disk_stops_the_server_with_a_message(tmp_path: Path) -> None:
     flag.unlink()
     with Server.start(data=tmp_path / "data", port=port):
         assert container.download_blob("before").readall() == b"b" * 100_000
+
+
+def test_how_long_rehydrations_take_is_set() -> None:
+    """B-TIR-10."""
+    statuses = {"Standard": "rehydrate-pending-to-hot", "High": "readable"}
+    with Server.start(flags=("--rehydration-delay", "2h", "--rehydration-delay-high", "0s")) as one:
+        service = BlobServiceClient.from_connection_string(one.connection_string)
+        box = service.create_container("box")
+        for priority in (RehydratePriority.STANDARD, RehydratePriority.HIGH):
+            blob = box.upload_blob(priority, b"x")
+            blob.set_standard_blob_tier("Archive")
+            blob.set_standard_blob_tier("Hot", rehydrate_priority=priority)
+            pending = blob.get_blob_properties()
+            assert (pending.archive_status or "readable") == statuses[priority]
+
+
+@pytest.mark.parametrize("text", ["", "15", "h", "-1h", "1.5h", "1d", "tomorrow", "1234567s"])
+def test_delays_that_there_are_not(text: str) -> None:
+    for option in ("--rehydration-delay", "--rehydration-delay-high"):
+        ran = in_process("serve", "--in-memory", f"{option}={text}")
+        assert ran.code == Exit.USAGE, ran
+        assert option in ran.err

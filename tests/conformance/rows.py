@@ -37,6 +37,7 @@ _VALUES = {
     "x-ms-expiry-option": "NeverExpire",
     "x-ms-lease-duration": "15",
     "x-ms-lease-id": A,
+    "x-ms-immutability-policy-until-date": "Fri, 01 Jan 2100 00:00:00 GMT",
     "x-ms-legal-hold": "false",
     "x-ms-proposed-lease-id": B,
     "x-ms-range": "bytes=0-511",

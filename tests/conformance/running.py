@@ -33,9 +33,15 @@ class Running:
     Arguments:
         data: its data directory; None = in memory.
         copy_source_hosts: hosts of its own network that it may copy from.
+        rehydration_s: how long rehydrations take, with priority Standard and High.
     """
 
-    def __init__(self, data: Path | None = None, copy_source_hosts: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        data: Path | None = None,
+        copy_source_hosts: tuple[str, ...] = (),
+        rehydration_s: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
         self.credential = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
         self._numbers = itertools.count(1)
         self._folder = tempfile.TemporaryDirectory()
@@ -51,6 +57,7 @@ class Running:
             test_clock=True,
             copy_source_hosts=copy_source_hosts,
             strict=True,
+            rehydration_s=rehydration_s,
         )
         self.server = InProcessServer(settings)
         self.port = self.server.port

@@ -227,10 +227,10 @@ def test_a_parameter_of_data_lake_with_another_value_has_no_effect(
 UNSERVED_HEADERS = {
     "x-ms-encryption-key": "AAAA",
     "x-ms-encryption-key-sha256": "AAAA",
-    "x-ms-encryption-scope": "scope",
-    "x-ms-immutability-policy-until-date": "Fri, 26 Jun 2015 23:39:12 GMT",
-    "x-ms-immutability-policy-mode": "Locked",
-    "x-ms-legal-hold": "true",
+    "x-ms-encryption-algorithm": "AES256",
+    "x-ms-source-encryption-key": "AAAA",
+    "x-ms-source-encryption-key-sha256": "AAAA",
+    "x-ms-source-encryption-algorithm": "AES256",
     "x-ms-access-tier-if-modified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
     "x-ms-access-tier-if-unmodified-since": "Fri, 26 Jun 2015 23:39:12 GMT",
 }
@@ -276,14 +276,6 @@ def test_a_list_parameter_that_asks_for_more(client: Client, container: str, que
     message = expect(listed, 501, "NotImplemented").error["Message"]
     assert f" {unquote(query.partition('=')[0])} " in message
     assert listed.get("Retry-After") is None
-
-
-def test_a_default_encryption_scope(client: Client, new_name: Callable[[], str]) -> None:
-    """B-ADR-10: only the account's own."""
-    target, name = f"/{new_name()}?restype=container", "x-ms-default-encryption-scope"
-    answer = expect(client.put(target, {name: "mine"}), 501, "NotImplemented")
-    assert name in answer.error["Message"]
-    expect(client.put(target, {name: "$account-encryption-key"}), 201)
 
 
 def test_parameter_names_in_any_case_and_unknown_ones(client: Client, container: str) -> None:

@@ -15,6 +15,7 @@ KEEPS_ALIVE = {
     "Put Page (clear)",
     "Put Range (clear)",
     *(f"Lease File ({action})" for action in ("acquire", "change", "release", "break")),
+    "Set Blob Legal Hold",
     *(
         f"Lease {kind} ({action})"
         for kind in ("Blob", "Container", "Share")
@@ -25,6 +26,7 @@ DELETES = {
     "Clear Messages",
     "Delete Blob",
     "Delete Blob (version)",
+    "Delete Blob Immutability Policy",
     "Delete Container",
     "Delete Directory",
     "Delete Entity",

@@ -16,8 +16,9 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
-from strongroom.services.blob import attributes, kept_blobs, list_blobs, tiering
+from strongroom.services.blob import attributes, kept_blobs, list_blobs
 from strongroom.services.blob.list_blobs import BlobRow
+from strongroom.services.blob.tiers import tiering
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.runner import Services

@@ -12,12 +12,17 @@ from strongroom.engines.base import Commit, Key, Partition, Step, Write
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
+from strongroom.operations.blob import blob
+from strongroom.operations.file import share
 from strongroom.semantics.table.entities import Change
 from strongroom.service_properties import ServiceProperties
+from strongroom.services.blob import blobs
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
+from strongroom.services.file.permissions import CreatePermission
+from strongroom.services.file.shares import CreateShare, SetShareMetadata
 from strongroom.services.queue import queues
 from strongroom.services.queue.queues import SetQueueAcl
 from strongroom.services.table import tables
@@ -25,10 +30,13 @@ from strongroom.services.table.tables import SetTableAcl
 from tests.services import (
     blob_calls,
     container_calls,
+    file_calls,
     page_calls,
     queue_calls,
     test_deleted_containers,
     test_entities,
+    test_file_renames,
+    test_immutability,
 )
 from tests.services.container_calls import call, run
 from tests.services.purity import Impure, WatchedClock, outside_of_decisions, twice
@@ -78,6 +86,31 @@ async def everything(on: Services) -> None:
     await tables.set_acl(on, await test_entities.placed(on, SetTableAcl()))
     await tables.delete_table(on, await test_entities.placed(on))
     await queue_calls.sweep(on)
+    await files(on)
+
+
+async def files(on: Services) -> None:
+    """Operations on a share and its files."""
+    await file_calls.run(on, share.CREATE_SHARE, "", CreateShare())
+    await file_calls.run(on, share.SET_SHARE_METADATA, "", SetShareMetadata())
+    await file_calls.run(on, share.CREATE_PERMISSION, "", CreatePermission("O:BAG:BA"))
+    await test_file_renames.tree(on)
+    await test_file_renames.move(on, "c/g", "a/g")
+    await file_calls.delete(on, "a/g")
+
+
+async def protected_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A blob is protected while its container is being deleted."""
+    on = await test_immutability.switched_on()
+
+    async def protect() -> None:
+        await blob_calls.run(
+            on, blob.PUT_BLOB, "b", blobs.PutBlob(immutability=test_immutability.HELD), b"b"
+        )
+
+    await test_immutability.deletes_halfway(on, monkeypatch, protect)
+    with pytest.raises(StorageError):
+        await test_immutability.delete_container(on)
 
 
 def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
@@ -91,6 +124,7 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     counting = twice(MemoryStore.update, note)
     monkeypatch.setattr(MemoryStore, "update", counting)
     run(lambda: everything(container_calls.services()))
+    run(lambda: protected_during_a_deletion(monkeypatch))
     assert kinds(Decision) - ran == set()
 
 

@@ -111,6 +111,7 @@ def conditions(found: Operation) -> frozenset[str]:
             ConditionUse.BLOB_WRITE: frozenset({"blob-ims4", TAGS}),
             ConditionUse.DATES: frozenset({"dates"}),
             ConditionUse.MODIFIED_SINCE: frozenset({"modified-since"}),
+            ConditionUse.UNMODIFIED_SINCE: frozenset({"unmodified-since"}),
         }[found.rule.conditions]
     )
 

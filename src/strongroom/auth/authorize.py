@@ -133,6 +133,7 @@ class Grant(msgspec.Struct, frozen=True):
         anonymous: whether public access alone granted it.
         key_range: the entities that the token reaches; None = all.
         may_tag: whether the caller may read and write blobs' tags beside their contents.
+        may_protect: whether a write may give a blob an immutability policy or a legal hold.
     """
 
     letters: str
@@ -141,6 +142,7 @@ class Grant(msgspec.Struct, frozen=True):
     anonymous: bool = False
     key_range: KeyRange | None = None
     may_tag: bool = True
+    may_protect: bool = True
 
 
 def authorize(
@@ -207,7 +209,12 @@ def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
     actions = roles.held(given, target, needs.anywhere)
     _judge_roles(needs, target, actions, who)
     letters = roles.letters_of(actions, target.service)
-    return Grant(letters, may_overwrite="w" in letters, may_tag="t" in letters)
+    return Grant(
+        letters,
+        may_overwrite="w" in letters,
+        may_tag="t" in letters,
+        may_protect="i" in letters,
+    )
 
 
 def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str) -> None:
@@ -226,7 +233,11 @@ def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters
     own = roles.letters_of(actions, target.service)
     both = "".join(letter for letter in granted.letters if letter in own)
     return msgspec.structs.replace(
-        granted, letters=both, may_overwrite="w" in both, may_tag="t" in both
+        granted,
+        letters=both,
+        may_overwrite="w" in both,
+        may_tag="t" in both,
+        may_protect="i" in both,
     )
 
 
@@ -245,6 +256,7 @@ def _sas_grant(claim: SasClaim, needs: Permission, target: Target, letters: str)
         overrides=_overrides(claim),
         key_range=_key_range(claim),
         may_tag="t" in letters,
+        may_protect="i" in letters,
     )
 
 
@@ -387,9 +399,11 @@ def _authorize_anonymous(
 ) -> Grant:
     if target.service is Service.BLOB and needs.public is not PublicAccess.NONE:
         if place_access is PublicAccess.CONTAINER:
-            return Grant("rl", may_overwrite=False, anonymous=True, may_tag=False)
+            return Grant(
+                "rl", may_overwrite=False, anonymous=True, may_tag=False, may_protect=False
+            )
         if place_access is needs.public:
-            return Grant("r", may_overwrite=False, anonymous=True, may_tag=False)
+            return Grant("r", may_overwrite=False, anonymous=True, may_tag=False, may_protect=False)
     if version is not None and version >= CHALLENGE_SINCE:
         headers = (("WWW-Authenticate", claim.challenge),)
         raise StorageError(NO_AUTHENTICATION_INFORMATION, None, (), headers)

@@ -38,6 +38,7 @@ Examples
   strongroom account remove-old-key orders
   strongroom account set orders --container-retention 7d
   strongroom account set orders --versioning on
+  strongroom account set orders --immutability on
   strongroom account list --json
   head -c 64 /dev/urandom | base64 -w0 | strongroom account add orders --key-stdin
 """
@@ -109,9 +110,17 @@ def set_switches(
     kind: Annotated[
         str | None, typer.Option(help="What Get Account Information says, e.g. StorageV2.")
     ] = None,
+    *,
     versioning: Annotated[
         str | None,
         typer.Option(help="on: keep a blob's earlier states as versions; off: make none."),
+    ] = None,
+    immutability: Annotated[
+        str | None,
+        typer.Option(help="Let blobs have immutability policies and legal holds: on, for good."),
+    ] = None,
+    last_access: Annotated[
+        str | None, typer.Option(help="Track when blobs are read, to a day: on or off.")
     ] = None,
 ) -> None:
     """Switch something for a whole account. What is not given stays as it is."""
@@ -126,8 +135,12 @@ def set_switches(
         given["kind"] = kind
     if versioning is not None:
         given["versioning"] = _is_on("--versioning", versioning)
+    if immutability is not None:
+        given["immutability"] = _only_on("--immutability", immutability)
+    if last_access is not None:
+        given["last_access"] = _is_on("--last-access", last_access)
     if not given:
-        fail(Exit.USAGE, "nothing to set: give --container-retention, --versioning or --kind")
+        fail(Exit.USAGE, "nothing to set: 'strongroom account set --help' lists what there is")
     problem = msgspec.structs.replace(DEFAULT_SWITCHES, **given).problem()
     if problem is not None:
         fail(Exit.USAGE, problem)
@@ -153,9 +166,19 @@ def _days(option: str, text: str) -> int:
 
 
 def _is_on(option: str, text: str) -> bool:
+    """Whether it is `on`, and not `off`."""
     if text not in ("on", "off"):
         fail(Exit.USAGE, f"{option} {text!r}: give on or off")
     return text == "on"
+
+
+def _only_on(option: str, text: str) -> bool:
+    """True for `on`. What protects data cannot be switched off again, as in Azure."""
+    if text == "off":
+        fail(Exit.REFUSED, f"{option}: it cannot be switched off, since blobs may rely on it")
+    if text != "on":
+        fail(Exit.USAGE, f"{option} {text!r}: give on")
+    return True
 
 
 @app.command("list")
@@ -200,6 +223,10 @@ def _switched(account: Account) -> list[str]:
         found.append(f"container retention {switches.container_retention_days}d")
     if switches.versioning:
         found.append("versioning")
+    if switches.immutability:
+        found.append("immutability on")
+    if switches.last_access:
+        found.append("last access on")
     return found
 
 
@@ -208,6 +235,8 @@ def _facts(account: Account, show: bool) -> dict[str, object]:
     facts["kind"] = account.switches.kind
     facts["container_retention_days"] = account.switches.container_retention_days
     facts["versioning"] = account.switches.versioning
+    facts["immutability"] = account.switches.immutability
+    facts["last_access"] = account.switches.last_access
     return facts | {"keys": _texts(account)} if show else facts
 
 

@@ -91,6 +91,11 @@ _AUDIENCE = (
 )
 _TENANT = "Accept bearer tokens of this tenant only (their claim tid)."
 _ROLES = "Roles file (default: roles.json in --data)."
+_REHYDRATION = (
+    "How long an archived blob takes to become readable again after Set Blob Tier or Copy Blob, "
+    "such as 15h, 30m or 10s."
+)
+_REHYDRATION_HIGH = "The same with x-ms-rehydrate-priority: High (default: as --rehydration-delay)."
 
 Data = Annotated[Path, typer.Option(help=_DATA, envvar="STRONGROOM_DATA")]
 InMemory = Annotated[bool, typer.Option("--in-memory", help="Keep nothing: for tests.")]
@@ -100,6 +105,10 @@ QueuePort = Annotated[int, typer.Option(help="Port of the Queue service.", min=0
 TablePort = Annotated[int, typer.Option(help="Port of the Table service.", min=0, max=65535)]
 FilePort = Annotated[int, typer.Option(help="Port of the File service.", min=0, max=65535)]
 AllowKey = Annotated[bool, typer.Option("--allow-development-key", help=_ALLOW)]
+_METRICS = "Metrics for other machines too."
+MetricsAnywhere = Annotated[bool, typer.Option("--metrics-anywhere", help=_METRICS)]
+Rehydration = Annotated[str, typer.Option(help=_REHYDRATION)]
+RehydrationHigh = Annotated[str | None, typer.Option(help=_REHYDRATION_HIGH)]
 TestClock = Annotated[bool, typer.Option("--test-clock", help="Let tests move the clock.")]
 Level = Annotated[
     Literal["debug", "info", "warning", "error"],
@@ -128,9 +137,7 @@ def serve(
     test_clock: TestClock = False,
     host_suffix: Annotated[list[str] | None, typer.Option(help=_SUFFIX)] = None,
     copy_source_host: Annotated[list[str] | None, typer.Option(help=_SOURCE)] = None,
-    metrics_anywhere: Annotated[
-        bool, typer.Option("--metrics-anywhere", help="Metrics for other machines too.")
-    ] = False,
+    metrics_anywhere: MetricsAnywhere = False,
     own_host: Annotated[list[str] | None, typer.Option(help=_OWN_HOST)] = None,
     oauth: Annotated[Literal["basic"] | None, typer.Option(help=_OAUTH)] = None,
     oauth_issuer: Annotated[str | None, typer.Option(help=_ISSUER)] = None,
@@ -140,23 +147,21 @@ def serve(
     roles_file: Annotated[Path | None, typer.Option(help=_ROLES)] = None,
     log_level: Level = "warning",
     log_format: Format = "text",
+    rehydration_delay: Rehydration = "0s",
+    rehydration_delay_high: RehydrationHigh = None,
 ) -> None:
     """See HELP."""
-    from strongroom.config import (
-        ConfigError,
-        Settings,
-        account_sources,
-        oauth_settings,
-        roles_source,
-    )
+    from strongroom import config
 
     kept = _kept_in(context, data, in_memory)
     try:
-        sources = account_sources(account or (), accounts_file, kept, os.environ)
-        tokens = oauth_settings(oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant)
-    except ConfigError as error:
+        sources = config.account_sources(account or (), accounts_file, kept, os.environ)
+        tokens = config.oauth_settings(
+            oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant
+        )
+    except config.ConfigError as error:
         fail(Exit.SETTINGS, str(error))
-    settings = Settings(
+    settings = config.Settings(
         data=kept,
         host=host,
         blob_port=blob_port,
@@ -173,7 +178,8 @@ def serve(
         metrics_anywhere=metrics_anywhere,
         own_hosts=tuple(map(_own_host, own_host or ())),
         oauth=tokens,
-        roles=roles_source(roles_file, kept),
+        roles=config.roles_source(roles_file, kept),
+        rehydration_s=_rehydration_s(rehydration_delay, rehydration_delay_high),
         log_level=log_level,
         log_format=log_format,
     )
@@ -188,6 +194,21 @@ def _kept_in(context: typer.Context, data: Path, in_memory: bool) -> Path | None
     if source is not None and source.name == "COMMANDLINE":
         fail(Exit.USAGE, "--in-memory keeps nothing; it does not go with --data")
     return None
+
+
+def _rehydration_s(standard: str, high: str | None) -> tuple[float, float]:
+    """The delays of both priorities."""
+    found = _delay_s("--rehydration-delay", standard)
+    return found, found if high is None else _delay_s("--rehydration-delay-high", high)
+
+
+def _delay_s(option: str, text: str) -> float:
+    """The seconds of `15h`, `30m`, `10s` or `0s`."""
+    unit = {"h": 3600, "m": 60, "s": 1}.get(text[-1:])
+    number = text[:-1]
+    if unit is None or not (number.isascii() and number.isdigit() and len(number) <= 6):
+        fail(Exit.USAGE, f"{option} {text!r}: give a time such as 15h, 30m or 10s")
+    return float(int(number) * unit)
 
 
 def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | SelfMade | None:

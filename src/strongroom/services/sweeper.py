@@ -26,6 +26,7 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError, Face, Position, Unavailable
 from strongroom.engines.gateways import Hold
 from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.accesses import write_accesses
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
@@ -81,6 +82,7 @@ class Sweeper:
             while True:
                 self._services.work.clear()
                 try:
+                    await write_accesses(self._services)
                     await self._start_due()
                     waits = False
                 except EngineError as error:
@@ -94,6 +96,7 @@ class Sweeper:
     async def run_once(self) -> int:
         """Do everything that is due now, copies included. Returns how many jobs were finished."""
         finished = 0
+        await write_accesses(self._services)
         while True:
             await self._start_due()
             outcomes = await asyncio.gather(*self._running.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob.fields import append_fields, blob_fields
+from strongroom.operations.blob.fields import append_fields, blob_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Body, Operation, Resource, When
@@ -30,11 +30,13 @@ PUT_APPEND_BLOB: Final = Operation(
     rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES),
     input=appends.CreateAppendBlob,
     accepts=(
+        blob_fields.SCOPE,
         blob_fields.NO_PAGE_HEADERS,
         blob_fields.BODY_PROPERTIES,
         fields.METADATA,
         blob_fields.TAGS,
         blob_fields.TIER,
+        protection_fields.PROTECTION,
     ),
     body=Body(),
     success=201,
@@ -46,6 +48,7 @@ PUT_APPEND_BLOB: Final = Operation(
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
         blob_errors.SNAPSHOTS_PRESENT,
         blob_errors.PENDING_COPY_OPERATION,
+        *protection_fields.REFUSALS,
     ),
     run=appends.create,
 )
@@ -59,7 +62,7 @@ APPEND_BLOCK: Final = Operation(
     permission=permissions.APPEND,
     rule=_APPENDS,
     input=appends.AppendBlock,
-    accepts=(blob_fields.DIGESTS, append_fields.CONDITIONS),
+    accepts=(blob_fields.SCOPE, blob_fields.DIGESTS, append_fields.CONDITIONS),
     body=blob_fields.CONTENT,
     success=201,
     returns=(
@@ -81,6 +84,7 @@ APPEND_BLOCK: Final = Operation(
         blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,
         blob_errors.BLOB_IS_SEALED,
         blob_errors.PENDING_COPY_OPERATION,
+        *protection_fields.PROTECTED,
     ),
     run=appends.append_block,
 )

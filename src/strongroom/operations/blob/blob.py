@@ -10,13 +10,14 @@ from typing import Final
 
 from strongroom import blob_errors, errors
 from strongroom.operations.blob import documents
-from strongroom.operations.blob.fields import blob_fields
+from strongroom.operations.blob.fields import blob_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.semantics.blob.snapshots import VERSION_PARAMETER, snapshot_time, version_time
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import attributes, blobs, kept_blobs, snapshots, tiering
+from strongroom.services.blob import attributes, blobs, kept_blobs, snapshots
+from strongroom.services.blob.tiers import tiering
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import Purpose
 
@@ -34,12 +35,14 @@ PUT_BLOB: Final = Operation(
     rule=CREATES,
     input=blobs.PutBlob,
     accepts=(
+        blob_fields.SCOPE,
         blob_fields.NO_PAGE_HEADERS,
         blob_fields.BODY_PROPERTIES,
         fields.METADATA,
         blob_fields.BODY_DIGESTS,
         blob_fields.TIER,
         blob_fields.TAGS,
+        protection_fields.PROTECTION,
     ),
     body=blob_fields.CONTENT,
     success=201,
@@ -59,6 +62,7 @@ PUT_BLOB: Final = Operation(
         blob_errors.SNAPSHOTS_PRESENT,
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+        *protection_fields.REFUSALS,
     ),
     run=blobs.put_blob,
 )
@@ -139,6 +143,7 @@ SET_BLOB_PROPERTIES: Final = Operation(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+        *protection_fields.PROTECTED,
     ),
     run=attributes.set_properties,
 )
@@ -152,12 +157,16 @@ SET_BLOB_METADATA: Final = Operation(
     permission=permissions.WRITE,
     rule=WRITES,
     input=attributes.SetMetadata,
-    accepts=(fields.METADATA,),
+    accepts=(
+        blob_fields.SCOPE,
+        fields.METADATA,
+    ),
     returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED, give.VERSION_ID),
     fails=(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+        *protection_fields.PROTECTED,
     ),
     run=attributes.set_metadata,
 )
@@ -171,7 +180,10 @@ SNAPSHOT_BLOB: Final = Operation(
     permission=permissions.CREATE,
     rule=Rule(LeaseUse.READ, ConditionUse.WRITE),
     input=snapshots.SnapshotBlob,
-    accepts=(fields.METADATA,),
+    accepts=(
+        blob_fields.SCOPE,
+        fields.METADATA,
+    ),
     success=201,
     returns=(
         give.SNAPSHOT,
@@ -200,7 +212,11 @@ DELETE_BLOB: Final = Operation(
     accepts=(blob_fields.DELETE_SNAPSHOTS,),
     success=202,
     returns=(give.PERMANENT,),
-    fails=(blob_errors.SNAPSHOTS_PRESENT, blob_errors.PENDING_COPY_OPERATION),
+    fails=(
+        blob_errors.SNAPSHOTS_PRESENT,
+        blob_errors.PENDING_COPY_OPERATION,
+        *protection_fields.PROTECTED,
+    ),
     run=snapshots.delete_blob,
 )
 
@@ -256,6 +272,7 @@ SET_BLOB_TIER: Final = Operation(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.INVALID_BLOB_TIER,
         blob_errors.CANNOT_CHANGE_TO_LOWER_TIER,
+        blob_errors.BLOB_BEING_REHYDRATED,
         blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     ),

@@ -10,7 +10,7 @@ from typing import Final
 
 from strongroom import blob_errors, errors, limits
 from strongroom.operations.blob import documents
-from strongroom.operations.blob.fields import blob_fields, block_fields
+from strongroom.operations.blob.fields import blob_fields, block_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
@@ -31,7 +31,7 @@ PUT_BLOCK: Final = Operation(
     permission=permissions.WRITE,
     rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES, kind=BlobKind.BLOCK),
     input=blocks.PutBlock,
-    accepts=(block_fields.BLOCK_ID, blob_fields.DIGESTS),
+    accepts=(blob_fields.SCOPE, block_fields.BLOCK_ID, blob_fields.DIGESTS),
     body=blob_fields.CONTENT,
     success=201,
     returns=(give.BODY_MD5, give.BLOCK_CRC64, give.ENCRYPTED),
@@ -57,11 +57,13 @@ PUT_BLOCK_LIST: Final = Operation(
     rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, kind=BlobKind.BLOCK),
     input=blocks.PutBlockList,
     accepts=(
+        blob_fields.SCOPE,
         blob_fields.OWN_PROPERTIES,
         fields.METADATA,
         blob_fields.DIGESTS,
         blob_fields.TIER,
         blob_fields.TAGS,
+        protection_fields.PROTECTION,
     ),
     body=Body("blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=intake.document),
     success=201,
@@ -80,6 +82,7 @@ PUT_BLOCK_LIST: Final = Operation(
         blob_errors.BLOB_ARCHIVED,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
         blob_errors.SNAPSHOTS_PRESENT,
+        *protection_fields.REFUSALS,
     ),
     run=blocks.put_block_list,
 )

@@ -35,7 +35,7 @@ CREATE_CONTAINER: Final = Operation(
     restype="container",
     permission=permissions.CONTAINER_CREATE,
     input=containers.CreateContainer,
-    accepts=(METADATA, fields.PUBLIC_ACCESS),
+    accepts=(METADATA, fields.PUBLIC_ACCESS, fields.DEFAULT_SCOPE, fields.DENIES_SCOPES),
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED),
     fails=(blob_errors.CONTAINER_ALREADY_EXISTS,),
@@ -131,6 +131,7 @@ DELETE_CONTAINER: Final = Operation(
     permission=permissions.CONTAINER_DELETE,
     rule=Rule(LeaseUse.DELETE_CONTAINER, ConditionUse.DATES, purpose=Purpose.FREEING),
     success=202,
+    fails=(blob_errors.CONTAINER_PROTECTED_FROM_DELETION,),
     run=containers.delete_container,
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import blob_errors, errors
-from strongroom.operations.blob.fields import blob_fields, copy_fields
+from strongroom.operations.blob.fields import blob_fields, copy_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
@@ -32,6 +32,7 @@ _SOURCE_ERRORS: Final = (
     blob_errors.INVALID_BLOB_TIER,
     blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH,
     blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+    *protection_fields.REFUSALS,
 )
 _RULE: Final = Rule(
     LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, blob_errors.TARGET_CONDITION_NOT_MET
@@ -43,6 +44,8 @@ _ACCEPTS: Final = (
     blob_fields.TAGS,
     copy_fields.TIER,
     copy_fields.SEAL,
+    protection_fields.PROTECTION,
+    blob_fields.SCOPE,
 )
 _RETURNS: Final = (
     give.ETAG,

@@ -17,6 +17,7 @@ from strongroom.operations.blob.fields import (
     block_fields,
     copy_fields,
     page_fields,
+    protection_fields,
 )
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Body, Operation, Resource, When
@@ -43,6 +44,7 @@ PUT_BLOB_FROM_URL: Final = Operation(
     rule=blob.PUT_BLOB.rule,
     input=block_blobs.PutBlobFromUrl,
     accepts=(
+        blob_fields.SCOPE,
         copy_fields.WHOLE_SOURCE,
         blob_fields.NO_PAGE_HEADERS,
         blob_fields.GIVEN_PROPERTIES,
@@ -50,6 +52,7 @@ PUT_BLOB_FROM_URL: Final = Operation(
         fields.METADATA,
         blob_fields.TIER,
         blob_fields.TAGS,
+        protection_fields.PROTECTION,
     ),
     body=Body(),
     success=201,
@@ -68,7 +71,7 @@ PUT_BLOCK_FROM_URL: Final = Operation(
     permission=permissions.WRITE,
     rule=block.PUT_BLOCK.rule,
     input=block_blobs.PutBlockFromUrl,
-    accepts=(block_fields.BLOCK_ID, copy_fields.SOURCE_RANGE),
+    accepts=(blob_fields.SCOPE, block_fields.BLOCK_ID, copy_fields.SOURCE_RANGE),
     body=Body(),
     success=201,
     returns=block.PUT_BLOCK.returns,
@@ -86,7 +89,7 @@ APPEND_BLOCK_FROM_URL: Final = Operation(
     permission=permissions.APPEND,
     rule=append.APPEND_BLOCK.rule,
     input=append_blobs.AppendBlockFromUrl,
-    accepts=(copy_fields.SOURCE_RANGE, append_fields.CONDITIONS),
+    accepts=(blob_fields.SCOPE, copy_fields.SOURCE_RANGE, append_fields.CONDITIONS),
     body=Body(),
     success=201,
     returns=append.APPEND_BLOCK.returns,
@@ -104,7 +107,12 @@ PUT_PAGE_FROM_URL: Final = Operation(
     permission=permissions.WRITE,
     rule=page.PUT_PAGE.rule,
     input=page_blobs.PutPageFromUrl,
-    accepts=(page_fields.PAGES, copy_fields.SOURCE_PAGES, page_fields.SEQUENCE_CONDITIONS),
+    accepts=(
+        page_fields.PAGES,
+        copy_fields.SOURCE_PAGES,
+        page_fields.SEQUENCE_CONDITIONS,
+        blob_fields.SCOPE,
+    ),
     body=Body(),
     success=201,
     returns=page.PUT_PAGE.returns,

@@ -12,7 +12,8 @@ from typing import Any, Final
 from strongroom.operations.core.answers import document
 from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin
-from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob import copies, encryption_scopes, tiers
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
@@ -50,18 +51,16 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
     """The answer of List Blobs."""
     asked, include = page_request(origin, call.input.max_results), call.input.include
     query = ListQuery(asked, call.target.container, origin.query.get("delimiter"))
-    metadata, copy = list_blobs.METADATA in include, list_blobs.COPY in include
-    tags = list_blobs.TAGS in include
     items = [
         BlobPrefix(str(item))
         if isinstance(item, Prefix)
-        else _blob(item, max(page.now, item.version), metadata, copy, tags)
+        else _blob(item, max(page.now, item.version), include)
         for item in page.items
     ]
     return document(blobs_xml.write_blobs(query, items, listing.encode_marker(page.marker)))
 
 
-def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> BlobItem:
+def _blob(row: BlobRow, now: int, include: frozenset[str]) -> BlobItem:
     blob, lease = row.blob, _FREE
     is_current = row.past is None and blob.deletion is None and not blob.vacant
     if not is_current:
@@ -81,10 +80,10 @@ def _blob(row: BlobRow, now: int, metadata: bool, copy: bool, tags: bool) -> Blo
         kind=blob.kind,
         tier=_tier(row),
         lease=lease,
-        copy=_copy(row) if copy and blob.copy is not None else None,
-        further=_further(row, now) if _has_further(row) else (),
-        metadata=blob.metadata if metadata else None,
-        tags=blob.tags if tags and blob.tags else None,
+        copy=_copy(row) if blob.copy is not None and list_blobs.COPY in include else None,
+        further=_further(row, now, include) if _has_further(row) else (),
+        metadata=blob.metadata if list_blobs.METADATA in include else None,
+        tags=blob.tags if blob.tags and list_blobs.TAGS in include else None,
         is_deleted=blob.deletion is not None,
         version=blob.version,
         is_current=is_current,
@@ -99,20 +98,50 @@ def _lease(lease: Lease, now: int) -> LeaseItem:
 
 def _has_further(row: BlobRow) -> bool:
     blob = row.blob
-    return bool(blob.tags or blob.tier or blob.page or blob.sealed or blob.deletion)
+    usual = blob.tags or blob.tier or blob.page or blob.sealed or blob.deletion
+    return bool(usual or blob.immutability or blob.scope or blob.accessed)
 
 
-def _further(row: BlobRow, now: int) -> tuple[tuple[str, str], ...]:
+def _further(row: BlobRow, now: int, include: frozenset[str]) -> tuple[tuple[str, str], ...]:
     blob = row.blob
     count = (("TagCount", str(len(blob.tags))),) if blob.tags else ()
     changed = (("AccessTierChangeTime", rfc1123(blob.tier_changed)),) if blob.tier else ()
     sealed = (("Sealed", "true"),) if blob.sealed else ()
     found = (*sealed, *count, *_page(blob.page), *changed)
-    if blob.deletion is None:
-        return found
-    time = ("DeletedTime", rfc1123(blob.deletion.deleted))
-    days = ("RemainingRetentionDays", str(remaining_days(blob.deletion.until, now)))
-    return (*found, time, days)
+    pending = blob.rehydration
+    if pending is not None:
+        status, priority = (
+            ("ArchiveStatus", pending.status),
+            ("RehydratePriority", pending.priority),
+        )
+        found = (*sealed, *count, *_page(blob.page), status, *changed, priority)
+    if blob.deletion is not None:
+        found = (*found, *_deleted(blob.deletion.deleted, blob.deletion.until, now))
+    if blob.scope:
+        found = (*found, ("EncryptionScope", blob.scope))
+    if blob.accessed:
+        found = (*found, ("LastAccessTime", rfc1123(blob.accessed)))
+    return (*found, *_protection(blob.immutability, include))
+
+
+def _deleted(deleted: int, until: int, now: int) -> tuple[tuple[str, str], ...]:
+    time = ("DeletedTime", rfc1123(deleted))
+    days = ("RemainingRetentionDays", str(remaining_days(until, now)))
+    return (time, days)
+
+
+def _protection(
+    protection: Immutability | None, include: frozenset[str]
+) -> tuple[tuple[str, str], ...]:
+    if protection is None:
+        return ()
+    found: tuple[tuple[str, str], ...] = ()
+    if protection.until and list_blobs.IMMUTABILITY_POLICY in include:
+        until = ("ImmutabilityPolicyUntilDate", rfc1123(protection.until))
+        found = (until, ("ImmutabilityPolicyMode", protection.mode))
+    if protection.hold and list_blobs.LEGAL_HOLD in include:
+        found = (*found, ("LegalHold", "true"))
+    return found
 
 
 def _page(page: PageState | None) -> tuple[tuple[str, str], ...]:
@@ -145,13 +174,13 @@ def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) 
     """The answer of List Containers."""
     asked = page_request(origin, call.input.max_results)
     metadata = list_containers.METADATA in call.input.include
-    rows = [_container(row, max(page.now, row.version), metadata) for row in page.items]
+    rows = [_container(row, page, metadata) for row in page.items]
     marker = listing.encode_marker(page.marker)
     return document(containers_xml.write_containers(asked, rows, marker))
 
 
-def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
-    record, kept = row.record, row.deleted
+def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> ContainerItem:
+    record, kept, now = row.record, row.deleted, max(page.now, row.version)
     deleted = None
     if kept is not None:
         version = generation_version(record.generation)
@@ -166,6 +195,9 @@ def _container(row: ContainerRow, now: int, metadata: bool) -> ContainerItem:
         record.public_access,
         record.metadata if metadata else None,
         deleted,
+        page.immutability,
+        record.scope or encryption_scopes.ACCOUNT_SCOPE,
+        record.denies_scopes,
     )
 
 

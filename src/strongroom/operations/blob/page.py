@@ -10,7 +10,12 @@ from typing import Final
 
 from strongroom import blob_errors, errors
 from strongroom.operations.blob import documents
-from strongroom.operations.blob.fields import blob_fields, copy_fields, page_fields
+from strongroom.operations.blob.fields import (
+    blob_fields,
+    copy_fields,
+    page_fields,
+    protection_fields,
+)
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
@@ -28,6 +33,7 @@ _FREES: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE, purpose=Purpose.UPKEEP,
 _NOT_NOW: Final = (
     blob_errors.PENDING_COPY_OPERATION,
     blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+    *protection_fields.PROTECTED,
 )
 
 PUT_PAGE_BLOB: Final = Operation(
@@ -40,12 +46,14 @@ PUT_PAGE_BLOB: Final = Operation(
     rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES),
     input=writing.PutPageBlob,
     accepts=(
+        blob_fields.SCOPE,
         page_fields.SIZE,
         page_fields.FIRST_NUMBER,
         blob_fields.BODY_PROPERTIES,
         fields.METADATA,
         page_fields.TIER,
         blob_fields.TAGS,
+        protection_fields.PROTECTION,
     ),
     body=Body(),
     success=201,
@@ -56,6 +64,7 @@ PUT_PAGE_BLOB: Final = Operation(
         blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH,
         blob_errors.SNAPSHOTS_PRESENT,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
+        blob_errors.IMMUTABILITY_NOT_ENABLED,
     ),
     run=writing.put_page_blob,
 )
@@ -85,7 +94,12 @@ PUT_PAGE: Final = Operation(
     permission=permissions.WRITE,
     rule=_WRITES,
     input=writing.PutPage,
-    accepts=(page_fields.PAGES, blob_fields.DIGESTS, page_fields.SEQUENCE_CONDITIONS),
+    accepts=(
+        blob_fields.SCOPE,
+        page_fields.PAGES,
+        blob_fields.DIGESTS,
+        page_fields.SEQUENCE_CONDITIONS,
+    ),
     body=blob_fields.CONTENT,
     success=201,
     returns=_WRITTEN,
@@ -104,7 +118,12 @@ CLEAR_PAGES: Final = Operation(
     permission=permissions.WRITE,
     rule=_FREES,
     input=writing.PutPage,
-    accepts=(page_fields.PAGES, page_fields.NO_DIGESTS, page_fields.SEQUENCE_CONDITIONS),
+    accepts=(
+        blob_fields.SCOPE,
+        page_fields.PAGES,
+        page_fields.NO_DIGESTS,
+        page_fields.SEQUENCE_CONDITIONS,
+    ),
     body=Body(),
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED, give.SEQUENCE_NUMBER, give.ENCRYPTED),
@@ -176,7 +195,12 @@ def _set_properties(name: str, id: str, mark: str) -> Operation:
         permission=permissions.WRITE,
         rule=_WRITES,
         input=writing.SetPageProperties,
-        accepts=(blob_fields.NEW_PROPERTIES, page_fields.NEW_SIZE, page_fields.SEQUENCE),
+        accepts=(
+            blob_fields.NEW_PROPERTIES,
+            page_fields.NEW_SIZE,
+            page_fields.SEQUENCE,
+            blob_fields.SCOPE,
+        ),
         returns=(give.ETAG, give.LAST_MODIFIED, give.SEQUENCE_NUMBER),
         fails=(
             *_NOT_NOW,

@@ -40,7 +40,13 @@ from strongroom.wire.core.query import Query
 # What any request may send, whatever its operation.
 _CONDITIONS: Final = (*fields.CONDITION_HEADERS, *fields.BLOB_CONDITION_HEADERS)
 _HEADERS: Final = frozenset(
-    (*_CONDITIONS, fields.LEASE_ID_HEADER, fields.WAIT_HEADER, fields.STRUCTURED_BODY)
+    (
+        *_CONDITIONS,
+        fields.LEASE_ID_HEADER,
+        fields.WAIT_HEADER,
+        fields.STRUCTURED_BODY,
+        fields.SCOPE_HEADER,
+    )
 )
 _SNAPSHOT: Final = "snapshot"
 _VERSION: Final = "versionid"
@@ -75,7 +81,7 @@ async def decode(
     terms, snapshot, version = NO_TERMS, None, None
     # Of nearly all requests these two questions answer all others.
     if not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
-        terms = _terms(operation, request, admitted.version)
+        terms = _terms(operation, request, query, admitted.version)
         _take_structured(operation, request)
         snapshot = _state(operation.snapshots, query, _SNAPSHOT)
         version = _state(operation.versions, query, _VERSION)
@@ -149,7 +155,7 @@ def _take_structured(operation: Operation, request: Request) -> None:
     request.body = operation.body.unframe(request.body, content_bytes)
 
 
-def _terms(operation: Operation, request: Request, version: str) -> Terms:
+def _terms(operation: Operation, request: Request, query: Query, version: str) -> Terms:
     """Conditions, lease and patience. Only what was sent is read: most requests that send any of
     these headers send one."""
     sent = request.headers.get
@@ -162,7 +168,19 @@ def _terms(operation: Operation, request: Request, version: str) -> Terms:
     lease_id = None
     if sent(fields.LEASE_ID_HEADER) is not None:
         lease_id = fields.lease_id(request)
-    return Terms(conditions, lease_id, wait_s)
+    scope = None
+    if sent(fields.SCOPE_HEADER) is not None:
+        scope = _scope(operation, request, query)
+    return Terms(conditions, lease_id, wait_s, scope)
+
+
+def _scope(operation: Operation, request: Request, query: Query) -> str | None:
+    """The encryption scope that the request names; None where the operation takes none."""
+    for field in operation.accepts:
+        if fields.SCOPE_HEADER in field.headers:
+            scope: str | None = field.read(request, query)
+            return scope
+    return None
 
 
 def _check_timeout(query: Query) -> None:
@@ -199,6 +217,9 @@ def _conditions(operation: Operation, request: Request, version: str, wait_s: in
     elif use is ConditionUse.TAGS:
         if found != Conditions(if_tags=found.if_tags):
             raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
+    elif use is ConditionUse.UNMODIFIED_SINCE:
+        if found != Conditions(if_unmodified_since=found.if_unmodified_since):
+            raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
     else:
         accepted = CONTAINER_CONDITIONS[use]
         conditional.require_container_conditions(found, accepted)
@@ -218,6 +239,8 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
         headers.extend(operation.spreads(result))
     if operation.describes is not None:
         headers.extend(operation.describes(result, call, origin))
+    if call.terms.scope:
+        headers.append((fields.SCOPE_HEADER, call.terms.scope))
     if operation.content is None:
         return Response(status, headers)
     content = operation.content(result, call, origin)

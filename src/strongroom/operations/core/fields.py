@@ -91,6 +91,7 @@ def _metadata(request: Request, query: Query) -> Metadata:
 METADATA: Final = Field("metadata", _metadata, headers=("x-ms-meta",))
 
 LEASE_ID_HEADER: Final = "x-ms-lease-id"
+SCOPE_HEADER: Final = "x-ms-encryption-scope"
 WAIT_HEADER: Final = "x-strongroom-wait"
 CONDITION_HEADERS: Final = (
     "if-match",

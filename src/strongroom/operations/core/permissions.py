@@ -34,6 +34,9 @@ BREAK_LEASE: Final = Permission(
 LIST: Final = Permission(("c", ("l",)), ("l",), PublicAccess.CONTAINER, actions=("blobs/read",))
 GET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/read",))
 SET_TAGS: Final = Permission(("o", ("t",)), ("t",), actions=("blobs/tags/write",))
+PROTECT: Final = Permission(
+    ("o", ("i",)), ("i",), actions=("blobs/immutableStorage/runAsSuperUser/action",)
+)
 FIND: Final = Permission(("s", ("f",)), actions=("blobs/filter/action",))
 FIND_HERE: Final = Permission(("c", ("f",)), ("f",), actions=("blobs/filter/action",))
 

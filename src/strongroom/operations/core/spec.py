@@ -284,6 +284,12 @@ _DIGESTS: Final = frozenset(
         errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
     }
 )
+_SCOPES: Final = frozenset(
+    {
+        blob_errors.BLOB_CUSTOMER_SPECIFIED_ENCRYPTION_MISMATCH,
+        blob_errors.REQUEST_FORBIDDEN_BY_CONTAINER_ENCRYPTION_POLICY,
+    }
+)
 # What the lease can refuse, by what an operation asks of it.
 _LEASES: Final = {
     use: frozenset(row for (_, asked, _), row in GUARDS.items() if asked is use and row is not None)
@@ -306,6 +312,7 @@ _CONDITIONS: Final[dict[ConditionUse, frozenset[ErrorCode]]] = {
     ConditionUse.REFUSED: _WRITE_CONDITIONS,
     ConditionUse.DATES: _WRITE_CONDITIONS,
     ConditionUse.MODIFIED_SINCE: _WRITE_CONDITIONS,
+    ConditionUse.UNMODIFIED_SINCE: _WRITE_CONDITIONS,
 }
 _MISSING_PLACE: Final = {
     Resource.CONTAINER: blob_errors.CONTAINER_NOT_FOUND,
@@ -337,6 +344,7 @@ def common_errors(operation: Operation) -> frozenset[ErrorCode]:
     for one in operation.accepts:
         found |= _METADATA if "x-ms-meta" in one.headers else frozenset()
         found |= _DIGESTS if "content-md5" in one.headers else frozenset()
+        found |= _SCOPES if "x-ms-encryption-scope" in one.headers else frozenset()
     return found
 
 

@@ -18,9 +18,6 @@ from strongroom.wire.core.http import Headers
 from strongroom.wire.core.query import Query
 
 _SERVICE, _CONTAINER, _BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.BLOB
-_IMMUTABLE: Final = Permission(
-    ("o", ("i",)), ("i",), actions=("blobs/immutableStorage/runAsSuperUser/action",)
-)
 # Azure serves these requests under another host name (dfs); here they arrive at the blob port.
 _DATA_LAKE: Final = "Data Lake (dfs)"
 _METHODS: Final = ("GET", "HEAD", "PUT", "PATCH", "POST", "DELETE")
@@ -59,11 +56,6 @@ OPERATIONS: Final = (
     _later("Rename Container", "container_rename", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "rename", restype="container"),
     _later("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
-    _later("Set Blob Immutability Policy", "blob_set_immutability_policy", "PUT", _BLOB,
-           _IMMUTABLE, "immutabilitypolicies"),
-    _later("Delete Blob Immutability Policy", "blob_delete_immutability_policy", "DELETE", _BLOB,
-           _IMMUTABLE, "immutabilitypolicies"),
-    _later("Set Blob Legal Hold", "blob_set_legal_hold", "PUT", _BLOB, _IMMUTABLE, "legalhold"),
     _later("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
     Operation(name=_DATA_LAKE, id="data_lake", methods=_METHODS, resource=Resource.DATA_LAKE,
               permission=permissions.ANY_OF_BLOBS),
@@ -73,20 +65,18 @@ _HEADERS: Final[dict[str, str | None]] = {
     # header: the value that asks for it (None = any)
     "x-ms-encryption-key": None,
     "x-ms-encryption-key-sha256": None,
-    "x-ms-encryption-scope": None,
+    "x-ms-encryption-algorithm": None,
     "x-ms-source-encryption-key": None,
-    "x-ms-immutability-policy-until-date": None,
-    "x-ms-immutability-policy-mode": None,
-    "x-ms-legal-hold": "true",
+    "x-ms-source-encryption-key-sha256": None,
+    "x-ms-source-encryption-algorithm": None,
     "x-ms-access-tier-if-modified-since": None,
     "x-ms-access-tier-if-unmodified-since": None,
 }
-_DEFAULT_SCOPE: Final = "x-ms-default-encryption-scope"
 _QUERY: Final[dict[str, str | None]] = {
     "deletetype": "permanent",
     "showonly": None,
 }
-_ASKED_IN_HEADERS: Final = frozenset((*_HEADERS, _DEFAULT_SCOPE))
+_ASKED_IN_HEADERS: Final = frozenset(_HEADERS)
 _ASKED_IN_QUERY: Final = frozenset(_QUERY)
 
 
@@ -99,8 +89,6 @@ def refuse_unserved(headers: Headers, query: Query) -> None:
         return  # as nearly always
     for name, value in headers.lowered():
         if name in _HEADERS and _HEADERS[name] in (None, value.lower()):
-            raise not_served(f"The header {name}")
-        if name == _DEFAULT_SCOPE and value != "$account-encryption-key":
             raise not_served(f"The header {name}")
     for name in query:
         if name in _QUERY and _QUERY[name] in (None, (query.get(name) or "").lower()):

@@ -3,11 +3,20 @@
 Lives here: the rules as pure functions of tiers. Must not live here: records, the headers that
 report a tier. Sources: "Set Blob Tier", "Access tiers for blob data"; reference section 11.
 A tier of None is the account's own, which every blob has that was never given one.
+
+Out of the archive, a blob is rehydrated. It stays archived until that ends, and meanwhile:
+
+| Set Blob Tier                          | answer                                                 |
+| -------------------------------------- | ------------------------------------------------------ |
+| to the tier that it is rehydrated to   | 202; High instead of Standard may make the end earlier |
+| to another tier                        | 409 BlobBeingRehydrated                                |
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+import msgspec
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header
@@ -17,9 +26,39 @@ from strongroom.values import BlobKind
 HEADER: Final = "x-ms-access-tier"
 ACCOUNT_TIER: Final = "Hot"
 ARCHIVE: Final = "Archive"
+STANDARD: Final = "Standard"
+HIGH: Final = "High"
 _ONLINE: Final = ("Hot", "Cool", "Cold")
 TIERS: Final = (*_ONLINE, ARCHIVE)
 """The tiers of block blobs; page blobs in premium accounts have others."""
+
+
+class Rehydration(msgspec.Struct, frozen=True, array_like=True):
+    """A rehydration under way: to which tier, with which priority, and until when (ticks)."""
+
+    tier: str
+    priority: str
+    until: int
+
+    @property
+    def status(self) -> str:
+        """What x-ms-archive-status says."""
+        return f"rehydrate-pending-to-{self.tier.lower()}"
+
+
+def rehydrated_again(pending: Rehydration, tier: str, priority: str, until: int) -> Rehydration:
+    """The rehydration after Set Blob Tier was asked for once more.
+
+    Arguments:
+        until: when one that begins now would end.
+
+    Raises: StorageError BlobBeingRehydrated for another tier.
+    """
+    if tier != pending.tier:
+        raise StorageError(blob_errors.BLOB_BEING_REHYDRATED)
+    if priority != HIGH or pending.priority == HIGH:
+        return pending
+    return Rehydration(tier, HIGH, min(until, pending.until))
 
 
 def read_tier(name: str, value: str) -> str:

@@ -14,13 +14,23 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from strongroom import blob_errors, errors
+from strongroom.account_switches import DEFAULT_SWITCHES, Switches
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write, ref_of
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.guard import guard_blob, guard_container
+from strongroom.services.blob.guard import guard_blob, guard_container, guard_scope
+from strongroom.services.blob.looking import (
+    first,
+    look,
+    of_blob,
+    of_container,
+    second,
+    version_among,
+)
+from strongroom.services.blob.rehydration import settled
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
@@ -65,9 +75,10 @@ class BlobState(msgspec.Struct, frozen=True):
     which snapshot or previous version it is, None = the head.
 
     `gone` is a head that was deleted and is kept: there is no other then. `retention_days` is how
-    long a state that is displaced is kept (0 = not at all). `is_versioned`: writes make versions.
-    `versions` counts the previous ones. `beside` are the records of the head's body (`read_with`);
-    None = they were not read.
+    long a state that is displaced is kept (0 = not at all). `beside` are the records of the head's
+    body (`read_with`); None = they were not read. `switches` are those of the account, and `place`
+    is the container's record; both are only there where a caller asks. `versions` counts the
+    previous versions.
     """
 
     head: BlobRecord | None
@@ -80,8 +91,14 @@ class BlobState(msgspec.Struct, frozen=True):
     retention_days: int = 0
     beside: tuple[Record | None, ...] | None = None
     past: Past | None = None
-    is_versioned: bool = False
+    switches: Switches = DEFAULT_SWITCHES
     versions: int = 0
+    place: Record | None = None
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether writes make versions."""
+        return self.switches.versioning
 
     def require_beside(self) -> tuple[Record | None, ...]:
         """`beside`. Raises _BesideNeeded, on which the decision is made again with it."""
@@ -92,6 +109,10 @@ class BlobState(msgspec.Struct, frozen=True):
 
 class _BesideNeeded(Exception):
     """A decision needs what lies beside the head. Few do, so it is read for these only."""
+
+
+class DeletionUnderWay(Exception):
+    """A blob is to be protected while a deletion of its container looks whether there is any."""
 
 
 BlobDecision = Callable[[BlobState, BlobChange], T]
@@ -130,7 +151,7 @@ async def _view_blob_now(
     named_ref = _named_ref(call)
     # The container was looked at just before, within this same request.
     refs = [named_ref, *[ref_of((named_ref.partition, key)) for key in extra]]
-    (_, *rest), blob, now = await _look(services, _first, refs)
+    (_, *rest), blob, now = await look(services, first, refs)
     guard_blob(call, blob, now)
     assert blob is not None
     return _view(call, blob, now, named_ref.partition, rest, beside)
@@ -147,9 +168,14 @@ def _view(
     """What was read of a blob; `rest` begins with the records of its body if these were asked
     for."""
     at = len(read_with(None)) if beside else 0
-    overrides = call.caller.grant.overrides
     return BlobView(
-        blob, now, partition, tuple(rest[at:]), _past(call), overrides, tuple(rest[:at])
+        blob,
+        now,
+        partition,
+        tuple(rest[at:]),
+        past=_past(call),
+        overrides=call.caller.grant.overrides,
+        beside=tuple(rest[:at]),
     )
 
 
@@ -162,30 +188,20 @@ async def _view_version(
     wanted = (keys.HEAD_KEY, keys.past(past), *head_body, *own_body, *extra)
     refs = [ref_of((partition, key)) for key in wanted]
     pick = functools.partial(version_among, version)
-    found, blob, now = await _look(services, pick, refs)
+    found, blob, now = await look(services, pick, refs)
     guard_blob(call, blob, now)
     assert blob is not None
-    is_current = _first(found) == blob
+    is_current = first(found, now)[0] == blob
     at = 2 if is_current else 2 + len(head_body)
     return BlobView(
         blob,
         now,
         partition,
         tuple(found[2 + 2 * len(head_body) :]),
-        None if is_current else past,
-        call.caller.grant.overrides,
-        tuple(found[at : at + len(head_body)]),
+        past=None if is_current else past,
+        overrides=call.caller.grant.overrides,
+        beside=tuple(found[at : at + len(head_body)]),
     )
-
-
-def version_among(version: int, found: Sequence[Record | None]) -> BlobRecord | None:
-    """The version of this id, current or previous.
-
-    Arguments:
-        found: begins with the head, and the previous version of this id.
-    """
-    head = _first(found)
-    return head if head is not None and head.version == version else _second(found)
 
 
 class _BlobSight:
@@ -205,7 +221,7 @@ class _BlobSight:
     async def look(self) -> BlobView:
         """The blob as it is now. Raises NotYet while it is what the client has seen."""
         call, partition = self._call, self._named.partition
-        found, blob, now = await _look(self._services, _second, self._refs, 1)
+        found, blob, now = await look(self._services, second, self._refs, 1)
         place, named, *rest = found
         check_place(call, place)
         try:
@@ -227,46 +243,9 @@ async def check_blob(services: Services, call: Call[Any]) -> None:
     """Refuse early, on committed state, what the serial point would refuse too: before a large
     body is read. Raises: as guard_blob."""
     refs = [place_ref(call), _named_ref(call)]
-    found, blob, now = await _look(services, _second, refs, 1)
+    found, blob, now = await look(services, second, refs, 1)
     check_place(call, found[0])
     guard_blob(call, blob, now)
-
-
-async def _look(
-    services: Services,
-    pick: Callable[[Sequence[Record | None]], R | None],
-    refs: Sequence[Ref],
-    at: int = 0,
-) -> tuple[list[Record | None], R | None, int]:
-    """Records, the one that `pick` decodes, and a time at which it was as it was read.
-
-    That is store time where it depends on time (it has a lease), else its own modification.
-
-    Arguments:
-        at: where it is, if it has a lease.
-    """
-    found = await services.store.read(refs)
-    record = pick(found)
-    if record is None or record.lease is None:
-        return found, record, 0 if record is None else record.modified
-    # Telling the time may take a while, and a lease may be renewed meanwhile. So the time is asked
-    # first. The record that is read after it may be newer, and is judged at its own version then.
-    now = await services.store.now()
-    found = await services.store.read(refs)
-    again = found[at]
-    return found, pick(found), now if again is None else max(now, again.version)
-
-
-def _first(found: Sequence[Record | None]) -> BlobRecord | None:
-    return blob_records.visible(found[0])
-
-
-def _second(found: Sequence[Record | None]) -> BlobRecord | None:
-    return blob_records.visible(found[1])
-
-
-def _container(found: Sequence[Record | None]) -> ContainerRecord | None:
-    return records.CONTAINER.of(found[0])
 
 
 def _past(call: Call[Any]) -> Past | None:
@@ -302,14 +281,26 @@ async def change_blob(
     past = _past(call)
     if past is not None:
         refs.append(named_ref)
-    is_versioned = services.switches(call.target.account).versioning
     decision = _Attended(
-        partition, refs, call.rule.purpose, call, decide, len(extra), past, is_versioned
+        partition,
+        refs,
+        call.rule.purpose,
+        call=call,
+        change=decide,
+        extra=len(extra),
+        past=past,
+        switches=services.switches(call.target.account),
     )
-    try:
-        result, has_work = await services.commit(_with_body(decision) if is_versioned else decision)
-    except _BesideNeeded:
-        result, has_work = await services.commit(_with_body(decision))
+    if decision.switches.versioning:
+        decision = _with_body(decision)
+    while True:
+        try:
+            result, has_work = await services.commit(decision)
+            break
+        except _BesideNeeded:
+            decision = _with_body(decision)
+        except DeletionUnderWay:
+            await _stop_deletion(services, call)
     if has_work:
         services.work.set()
     return result
@@ -321,6 +312,30 @@ def _with_body(decision: _Attended[T]) -> _Attended[T]:
     beside = [ref_of((decision.partition, key)) for key in read_with(None)]
     refs[_FIRST_EXTRA:_FIRST_EXTRA] = beside
     return msgspec.structs.replace(decision, reads=refs, beside=len(beside))
+
+
+async def _stop_deletion(services: Services, call: Call[Any]) -> None:
+    """Let a deletion of the container that is under way look once more.
+
+    Raises: StorageError ContainerNotFound when it has come to its end.
+    """
+    ref = place_ref(call)
+    await services.commit(_StopDeletion(ref.partition, [ref], call.rule.purpose, call))
+
+
+class _StopDeletion(Decision[None], frozen=True):
+    """The container is no longer marked by a deletion."""
+
+    call: Call[Any]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError ContainerNotFound."""
+        check_place(self.call, found[0])
+        container = records.CONTAINER.of(found[0])
+        assert container is not None
+        unmarked = msgspec.structs.replace(container, deleting=0)
+        write = Write(self.reads[0].key, records.CONTAINER.encode(unmarked))
+        return Commit(None, (Step(self.partition, (write,)),))
 
 
 # Where the reads of _Attended are.
@@ -350,7 +365,7 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
     Arguments:
         extra: how many further records of the partition `change` needs.
         past: the snapshot or version that is named; its record is read last.
-        is_versioned: whether writes of the account make versions.
+        switches: those of the account.
         beside: how many records of the head's body were read before the further ones.
     """
 
@@ -358,7 +373,7 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
     change: BlobDecision[T]
     extra: int
     past: Past | None
-    is_versioned: bool
+    switches: Switches
     beside: int = 0
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
@@ -368,30 +383,35 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
         record = found[_HEAD]
         lying = blob_records.BLOB.of(record)
         head, gone = standing(lying)
+        if head is not None and head.rehydration is not None:
+            head = settled(head, stamp)
         named, past = head, self.past
         if past is not None:
             if past.is_version and head is not None and head.version == past.ticks:
                 past = None  # the current one
             else:
-                named = blob_records.visible(found[-1])
+                named = of_blob(found[-1], stamp)[0]
         guard_blob(call, named, stamp)
+        if call.terms.scope is not None:
+            guard_scope(call, named)
         upload = blob_records.UPLOAD.of(found[_HEAD + 1])
         target = call.target.blob
         change = BlobChange(self.partition, generation_of(call), target, stamp, lying, upload)
-        first = _FIRST_EXTRA + self.beside
+        behind = _FIRST_EXTRA + self.beside
         state = BlobState(
             head,
             named,
             upload,
-            tuple(found[first : first + self.extra]),
+            tuple(found[behind : behind + self.extra]),
             stamp,
             None if record is None else record.version,
-            gone,
-            _retention_days(found[_PROPERTIES]),
-            tuple(found[_FIRST_EXTRA:first]) if self.beside else None,
-            past,
-            self.is_versioned,
-            0 if lying is None else lying.versions,
+            gone=gone,
+            retention_days=_retention_days(found[_PROPERTIES]),
+            beside=tuple(found[_FIRST_EXTRA:behind]) if self.beside else None,
+            past=past,
+            switches=self.switches,
+            versions=0 if lying is None else lying.versions,
+            place=found[0],
         )
         result = self.change(state, change)
         steps = change.steps()
@@ -412,7 +432,7 @@ async def view_container(services: Services, call: Call[Any]) -> tuple[Container
 
 async def _view_container_now(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
     ref = keys.container(call.target.account, call.target.container)
-    (found,), container, now = await _look(services, _container, [ref])
+    (found,), container, now = await look(services, of_container, [ref])
     check_place(call, found)
     assert container is not None and found is not None
     try:

@@ -21,6 +21,7 @@ from strongroom.services.blob.heads import (
     refuse_incremental,
     refuse_pending_copy,
 )
+from strongroom.services.blob.immutability import refuse_change
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord
@@ -44,7 +45,8 @@ class SetMetadata:
 async def set_properties(services: Services, call: Call[SetProperties]) -> BlobWritten:
     """Set Blob Properties. What a copy has left on the blob goes too. No version is made.
 
-    Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
+    Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy,
+        BlobImmutableDueToLegalHold, and what guard_blob raises.
     """
     given = call.input.properties
     changes: dict[str, Any] = {"copy": None}
@@ -56,7 +58,8 @@ async def set_properties(services: Services, call: Call[SetProperties]) -> BlobW
 async def set_metadata(services: Services, call: Call[SetMetadata]) -> BlobWritten:
     """Set Blob Metadata.
 
-    Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
+    Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy,
+        BlobImmutableDueToLegalHold, and what guard_blob raises.
     """
     return await _modify(services, call, {"metadata": call.input.metadata}, continue_head)
 
@@ -72,6 +75,7 @@ async def _modify(
         refuse_pending_copy(state.head)
         refuse_archived(state.head)
         refuse_incremental(state.head)
+        refuse_change(state.head, state.now)
         head = begin(state.head, state, change)
         change.put_head(modified_head(head, change.stamp, **changes))
         number = None if head.page is None else head.page.sequence_number

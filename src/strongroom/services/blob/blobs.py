@@ -20,7 +20,8 @@ from strongroom.engines.base import ContentMissing
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import tiers
-from strongroom.services.blob import access, intake
+from strongroom.semantics.blob.immutability import Immutability
+from strongroom.services.blob import access, accesses, intake
 from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.heads import refuse_incremental, replace_head
@@ -49,6 +50,7 @@ class PutBlob(msgspec.Struct, frozen=True):
     digests: Digests = NO_DIGESTS
     tier: str | None = None
     tags: Metadata = ()
+    immutability: Immutability | None = None
 
 
 class BlobWritten(msgspec.Struct, frozen=True):
@@ -96,6 +98,7 @@ def _put(
         metadata=given.metadata,
         tier=given.tier,
         tags=given.tags,
+        immutability=given.immutability,
     )
     return BlobWritten(
         change.stamp, change.stamp, received.md5, received.crc64, version=head.version
@@ -140,6 +143,20 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     Raises: StorageError BlobArchived, InvalidRange (416 with Content-Range), InternalError
         (something of the body is missing), and what guard_blob raises; DataDamaged.
     """
+    is_tracked = services.switches(call.target.account).last_access
+    if not is_tracked or call.target.snapshot is not None:
+        return await _get_blob(services, call)
+    now = await services.store.now()
+    found = await _get_blob(services, call)
+    if accesses.is_due(found.view.blob, now):
+        noted = services.disposable.of(accesses.Accesses)
+        noted.note(generation_of(call), call.target.blob)
+        services.work.set()
+    return found
+
+
+async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
+    """As get_blob, without a note of it."""
     _check_digest_request(call.input)
     looks: Rereading | None = None
     while True:

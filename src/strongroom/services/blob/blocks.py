@@ -20,6 +20,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics.blob import blocks as rules
 from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.blob.blocks import Block
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, rereading
@@ -156,6 +157,7 @@ class PutBlockList:
     tags: Metadata = ()
     digests: Digests = NO_DIGESTS
     received: Received | None = None
+    immutability: Immutability | None = None
 
 
 class _Extent(NamedTuple):
@@ -296,6 +298,7 @@ def _replace(
         metadata=given.metadata,
         tier=given.tier,
         tags=given.tags,
+        immutability=given.immutability,
     )
     received = given.received
     md5, crc64 = (None, None) if received is None else (received.md5, received.crc64)

@@ -19,7 +19,9 @@ head was written. A head that is a version never disappears because versioning w
 that is none becomes a version under the time of its last change.
 
 A deleted head that a new one replaces is kept as a deleted snapshot until its own retention ends,
-whatever the retention is by then. A blob of uncommitted blocks only has no state to keep.
+whatever the retention is by then. A blob of uncommitted blocks only has no state to keep. A state
+that an immutability policy or a legal hold protects may become a previous version, which is
+protected as well. Every other request that would displace it is refused.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from strongroom.semantics.blob.immutability import Attempt, refuse
 from strongroom.semantics.core.retention import retention_end
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
@@ -44,11 +47,18 @@ def new_version(state: BlobState, change: BlobChange) -> int:
 
 
 def displace_head(state: BlobState, change: BlobChange) -> None:
-    """A new head takes the place of the one that is there, if any."""
+    """A new head takes the place of the one that is there, if any.
+
+    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold, unless the old head
+        becomes a previous version, which keeps its protection.
+    """
     head, gone = state.head, state.gone
     if head is not None and _becomes_version(head, state):
         _move_to_version(head, state, change)
-    elif head is not None and head.committed and state.retention_days:
+        return
+    if head is not None:
+        refuse(head.immutability, Attempt.OVERWRITE, state.now)
+    if head is not None and head.committed and state.retention_days:
         _keep_as_snapshot(head, _deletion(state, change), state, change)
     elif head is not None:
         head.body.release(change, HEAD, alone=_is_alone(head))
@@ -70,10 +80,15 @@ def continue_head(head: BlobRecord, state: BlobState, change: BlobChange) -> Blo
 
 def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
     """The blob is deleted, with all of its snapshots, if it has any. Returns whether it is gone for
-    good."""
+    good.
+
+    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold, unless the head
+        becomes a previous version, which keeps its protection.
+    """
     if _becomes_version(head, state):
         change.remove_head(_move_to_version(head, state, change))
         return False
+    refuse(head.immutability, Attempt.DELETE, state.now)
     if not state.retention_days:
         change.remove_head()
         head.body.release(change, HEAD, alone=_is_alone(head))
@@ -93,7 +108,11 @@ def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
 
 def delete_past(past: Past, record: BlobRecord, state: BlobState, change: BlobChange) -> None:
     """A snapshot or a previous version is deleted. Its head is to be written after it, as
-    `without_snapshots` or `without_version` says."""
+    `without_snapshots` or `without_version` says.
+
+    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
+    """
+    refuse(record.immutability, Attempt.DELETE, state.now)
     if state.retention_days:
         kept = msgspec.structs.replace(record, deletion=_deletion(state, change))
         change.put_state(past, record, kept)

@@ -12,6 +12,7 @@ from typing import Final
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError
+from strongroom.semantics.blob import encryption_scopes
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.conditions import Conditions
@@ -54,6 +55,32 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
         conditional.check_write(
             call.terms.conditions, committed, etag, modified, creates, tags, rule.unmet
         )
+
+
+def scope_of_new(call: Call[object]) -> str:
+    """The encryption scope of a blob that the request writes.
+
+    Raises: StorageError RequestForbiddenByContainerEncryptionPolicy.
+    """
+    container = None if call.place is None else call.place.record
+    if not isinstance(container, ContainerRecord):
+        return call.terms.scope or ""
+    if call.terms.scope is None:
+        return container.scope  # as nearly always
+    return encryption_scopes.scope_of_new(
+        call.terms.scope, container.scope, container.denies_scopes
+    )
+
+
+def guard_scope(call: Call[object], blob: BlobRecord | None) -> None:
+    """Refuse the encryption scope that a request names.
+
+    Raises: StorageError RequestForbiddenByContainerEncryptionPolicy,
+        BlobCustomerSpecifiedEncryptionMismatch.
+    """
+    scope_of_new(call)
+    if call.rule.existence is Existence.COMMITTED and blob is not None:
+        encryption_scopes.require_same(call.terms.scope, blob.scope)
 
 
 def _guard_missing(call: Call[object], blob: BlobRecord | None) -> None:

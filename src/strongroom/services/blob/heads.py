@@ -14,11 +14,14 @@ import msgspec
 from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import copies, pages, tiers
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.displaced import displace_head, new_version
+from strongroom.services.blob.guard import scope_of_new
+from strongroom.services.blob.immutability import given_protection
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
@@ -76,35 +79,36 @@ def replace_head(
     kind: BlobKind = BlobKind.BLOCK,
     sealed: bool = False,
     page: PageState | None = None,
+    immutability: Immutability | None = None,
+    rehydration: tiers.Rehydration | None = None,
 ) -> BlobRecord:
-    """Write a new head over whatever was there: releases the old body, takes the new one, ends the
-    upload in progress, keeps an active lease and the snapshots. The new head is a version where
-    versions are made.
+    """Write a new head over whatever was there: a version, where versions are made.
+
+    It releases the old body, takes the new one, ends the upload, keeps a lease and the snapshots.
 
     Arguments:
         page: what a page blob has, and only a page blob.
+        immutability: the protection that the request gives the blob.
+        rehydration: for an archived blob that is to have `tier` when this ends.
 
     Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite,
-        AuthorizationPermissionMismatch (tags); SnapshotsPresent for a blob of another type;
-        OperationNotAllowedOnIncrementalCopyBlob.
+        AuthorizationPermissionMismatch (tags, protection); SnapshotsPresent for a blob of another
+        type; OperationNotAllowedOnIncrementalCopyBlob; what `given_protection` and `refuse` raise.
     """
-    before = state.head
-    kind = kind if page is None else BlobKind.PAGE
-    refuse_pending_copy(before)
-    refuse_incremental(before)
-    if before is not None and before.kind is not kind and before.snapshots:
-        raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
-    refuse_overwrite(call, before)
+    before, kind = state.head, kind if page is None else BlobKind.PAGE
+    _refuse_replacement(call, before, kind)
     if tags:
         refuse_tags(call)
+    if immutability is not None:
+        immutability = given_protection(call, state, immutability)
     if before is not None or state.gone is not None:
         displace_head(state, change)
     change.end_upload()
-    tier_changed = change.stamp if tier else 0
-    if tier is None and before is not None and before.kind is kind:
-        # A pending copy is empty, and will have the length of its source.
-        tier = tiers.inherited(before.tier, new.size_bytes if copy is None else copy.total_bytes)
-        tier_changed = before.tier_changed if tier else 0
+    # A pending copy is empty, and will have the length of its source.
+    kept = _kept_tier(before, kind, new.size_bytes if copy is None else copy.total_bytes)
+    tier, tier_changed = kept if tier is None else (tier, change.stamp)
+    if rehydration is not None:
+        tier = tiers.ARCHIVE
     head = BlobRecord(
         kind=kind,
         committed=True,
@@ -124,9 +128,32 @@ def replace_head(
         sealed=sealed,
         page=page,
         version=new_version(state, change),
+        immutability=immutability,
+        rehydration=rehydration,
+        scope=scope_of_new(call),
+        accessed=change.stamp if state.switches.last_access else 0,
     )
     change.put_head(head)
     return head
+
+
+def _refuse_replacement(call: Call[Any], before: BlobRecord | None, kind: BlobKind) -> None:
+    """Refuse a new head of this kind. Raises: as replace_head."""
+    refuse_pending_copy(before)
+    refuse_incremental(before)
+    if before is not None and before.kind is not kind and before.snapshots:
+        raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
+    refuse_overwrite(call, before)
+
+
+def _kept_tier(
+    before: BlobRecord | None, kind: BlobKind, size_bytes: int
+) -> tuple[str | None, int]:
+    """The tier that a new head of this length has from the one before, and when it was given."""
+    if before is None or before.kind is not kind:
+        return None, 0
+    kept = tiers.inherited(before.tier, size_bytes)
+    return kept, before.tier_changed if kept else 0
 
 
 def modified_head(head: BlobRecord, stamp: int, **changes: Any) -> BlobRecord:

@@ -23,6 +23,7 @@ from strongroom.engines import base
 from strongroom.engines.base import Partition
 from strongroom.semantics.core.listing import START, Page, Position, Prefix, start_at
 from strongroom.services.blob.heads import refuse_tags
+from strongroom.services.blob.rehydration import settled
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -40,12 +41,14 @@ TAGS: Final = "tags"
 DELETED: Final = "deleted"
 VERSIONS: Final = "versions"
 DELETED_WITH_VERSIONS: Final = "deletedwithversions"
+IMMUTABILITY_POLICY: Final = "immutabilitypolicy"
+LEGAL_HOLD: Final = "legalhold"
 INCLUDES: Final = frozenset(
     (
         *(SNAPSHOTS, UNCOMMITTED, METADATA, COPY, TAGS, DELETED),
-        *(VERSIONS, DELETED_WITH_VERSIONS),
+        *(VERSIONS, DELETED_WITH_VERSIONS, IMMUTABILITY_POLICY, LEGAL_HOLD),
         # Taken, and nothing is added: there is nothing of the kind here.
-        *("immutabilitypolicy", "legalhold", "permissions"),
+        "permissions",
     )
 )
 """The words that `include` may have."""
@@ -141,6 +144,8 @@ def _rows(
             yield name, key, None
             continue
         blob = decode(value)
+        if blob.rehydration is not None:
+            blob = settled(blob, now)
         shown = blob.committed or uncommitted
         if blob.deletion is not None or blob.vacant:
             shown = _is_shown(blob, include, now)
@@ -200,7 +205,7 @@ class _VersionedPage:
                 if keys.past_of(key) is not None and SNAPSHOTS not in self._include:
                     rows.append((partition, key, None))
                     continue
-                blob = blob_records.BLOB.decode(value)
+                blob = settled(blob_records.BLOB.decode(value), self._now)
                 if key == keys.HEAD_KEY.name and blob.versions:
                     begin = behind if partition == name else 0
                     stopped = await self._add_versions(rows, partition, blob, begin)
@@ -234,7 +239,7 @@ class _VersionedPage:
             found = await self._store.read_range(partition, True, *bounds, _VERSIONS_TOGETHER)
             self._scanned += len(found)
             for item in found:
-                blob = blob_records.BLOB.decode(item.value)
+                blob = settled(blob_records.BLOB.decode(item.value), self._now)
                 first_id = blob.version + 1
                 if below is not None and blob.version >= below:
                     return None

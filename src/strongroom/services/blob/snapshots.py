@@ -76,7 +76,9 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
     refuse_archived(head)
     refuse_incremental(head)
     head = continue_head(head, state, change)
-    taken = msgspec.structs.replace(head, lease=None, snapshots=0, version=0, versions=0, tagged=0)
+    taken = msgspec.structs.replace(
+        head, lease=None, snapshots=0, version=0, versions=0, tagged=0, immutability=None
+    )
     if given.metadata:
         taken = msgspec.structs.replace(
             taken, metadata=given.metadata, etag=change.stamp, modified=change.stamp

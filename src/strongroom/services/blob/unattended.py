@@ -44,7 +44,7 @@ async def change_unattended(
     if container is not None:
         refs.append(keys.container(*container.split("/")))
     return await services.commit(
-        _Unattended(partition, refs, purpose, generation, name, decide, len(extra))
+        _Unattended(partition, refs, purpose, generation, name, change=decide, extra=len(extra))
     )
 
 

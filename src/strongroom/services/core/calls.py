@@ -48,6 +48,8 @@ class ConditionUse(enum.Enum):
     """Container operations that take If-Modified-Since and If-Unmodified-Since."""
     MODIFIED_SINCE = "modified-since"
     """Set Container Metadata: If-Modified-Since only."""
+    UNMODIFIED_SINCE = "unmodified-since"
+    """Set Blob Immutability Policy: If-Unmodified-Since only."""
     TAGS = "tags"
     """Get Block List: x-ms-if-tags only."""
     BLOB_READ = "blob-read"
@@ -158,11 +160,12 @@ class Caller(msgspec.Struct, frozen=True):
 
 class Terms(msgspec.Struct, frozen=True):
     """What a request demands before it is carried out. `wait_s` is `x-strongroom-wait` (0 = do not
-    wait)."""
+    wait). `scope` is the encryption scope that it names; "" = the account's own, None = none."""
 
     conditions: Conditions = NONE
     lease_id: str | None = None
     wait_s: int = 0
+    scope: str | None = None
 
 
 NO_TERMS: Final = Terms()

@@ -44,7 +44,9 @@ class PlaceKind:
 @lru_cache(_REMEMBERED)
 def _container(record: Record) -> Place:
     found = records.CONTAINER.decode(record.value)
-    return Place(found.generation, record.version, found.policies, found.public_access)
+    return Place(
+        found.generation, record.version, found.policies, found.public_access, record=found
+    )
 
 
 @lru_cache(_REMEMBERED)

@@ -12,7 +12,9 @@ import msgspec
 
 from strongroom.engines.base import Record
 from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
+from strongroom.semantics.blob.tiers import Rehydration
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.kinds import AnyBody
 from strongroom.store.core.records import Codec
@@ -39,6 +41,10 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     `version` is the version's id; 0 = it is none. In the head's place, `versions` counts the
     previous ones, those that are deleted and kept included. `vacant`: there is no blob. Its place
     is held for its versions, and the record says what the last state was like, without a body.
+    `immutability` protects this state alone, None = nothing does. `rehydration`: it is archived
+    until that ends; readers settle it first (services/). `scope` is its encryption scope, "" = the
+    account's own. `accessed` is when it was last written or read, to a day; 0 where that was not
+    tracked.
     """
 
     kind: BlobKind
@@ -64,6 +70,10 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
     version: int = 0
     versions: int = 0
     vacant: bool = False
+    immutability: Immutability | None = None
+    rehydration: Rehydration | None = None
+    scope: str = ""
+    accessed: int = 0
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True):

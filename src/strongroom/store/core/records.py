@@ -28,7 +28,10 @@ class CorruptRecord(Exception):
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A container. Its blobs lie in the keyspace of `generation`. Times and `etag` are stamps."""
+    """A container. Its blobs lie in the keyspace of `generation`. Times and `etag` are stamps.
+    `deleting`: the mark of a deletion that looks whether the container is empty; 0 = none does.
+    `scope` is the default encryption scope, "" = the account's own; `denies_scopes`: no write may
+    name another one."""
 
     generation: int
     etag: int
@@ -37,6 +40,9 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
     public_access: PublicAccess = PublicAccess.NONE
     policies: tuple[AccessPolicy, ...] = ()
     lease: Lease | None = None
+    deleting: int = 0
+    scope: str = ""
+    denies_scopes: bool = False
 
 
 class DeletedContainer(msgspec.Struct, frozen=True, array_like=True):

@@ -34,6 +34,9 @@ class ContainerItem(msgspec.Struct, frozen=True):
     public_access: PublicAccess = PublicAccess.NONE
     metadata: Metadata | None = None
     deleted: DeletedItem | None = None
+    immutability: bool = False
+    scope: str = "$account-encryption-key"
+    denies_scopes: bool = False
 
 
 def write_containers(
@@ -59,9 +62,11 @@ def _row(item: ContainerItem) -> str:
         f"<LeaseStatus>{item.lease_status}</LeaseStatus><LeaseState>{item.lease_state}</LeaseState>"
         f"{xml.optional_element('LeaseDuration', item.lease_duration)}"
         f"{xml.optional_element('PublicAccess', item.public_access.value or None)}"
-        "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
-        "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
+        f"<DefaultEncryptionScope>{item.scope}</DefaultEncryptionScope>"
+        "<DenyEncryptionScopeOverride>"
+        f"{str(item.denies_scopes).lower()}</DenyEncryptionScopeOverride>"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
-        "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
+        "<ImmutableStorageWithVersioningEnabled>"
+        f"{str(item.immutability).lower()}</ImmutableStorageWithVersioningEnabled>"
         f"{kept}</Properties>{xml.metadata_element(item.metadata)}</Container>"
     )

@@ -20,7 +20,7 @@ from strongroom.operations.core.fields import (
     one_of,
 )
 from strongroom.operations.core.spec import Body, Field
-from strongroom.semantics.blob import tags, tiers
+from strongroom.semantics.blob import encryption_scopes, tags, tiers
 from strongroom.semantics.blob.snapshots import delete_option
 from strongroom.services.blob import structured
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
@@ -158,8 +158,14 @@ RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag,
 TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())
 TIER: Final = header("tier", tiers.HEADER, tiers.read_tier)
 NEW_TIER: Final = header("tier", tiers.HEADER, tiers.read_any_tier, required=True)
-REHYDRATE_PRIORITY: Final = header("", "x-ms-rehydrate-priority", one_of("High", "Standard"))
-"""Refuses another word; fills nothing, since a blob leaves the archive tier at once."""
+REHYDRATE_PRIORITY: Final = header(
+    "priority",
+    "x-ms-rehydrate-priority",
+    one_of(tiers.HIGH, tiers.STANDARD),
+    default=tiers.STANDARD,
+)
 STRUCTURED_ANSWER: Final = header("structured", STRUCTURED_BODY, is_structured, default=False)
+SCOPE: Final = header("", encryption_scopes.HEADER, encryption_scopes.read_scope)
+"""The encryption scope. It is one of the terms of a call, so this fills nothing."""
 CONTENT: Final = Body(unframe=structured.Unframed)
 """The bytes of a blob or block, as they are or as a structured message."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.operations.core.fields import header, parameter
+from strongroom.errors import missing_header
+from strongroom.operations.core.fields import flag, header, parameter
 from strongroom.operations.core.listing_fields import includes
+from strongroom.operations.core.spec import Field
+from strongroom.semantics.blob import encryption_scopes
 from strongroom.semantics.core import listing
 from strongroom.services.blob import list_blobs
 from strongroom.services.blob.containers import list_containers
@@ -20,6 +23,8 @@ from strongroom.services.blob.containers.containers import (
 )
 from strongroom.values import PublicAccess
 from strongroom.wire.core import headers as wire
+from strongroom.wire.core.http import Request
+from strongroom.wire.core.query import Query
 
 
 def _public_access(name: str, value: str) -> PublicAccess:
@@ -30,6 +35,26 @@ DELETED_NAME: Final = header("name", DELETED_NAME_HEADER, required=True)
 DELETED_VERSION: Final = header("version", DELETED_VERSION_HEADER, required=True)
 PUBLIC_ACCESS: Final = header(
     "public_access", "x-ms-blob-public-access", _public_access, default=PublicAccess.NONE
+)
+DEFAULT_SCOPE: Final = header(
+    "scope", encryption_scopes.DEFAULT_HEADER, encryption_scopes.read_scope, default=""
+)
+
+
+def _denies_scopes(request: Request, query: Query) -> bool:
+    """Raises: InvalidHeaderValue; MissingRequiredHeader when there is no default scope beside."""
+    value = request.headers.get(encryption_scopes.DENY_HEADER)
+    if value is None:
+        return False
+    if request.headers.get(encryption_scopes.DEFAULT_HEADER) is None:
+        raise missing_header(encryption_scopes.DEFAULT_HEADER)
+    return flag(encryption_scopes.DENY_HEADER, value)
+
+
+DENIES_SCOPES: Final = Field(
+    "denies_scopes",
+    _denies_scopes,
+    headers=(encryption_scopes.DENY_HEADER, encryption_scopes.DEFAULT_HEADER),
 )
 
 

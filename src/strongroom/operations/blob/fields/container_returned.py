@@ -12,6 +12,7 @@ from typing import Final
 from strongroom.operations.core.answers import Headers, metadata
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Returned
+from strongroom.semantics.blob import encryption_scopes
 from strongroom.services.blob.containers.containers import ContainerView
 from strongroom.values import PublicAccess, etag_text, rfc1123
 
@@ -32,9 +33,6 @@ HIERARCHICAL: Final = Returned(
 _CONSTANT: Final[Headers] = (
     ("x-ms-has-immutability-policy", "false"),
     ("x-ms-has-legal-hold", "false"),
-    ("x-ms-immutable-storage-with-versioning-enabled", "false"),
-    ("x-ms-default-encryption-scope", "$account-encryption-key"),
-    ("x-ms-deny-encryption-scope-override", "false"),
 )
 
 
@@ -45,4 +43,12 @@ def container_headers(view: ContainerView) -> Headers:
     if record.public_access is not PublicAccess.NONE:
         access = (("x-ms-blob-public-access", record.public_access.value),)
     lease = lease_headers(record.lease, view.now)
-    return (*metadata(view), *lease, *access, *_CONSTANT)
+    immutability = (
+        "x-ms-immutable-storage-with-versioning-enabled",
+        str(view.immutability).lower(),
+    )
+    scopes = (
+        (encryption_scopes.DEFAULT_HEADER, record.scope or encryption_scopes.ACCOUNT_SCOPE),
+        (encryption_scopes.DENY_HEADER, str(record.denies_scopes).lower()),
+    )
+    return (*metadata(view), *lease, *access, *_CONSTANT, immutability, *scopes)

@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
+from strongroom.operations.blob.fields.protection_fields import protection_headers
 from strongroom.operations.core import fields
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Origin, Returned
-from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob import copies, encryption_scopes, tiers
 from strongroom.semantics.blob.pages import PageState
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
-from strongroom.services.blob.tiering import TierSet
+from strongroom.services.blob.tiers.tiering import TierSet
 from strongroom.services.core.calls import Call
 from strongroom.values import (
     BlobKind,
@@ -124,6 +125,12 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
         _add_append(view, found)
     if blob.copy is not None:
         _add_copy(view, found)
+    if blob.accessed:
+        found.append(("x-ms-last-access-time", rfc1123(blob.accessed)))
+    if blob.scope:
+        found.append((encryption_scopes.HEADER, blob.scope))
+    if blob.immutability is not None:
+        found.extend(protection_headers(blob.immutability))
     return tuple(found)
 
 
@@ -190,6 +197,9 @@ def _add_tier(view: BlobView, found: list[tuple[str, str]]) -> None:
         found.append(("x-ms-access-tier-inferred", "true"))
     else:
         found.append(("x-ms-access-tier-change-time", rfc1123(blob.tier_changed)))
+    if blob.rehydration is not None:
+        found.append(("x-ms-archive-status", blob.rehydration.status))
+        found.append(("x-ms-rehydrate-priority", blob.rehydration.priority))
 
 
 def _add_append(view: BlobView, found: list[tuple[str, str]]) -> None:

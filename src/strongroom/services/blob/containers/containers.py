@@ -20,6 +20,11 @@ from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core.retention import retention_end
 from strongroom.services.blob import access
+from strongroom.services.blob.containers.deleting import (
+    Disturbed,
+    require_empty,
+    require_mark,
+)
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
@@ -34,10 +39,13 @@ _VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class CreateContainer:
-    """Input of Create Container."""
+    """Input of Create Container. `scope` is the default encryption scope, "" = the account's own;
+    `denies_scopes`: its blobs can have no other."""
 
     metadata: Metadata = ()
     public_access: PublicAccess = PublicAccess.NONE
+    scope: str = ""
+    denies_scopes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +73,12 @@ class ContainerWritten:
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """A committed container; `now` is the store time at which its lease is to be judged."""
+    """A committed container; `now` is the store time at which its lease is to be judged.
+    `immutability`: its blobs may be given immutability policies."""
 
     record: ContainerRecord
     now: int
+    immutability: bool = False
 
 
 async def create_container(services: Services, call: Call[CreateContainer]) -> ContainerWritten:
@@ -91,7 +101,15 @@ class _Create(Decision[ContainerWritten], frozen=True):
         if found[0] is not None:
             raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
         given = self.given
-        created = ContainerRecord(stamp, stamp, stamp, given.metadata, given.public_access)
+        created = ContainerRecord(
+            stamp,
+            stamp,
+            stamp,
+            given.metadata,
+            given.public_access,
+            scope=given.scope,
+            denies_scopes=given.denies_scopes,
+        )
         write = Write(self.reads[0].key, records.CONTAINER.encode(created))
         return Commit(ContainerWritten(stamp, stamp), (Step(self.partition, (write,)),))
 
@@ -103,7 +121,7 @@ async def get_container(services: Services, call: Call[Any]) -> ContainerView:
         of a wait.
     """
     container, now = await access.view_container(services, call)
-    return ContainerView(container, now)
+    return ContainerView(container, now, services.switches(call.target.account).immutability)
 
 
 async def set_metadata(services: Services, call: Call[SetContainerMetadata]) -> ContainerWritten:
@@ -139,20 +157,34 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
     With a retention the record moves to a place beside it, and the job is due when that ends. A
     restored container makes the job void, since its deletion is no longer on record.
 
-    Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet.
+    Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet;
+        ContainerProtectedFromDeletion where blobs may be immutable and there is one.
     """
+    is_guarded = services.switches(call.target.account).immutability
+    while True:
+        mark = await require_empty(services, call) if is_guarded else None
+        try:
+            await _delete(services, call, mark)
+            return
+        except Disturbed:
+            continue
+
+
+async def _delete(services: Services, call: Call[Any], mark: int | None) -> None:
+    """Delete the container, which must have this mark. Raises: as delete_container; Disturbed."""
     account, name = call.target.account, call.target.container
     ref = keys.container(account, name)
     days = services.switches(account).container_retention_days
 
     def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
+        require_mark(container, mark)
         kind = JobKind.EXPIRE_CONTAINER if days else JobKind.SWEEP_CONTAINER
         until = retention_end(stamp, days)
         job = keys.job(until, stamp, kind)
         sweep = Job(kind, container.generation, token=f"{account}/{name}")
         writes = [Write(ref.key, None)]
         if days:
-            unleased = msgspec.structs.replace(container, lease=None)
+            unleased = msgspec.structs.replace(container, lease=None, deleting=0)
             kept = records.DELETED_CONTAINER.encode(DeletedContainer(unleased, stamp, until))
             key = keys.deleted_container(account, name, container.generation).key
             writes.append(Write(key, kept))

@@ -50,11 +50,13 @@ class ContainerRow(msgspec.Struct, frozen=True):
 class ContainerPage:
     """Result: rows in order of names, where the next page begins (None = nothing is left), and
     store time before they were read (0 = no row needs it). A row's lease is judged at that time,
-    or at its version when that is later."""
+    or at its version when that is later. `immutability`: blobs may be given immutability
+    policies."""
 
     items: list[ContainerRow]
     marker: Position | None
     now: int
+    immutability: bool = False
 
 
 async def list_containers(services: Services, call: Call[ListContainers]) -> ContainerPage:
@@ -69,7 +71,8 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     timed = any(item.record.lease or item.deleted for item in items)
-    return ContainerPage(items, page.marker, now if timed else 0)
+    immutability = services.switches(call.target.account).immutability
+    return ContainerPage(items, page.marker, now if timed else 0, immutability)
 
 
 def _rows(

@@ -17,6 +17,7 @@ from strongroom.engines.base import Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import appends, copies, tiers
 from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
@@ -40,6 +41,7 @@ from strongroom.services.blob.heads import (
     replace_head,
 )
 from strongroom.services.blob.intake import Digests
+from strongroom.services.blob.rehydration import RehydrationDelays, begun
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -61,7 +63,8 @@ class CopyBlob:
     have. `wait_s` is how long the request may take until a pending copy of an own blob is answered
     as it is. `authorization` is for the source; `copies_tags` means the source's tags. `wait_s` is
     of Copy Blob only, and `source_md5`, `authorization`, `copies_tags` of Copy Blob From URL only.
-    `seal`: whether the copy of an append blob is sealed; None = as its source.
+    `seal`: whether the copy of an append blob is sealed; None = as its source. `priority` is that
+    of the rehydration if the source is archived.
     """
 
     source: str
@@ -74,6 +77,8 @@ class CopyBlob:
     authorization: str | None = None
     copies_tags: bool = False
     seal: bool | None = None
+    immutability: Immutability | None = None
+    priority: str = tiers.STANDARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,7 @@ async def _complete(
     """Commit a copy whose bytes have arrived."""
     given = call.input
     copy_id = guid(services.clock)
+    delay = _delay(services, call, source)
     try:
         if given.source_md5 is not None:
             arrived = Received(moved.body.size_bytes, 0, moved.md5, None, None)
@@ -205,6 +211,7 @@ async def _complete(
                 change,
                 copy=copy,
                 new=moved.body,
+                delay=delay,
                 require_infinite_lease=require_infinite_lease,
             )
             return _made(head, copy, moved)
@@ -221,6 +228,7 @@ async def _begin(
     """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
     copy_id = guid(services.clock)
     job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
+    delay = _delay(services, call, source)
 
     def decide(state: BlobState, change: BlobChange) -> CopyMade:
         copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
@@ -231,6 +239,7 @@ async def _begin(
             change,
             copy=copy,
             new=empty_body(source.kind),
+            delay=delay,
             require_infinite_lease=True,
         )
         change.add_job(job)
@@ -282,9 +291,14 @@ def _replace(
     *,
     copy: Copy,
     new: NewBody,
+    delay: int,
     require_infinite_lease: bool,
 ) -> BlobRecord:
-    """Write the destination's head, with the body that the copy has by now."""
+    """Write the destination's head, with the body that the copy has by now.
+
+    Arguments:
+        delay: in which the copy is archived still, in ticks.
+    """
     refuse_pending_copy(state.head)
     given = call.input
     if state.head is not None and state.head.committed:
@@ -312,13 +326,25 @@ def _replace(
         kind=source.kind,
         sealed=sealed,
         page=page,
+        immutability=given.immutability,
+        rehydration=begun(given.tier or "", given.priority, delay, change.stamp),
     )
+
+
+def _delay(services: Services, call: Call[CopyBlob], source: OpenSource) -> int:
+    """How long the copy of an archived blob is archived itself, in ticks."""
+    given = call.input
+    if given.tier is None or not tiers.leaves_archive(source.tier, given.tier):
+        return 0
+    return services.held.of(RehydrationDelays).ticks(given.priority)
 
 
 def _made(head: BlobRecord, copy: Copy, moved: Moved | None) -> CopyMade:
     md5, crc64 = (None, None) if moved is None else (moved.md5, moved.body.crc64)
     status = copy.status.value
-    return CopyMade(head.etag, head.modified, copy.id, status, head.version, md5, crc64)
+    return CopyMade(
+        head.etag, head.modified, copy.id, status, version=head.version, md5=md5, crc64=crc64
+    )
 
 
 @dataclass(frozen=True, slots=True)

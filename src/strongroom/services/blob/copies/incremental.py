@@ -31,6 +31,7 @@ from strongroom.services.blob.copies.sources import (
     reported_url,
 )
 from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
+from strongroom.services.blob.immutability import refuse_change
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -127,6 +128,7 @@ def _order(
     page = head.page
     if page is None or page.incremental is None:
         raise StorageError(blob_errors.INCREMENTAL_COPY_BLOB_MISMATCH)
+    refuse_change(head, state.now)
     check_next_source(page.incremental, source_text(order), snapshot)
     ordered = msgspec.structs.replace(page.incremental, source_snapshot=snapshot)
     page = msgspec.structs.replace(page, incremental=ordered)

@@ -203,7 +203,9 @@ class _Work:
             copy=copies.succeeded(done, change.stamp),
             page=page,
         )
-        taken = msgspec.structs.replace(ended, lease=None, snapshots=0, version=0, versions=0)
+        taken = msgspec.structs.replace(
+            ended, lease=None, snapshots=0, version=0, versions=0, immutability=None
+        )
         past = Past(change.stamp)
         change.put(keys.past(past), blob_records.BLOB.encode(taken))
         body = head.body.snapshot(change, (), past)

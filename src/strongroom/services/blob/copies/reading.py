@@ -30,6 +30,7 @@ from strongroom.services.blob.copies.sources import (
     require_part,
     source_missing,
 )
+from strongroom.services.blob.rehydration import settled
 from strongroom.services.blob.rereading import Rereading
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -167,6 +168,8 @@ async def _look(
         blob, bodies = blob_records.visible(found[1]), bodies[len(bodies) // 2 :]
     if blob is None or not blob.committed:
         raise source_missing(blob_errors.BLOB_NOT_FOUND)
+    if blob.rehydration is not None:
+        blob = settled(blob, await services.store.now())
     return blob, bodies[: len(read_with(past))]
 
 

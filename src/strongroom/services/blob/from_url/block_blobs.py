@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from strongroom import errors
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.services.blob import blobs, blocks
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, PutBlob
 from strongroom.services.blob.blocks import BlockStaged, PutBlock
@@ -40,6 +41,7 @@ class PutBlobFromUrl(msgspec.Struct, frozen=True):
     metadata: Metadata = ()
     tier: str | None = None
     tags: Metadata = ()
+    immutability: Immutability | None = None
 
 
 async def put_blob_from_url(services: Services, call: Call[PutBlobFromUrl]) -> BlobWritten:
@@ -61,6 +63,7 @@ def _as_upload(given: PutBlobFromUrl, upload: SourceUpload) -> PutBlob:
         given.source.digests,
         given.tier,
         source.tags if given.source.wanted.with_tags else given.tags,
+        given.immutability,
     )
 
 

@@ -20,6 +20,7 @@ from strongroom.engines.base import Partition, Ref
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import pages as rules
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import (
     NO_SEQUENCE_CONDITIONS,
     PageState,
@@ -36,6 +37,7 @@ from strongroom.services.blob.heads import (
     refuse_pending_copy,
     replace_head,
 )
+from strongroom.services.blob.immutability import refuse_change
 from strongroom.services.blob.intake import NO_DIGESTS, Bounded, Digests
 from strongroom.services.blob.sweep import tidy_head
 from strongroom.services.core.calls import BodySource, Call
@@ -71,6 +73,7 @@ class PutPageBlob(msgspec.Struct, frozen=True):
     metadata: Metadata = ()
     tier: str | None = None
     tags: Metadata = ()
+    immutability: Immutability | None = None
 
 
 async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWritten:
@@ -94,6 +97,7 @@ async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWrit
             tier=given.tier,
             tags=given.tags,
             page=PageState(given.sequence_number),
+            immutability=given.immutability,
         )
         return BlobWritten(change.stamp, change.stamp, version=head.version)
 
@@ -321,7 +325,9 @@ def _decide(
 ) -> BlobWritten:
     head = state.head
     assert head is not None
-    changes = check(_changeable(head))
+    changeable = _changeable(head)
+    refuse_change(changeable, state.now)
+    changes = check(changeable)
     pins = Pins(head.snapshots or int(head.shares), reader)
     body, written = changed(head.body, mutation, state.extra, change.stamp, pins)
     take_change(change, written)

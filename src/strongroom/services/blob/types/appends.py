@@ -15,6 +15,7 @@ from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import appends as rules
 from strongroom.semantics.blob.appends import NO_CONDITIONS, AppendConditions
+from strongroom.semantics.blob.immutability import Immutability
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten
@@ -25,6 +26,7 @@ from strongroom.services.blob.heads import (
     refuse_pending_copy,
     replace_head,
 )
+from strongroom.services.blob.immutability import refuse_change
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -41,6 +43,7 @@ class CreateAppendBlob(msgspec.Struct, frozen=True):
     metadata: Metadata = ()
     tags: Metadata = ()
     tier: str | None = None
+    immutability: Immutability | None = None
 
 
 async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritten:
@@ -66,6 +69,7 @@ async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritte
             metadata=given.metadata,
             tags=given.tags,
             kind=BlobKind.APPEND,
+            immutability=given.immutability,
         )
         return BlobWritten(change.stamp, change.stamp, version=head.version)
 
@@ -148,6 +152,7 @@ def _append(
     intake.verify(given.digests, received)
     refuse_pending_copy(head)
     rules.require_appendable(head.sealed, count)
+    refuse_change(head, state.now)
     changed = modified_head(
         head,
         change.stamp,

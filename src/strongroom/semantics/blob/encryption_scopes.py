@@ -1,0 +1,58 @@
+"""Encryption scopes: which one a write has, and which a container permits.
+
+Lives here: the rules as pure functions. Must not live here: headers, records. Sources: "Encryption
+scopes for Blob storage", "Create Container"; reference sections 2 and 12. A scope is a name that a
+client gives and is told again; all data is stored in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from strongroom import blob_errors
+from strongroom.errors import StorageError, invalid_header
+
+HEADER: Final = "x-ms-encryption-scope"
+DEFAULT_HEADER: Final = "x-ms-default-encryption-scope"
+DENY_HEADER: Final = "x-ms-deny-encryption-scope-override"
+ACCOUNT_SCOPE: Final = "$account-encryption-key"
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){2,62}")
+_CHARS_MAX: Final = 63
+
+
+def read_scope(name: str, value: str) -> str:
+    """The scope that a header names; "" is the account's own. Raises InvalidHeaderValue."""
+    if value == ACCOUNT_SCOPE:
+        return ""
+    if len(value) > _CHARS_MAX or _NAME.fullmatch(value) is None:
+        raise invalid_header(
+            name, value, "It must have 3 to 63 letters, digits and single hyphens."
+        )
+    return value
+
+
+def scope_of_new(given: str, default: str, is_denied: bool) -> str:
+    """The scope of a blob that is written.
+
+    Arguments:
+        given: the scope that the request names.
+        default: the container's, "" = the account's own.
+        is_denied: whether the container denies its writes another scope.
+
+    Raises: StorageError RequestForbiddenByContainerEncryptionPolicy.
+    """
+    if given == default:
+        return default
+    if is_denied:
+        raise StorageError(blob_errors.REQUEST_FORBIDDEN_BY_CONTAINER_ENCRYPTION_POLICY)
+    return given
+
+
+def require_same(given: str | None, scope: str) -> None:
+    """Refuse a scope for a change of a blob that has another one.
+
+    Raises: StorageError BlobCustomerSpecifiedEncryptionMismatch.
+    """
+    if given is not None and given != scope:
+        raise StorageError(blob_errors.BLOB_CUSTOMER_SPECIFIED_ENCRYPTION_MISMATCH)

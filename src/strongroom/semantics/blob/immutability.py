@@ -1,0 +1,123 @@
+"""Immutability policies and legal holds of blobs: what they refuse, and how they may change.
+
+Lives here: the rules as tables and pure functions of one blob's protection. Must not live here:
+records, the headers that carry a policy, containers. Sources: "Set Blob Immutability Policy", "Set
+Blob Legal Hold", "Version-level WORM policies for immutable blob data"; reference section 16.
+
+| request                                        | hold, or policy in force | expired policy |
+| ---------------------------------------------- | ------------------------ | -------------- |
+| change of content, metadata or properties      | refused                  | refused        |
+| overwrite that leaves nothing of what is there | refused                  | refused        |
+| deletion                                       | refused                  | allowed        |
+| tier, tags, lease, snapshot, staged blocks     | allowed                  | allowed        |
+
+| policy            | until an earlier date | until a later date | Locked  | Unlocked | deleted |
+| ----------------- | --------------------- | ------------------ | ------- | -------- | ------- |
+| none, or unlocked | allowed               | allowed            | allowed | allowed  | allowed |
+| locked            | refused               | allowed            | allowed | refused  | refused |
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+import msgspec
+
+from strongroom import blob_errors
+from strongroom.errors import StorageError, invalid_header
+from strongroom.values import TICKS_PER_S, rfc1123
+
+UNTIL_HEADER: Final = "x-ms-immutability-policy-until-date"
+MODE_HEADER: Final = "x-ms-immutability-policy-mode"
+HOLD_HEADER: Final = "x-ms-legal-hold"
+UNLOCKED: Final = "Unlocked"
+LOCKED: Final = "Locked"
+DAYS_MAX: Final = 146_000
+"""The longest retention interval, 400 years."""
+_DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
+
+
+class Immutability(msgspec.Struct, frozen=True, array_like=True):
+    """What protects one blob: a policy that ends at `until` (ticks, 0 = there is none) and may be
+    `locked`, and a legal `hold`."""
+
+    until: int = 0
+    locked: bool = False
+    hold: bool = False
+
+    @property
+    def mode(self) -> str:
+        """The policy's mode as it is reported."""
+        return "locked" if self.locked else "unlocked"
+
+
+class Attempt(enum.Enum):
+    """What a request attempts to do to a protected state."""
+
+    CHANGE = "change"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+
+def refuse(protection: Immutability | None, attempt: Attempt, now: int) -> None:
+    """Refuse what a hold or a policy forbids.
+
+    Arguments:
+        now: store time in ticks.
+
+    Raises: StorageError BlobImmutableDueToLegalHold, BlobImmutableDueToPolicy.
+    """
+    if protection is None:
+        return
+    if protection.hold:
+        raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD)
+    if protection.until > now or (protection.until and attempt is not Attempt.DELETE):
+        raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY)
+
+
+def require_usable(until: int, now: int) -> None:
+    """Refuse the end of a policy that has passed, or lies further ahead than any may.
+
+    Raises: StorageError InvalidHeaderValue.
+    """
+    if not now < until <= now + DAYS_MAX * _DAY_TICKS:
+        reason = f"The date must be in the future, and at most {DAYS_MAX} days from now."
+        raise invalid_header(UNTIL_HEADER, rfc1123(until), reason)
+
+
+def with_policy(before: Immutability | None, until: int, locked: bool, now: int) -> Immutability:
+    """The protection after a policy was set.
+
+    Raises: StorageError InvalidHeaderValue; BlobImmutableDueToPolicy when a locked policy would be
+        shortened or unlocked.
+    """
+    require_usable(until, now)
+    before = before or Immutability()
+    if before.locked and (not locked or until < before.until):
+        raise StorageError(
+            blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY,
+            "The immutability policy is locked: it can only be extended.",
+        )
+    return Immutability(until, locked, before.hold)
+
+
+def without_policy(before: Immutability | None) -> Immutability | None:
+    """The protection after the policy was deleted; None = there is none any more.
+
+    Raises: StorageError BlobImmutableDueToPolicy when the policy is locked.
+    """
+    if before is None:
+        return None
+    if before.locked:
+        raise StorageError(
+            blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY,
+            "The immutability policy is locked: it cannot be deleted.",
+        )
+    return with_hold(Immutability(), before.hold)
+
+
+def with_hold(before: Immutability | None, hold: bool) -> Immutability | None:
+    """The protection after the legal hold was set or cleared; None = there is none any more."""
+    after = msgspec.structs.replace(before or Immutability(), hold=hold)
+    return after if after.hold or after.until else None

@@ -1,0 +1,59 @@
+"""When blobs were last read, for accounts that track it.
+
+Lives here: what was read and is not on record yet, and the commits that put it there. Must not live
+here: when these run (services/sweeper.py), reads (blobs.py). Source: "Optimize costs by
+automatically managing the data lifecycle", last access time tracking: a time is at most a day old.
+
+A read never waits for such a commit. What a process has noted and not written when it ends is lost;
+the next read notes it again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.unattended import change_unattended
+from strongroom.services.core.runner import Services
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.values import TICKS_PER_S, Purpose
+
+_DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
+_NOTED_MAX: Final = 10_000
+
+
+class Accesses:
+    """Blobs that were read, by generation and name, whose time is to be written."""
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[int, str], None] = {}
+
+    def note(self, generation: int, name: str) -> None:
+        """The blob was read. Beyond a bound nothing is noted: a later read does it."""
+        if len(self._noted) < _NOTED_MAX:
+            self._noted[generation, name] = None
+
+    def take(self) -> list[tuple[int, str]]:
+        """What was noted since the last time."""
+        found, self._noted = list(self._noted), {}
+        return found
+
+
+def is_due(blob: BlobRecord, now: int) -> bool:
+    """Whether a read at `now` changes the time of the last access."""
+    return blob.committed and blob.accessed + _DAY_TICKS <= now
+
+
+async def write_accesses(services: Services) -> None:
+    """Put on record what was read. ETag, Last-Modified and lease stay. Raises: EngineError."""
+    for generation, name in services.disposable.of(Accesses).take():
+        await change_unattended(services, generation, name, _accessed, purpose=Purpose.UPKEEP)
+
+
+def _accessed(state: BlobState, change: BlobChange) -> None:
+    head = state.head
+    if head is not None and is_due(head, state.now):
+        change.put_head(msgspec.structs.replace(head, accessed=state.now))

@@ -1,0 +1,144 @@
+"""Set and Delete Blob Immutability Policy, Set Blob Legal Hold, and protection that a write gives.
+
+Lives here: the decisions, and what a caller and an account need to protect a blob at all. Must not
+live here: what a protection refuses (semantics/blob/immutability.py), where it refuses
+(displaced.py for states that would go, `refuse_change` for those that would change).
+Source: "Set Blob Immutability Policy", "Delete Blob Immutability Policy", "Set Blob Legal Hold";
+reference section 16.
+
+A container is deleted in one commit, which cannot look at its blobs. So the deletion first marks
+the container and then looks for blobs (containers/deleting.py). A blob is not protected while that
+mark is there: the mark is taken away first, and the deletion has to look again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from strongroom import blob_errors, errors
+from strongroom.errors import StorageError
+from strongroom.semantics.blob import immutability as rules
+from strongroom.semantics.blob.immutability import Attempt, Immutability
+from strongroom.services.blob import access
+from strongroom.services.blob.access import BlobState, DeletionUnderWay
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core import records
+
+
+def refuse_change(head: BlobRecord, now: int) -> None:
+    """409 for a change of a blob's content, metadata or properties.
+
+    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
+    """
+    rules.refuse(head.immutability, Attempt.CHANGE, now)
+
+
+def given_protection(call: Call[Any], state: BlobState, wanted: Immutability) -> Immutability:
+    """The protection that a write gives the blob that it makes.
+
+    Raises: StorageError AuthorizationPermissionMismatch, InvalidHeaderValue (a date that has
+        passed), ImmutableStorageWithVersioningNotEnabled.
+    """
+    if not call.caller.grant.may_protect:
+        row = errors.AUTHORIZATION_PERMISSION_MISMATCH
+        text = f"{row.message} Immutability policies and legal holds need the permission i."
+        raise StorageError(row, text)
+    if wanted.until:
+        rules.require_usable(wanted.until, state.now)
+    _require_protectable(state)
+    return wanted
+
+
+def _require_protectable(state: BlobState) -> None:
+    """Raises: StorageError ImmutableStorageWithVersioningNotEnabled; DeletionUnderWay."""
+    if not state.switches.immutability:
+        raise StorageError(blob_errors.IMMUTABILITY_NOT_ENABLED)
+    container = records.CONTAINER.of(state.place)
+    if container is not None and container.deleting:
+        raise DeletionUnderWay
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolicy:
+    """Input of Set Blob Immutability Policy: its end in ticks, and whether it is locked."""
+
+    policy: Immutability
+
+
+async def set_policy(services: Services, call: Call[SetPolicy]) -> Immutability:
+    """Set Blob Immutability Policy of a blob, a snapshot or a version.
+
+    ETag, Last-Modified and the lease stay.
+
+    Returns: the policy as it is now.
+    Raises: StorageError InvalidHeaderValue, BlobImmutableDueToPolicy (a locked policy would be
+        shortened or unlocked), ImmutableStorageWithVersioningNotEnabled, and what guard_blob
+        raises.
+    """
+    given = call.input.policy
+
+    def decide(state: BlobState, change: BlobChange) -> Immutability:
+        named = _named(state)
+        _require_protectable(state)
+        after = rules.with_policy(named.immutability, given.until, given.locked, state.now)
+        _put(state, after, change)
+        return after
+
+    return await access.change_blob(services, call, decide)
+
+
+async def delete_policy(services: Services, call: Call[Any]) -> None:
+    """Delete Blob Immutability Policy. Without one, nothing changes.
+
+    Raises: StorageError BlobImmutableDueToPolicy (it is locked), and what guard_blob raises.
+    """
+
+    def decide(state: BlobState, change: BlobChange) -> None:
+        named = _named(state)
+        after = rules.without_policy(named.immutability)
+        if after != named.immutability:
+            _put(state, after, change)
+
+    await access.change_blob(services, call, decide)
+
+
+@dataclass(frozen=True, slots=True)
+class SetHold:
+    """Input of Set Blob Legal Hold: whether there is to be one."""
+
+    hold: bool
+
+
+async def set_hold(services: Services, call: Call[SetHold]) -> SetHold:
+    """Set Blob Legal Hold: set it, or clear it.
+
+    Raises: StorageError ImmutableStorageWithVersioningNotEnabled (to set one), and what guard_blob
+        raises.
+    """
+
+    def decide(state: BlobState, change: BlobChange) -> SetHold:
+        named = _named(state)
+        if call.input.hold:
+            _require_protectable(state)
+        after = rules.with_hold(named.immutability, call.input.hold)
+        if after != named.immutability:
+            _put(state, after, change)
+        return call.input
+
+    return await access.change_blob(services, call, decide)
+
+
+def _named(state: BlobState) -> BlobRecord:
+    assert state.named is not None
+    return state.named
+
+
+def _put(state: BlobState, after: Immutability | None, change: BlobChange) -> None:
+    named = _named(state)
+    change.put_state(state.past, named, msgspec.structs.replace(named, immutability=after))

@@ -1,0 +1,90 @@
+"""Reading the records of a blob or container, and the time at which they are judged.
+
+Lives here: which of the records that were read is meant, and whether it depends on the time. Must
+not live here: whether a request may see it (access.py, guard.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from strongroom.engines.base import Record, Ref
+from strongroom.services.blob.rehydration import settled
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core import records
+from strongroom.store.core.records import ContainerRecord
+
+R = TypeVar("R", bound="BlobRecord | ContainerRecord")
+
+Timed = tuple[R | None, bool]
+"""A value, and whether it depends on the time."""
+
+Pick = Callable[..., Timed[R]]
+"""(records, store time if it is known) -> the value."""
+
+
+def of_blob(record: Record | None, now: int | None = None) -> Timed[BlobRecord]:
+    """The blob, and whether it depends on the time."""
+    found = blob_records.visible(record)
+    if found is None:
+        return None, False
+    if found.rehydration is not None and now is not None:
+        found = settled(found, now)
+    return found, found.lease is not None or found.rehydration is not None
+
+
+def first(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
+    """See Pick."""
+    return of_blob(found[0], now)
+
+
+def second(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
+    """See Pick."""
+    return of_blob(found[1], now)
+
+
+def of_container(found: Sequence[Record | None], now: int | None = None) -> Timed[ContainerRecord]:
+    """See Pick."""
+    container = records.CONTAINER.of(found[0])
+    return container, container is not None and container.lease is not None
+
+
+def version_among(
+    version: int, found: Sequence[Record | None], now: int | None = None
+) -> Timed[BlobRecord]:
+    """The version of this id, current or previous. See Pick.
+
+    Arguments:
+        found: begins with the head, and the previous version of this id.
+    """
+    head = first(found, now)
+    return head if head[0] is not None and head[0].version == version else second(found, now)
+
+
+async def look(
+    services: Services,
+    pick: Pick[R],
+    refs: Sequence[Ref],
+    at: int = 0,
+) -> tuple[list[Record | None], R | None, int]:
+    """Records, the one that `pick` decodes, and a time at which it was as it was read.
+
+    That is store time where it depends on time, else its own modification.
+
+    Arguments:
+        at: where the record is that tells the time of its last change.
+    """
+    found = await services.store.read(refs)
+    record, is_timed = pick(found)
+    if record is None or not is_timed:
+        return found, record, 0 if record is None else record.modified
+    # Telling the time may take a while, and a lease may be renewed meanwhile. So the time is asked
+    # first. The record that is read after it may be newer, and is judged at its own version then.
+    now = await services.store.now()
+    found = await services.store.read(refs)
+    again = found[at]
+    now = now if again is None else max(now, again.version)
+    return found, pick(found, now)[0], now

@@ -1,0 +1,1 @@
+"""Access tiers: Set Blob Tier."""

@@ -1,0 +1,67 @@
+"""Set Blob Tier.
+
+Lives here: the decision on a blob, a snapshot or a version. Must not live here: which tiers there
+are and what they refuse (semantics/blob/tiers.py), how long a rehydration takes
+(services/blob/rehydration.py). Source: "Set Blob Tier"; reference section 11.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from strongroom.semantics.blob import tiers
+from strongroom.services.blob import access
+from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.heads import refuse_incremental, refuse_pending_copy
+from strongroom.services.blob.rehydration import RehydrationDelays, begun, settled
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.blob.blob_records import BlobRecord
+
+
+class SetTier(msgspec.Struct, frozen=True):
+    """Input of Set Blob Tier: one of block blobs, or of page blobs; and how urgent it is."""
+
+    tier: str
+    priority: str = tiers.STANDARD
+
+
+class TierSet(msgspec.Struct, frozen=True):
+    """Result of Set Blob Tier: whether the blob leaves the archive tier, now or later."""
+
+    left_archive: bool
+
+
+async def set_tier(services: Services, call: Call[SetTier]) -> TierSet:
+    """Set Blob Tier. ETag, Last-Modified and the lease stay as they are.
+
+    Raises: StorageError AccessTierNotSupportedForBlobType, PendingCopyOperation,
+        BlobBeingRehydrated, and what guard_blob raises.
+    """
+    delay = services.held.of(RehydrationDelays).ticks(call.input.priority)
+    return await access.change_blob(
+        services, call, lambda state, change: _set(call, delay, state, change)
+    )
+
+
+def _set(call: Call[SetTier], delay: int, state: BlobState, change: BlobChange) -> TierSet:
+    named, tier = state.named, call.input.tier
+    assert named is not None
+    refuse_pending_copy(named)
+    refuse_incremental(named)
+    tiers.check_given(named.kind, tier, named.size_bytes, named.tier)
+    change.put_state(state.past, named, _tiered(named, call.input, delay, change.stamp))
+    return TierSet(tiers.leaves_archive(named.tier, tier))
+
+
+def _tiered(named: BlobRecord, given: SetTier, delay: int, now: int) -> BlobRecord:
+    """The record with its new tier, or with the rehydration that leads to it."""
+    tier, priority, pending = given.tier, given.priority, named.rehydration
+    if pending is not None:
+        pending = tiers.rehydrated_again(pending, tier, priority, now + delay)
+    elif tiers.leaves_archive(named.tier, tier):
+        pending = begun(tier, priority, delay, now)
+    if pending is not None:
+        return settled(msgspec.structs.replace(named, rehydration=pending), now)
+    return msgspec.structs.replace(named, tier=tier, tier_changed=now)

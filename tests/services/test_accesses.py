@@ -1,0 +1,124 @@
+"""When blobs were last read: what is noted, when it is written, and that reads do not wait."""
+
+from __future__ import annotations
+
+from strongroom.account_switches import Switches
+from strongroom.operations.blob import blob
+from strongroom.operations.blob.fields.returned import blob_headers
+from strongroom.services.blob import accesses, blobs
+from strongroom.services.blob.access import BlobView
+from strongroom.services.core.runner import Services
+from strongroom.services.sweeper import Sweeper
+from strongroom.values import ByteRange
+from tests.services import blob_calls as do
+from tests.services.container_calls import run
+from tests.services.sweeps import drop_container, fresh, swept
+
+DAY_S = 24 * 60 * 60
+
+
+async def tracked() -> tuple[Services, Sweeper]:
+    on, sweeper = await fresh()
+    on.switches = lambda account: Switches(last_access=True)
+    return on, sweeper
+
+
+async def view(on: Services, name: str = "b") -> BlobView:
+    found: BlobView = await do.run(on, blob.GET_BLOB_PROPERTIES, name, None)
+    return found
+
+
+def test_a_write_is_an_access_and_a_read_once_a_day() -> None:
+    """B-ACC-02, B-ACC-03, B-ACC-04."""
+
+    async def test() -> None:
+        on, sweeper = await tracked()
+        await do.put(on, "b", b"text")
+        made = await view(on)
+        assert made.blob.accessed == made.blob.modified
+        on.store.advance(DAY_S - 60)
+        await do.read(on, "b")
+        await swept(on, sweeper)
+        assert (await view(on)).blob == made.blob
+        on.store.advance(60)
+        lease = await do.acquire(on, "b")
+        before = await view(on)
+        await do.read(on, "b")
+        # It is not written yet: the read has not waited for that.
+        assert (await view(on)).blob == before.blob
+        await swept(on, sweeper)
+        after = await view(on)
+        assert after.blob.accessed >= made.blob.accessed + DAY_S * 10_000_000
+        told = dict(blob_headers(after))
+        assert told["x-ms-last-access-time"] != told["Last-Modified"]
+        assert (after.blob.etag, after.blob.modified) == (made.blob.etag, made.blob.modified)
+        assert after.blob.lease is not None and after.blob.lease.id == lease
+        on.store.advance(DAY_S)
+        await do.run(on, blob.GET_BLOB, "b", blobs.GetBlob(ByteRange(0, 1)))
+        await swept(on, sweeper)
+        assert (await view(on)).blob.accessed > after.blob.accessed
+
+    run(test)
+
+
+def test_what_is_no_access() -> None:
+    """B-ACC-03: properties, and snapshots."""
+
+    async def test() -> None:
+        on, sweeper = await tracked()
+        await do.put(on, "b", b"text")
+        ticks = await do.snapshot(on, "b")
+        on.store.advance(2 * DAY_S)
+        made = await view(on)
+        await do.read(on, "b", ticks)
+        await swept(on, sweeper)
+        assert (await view(on)).blob == made.blob
+
+    run(test)
+
+
+def test_nothing_is_tracked_unless_it_is_switched_on() -> None:
+    """B-ACC-01, B-ACC-02."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "b", b"text")
+        await do.read(on, "b")
+        await swept(on, sweeper)
+        found = await view(on)
+        assert found.blob.accessed == 0
+        assert "x-ms-last-access-time" not in dict(blob_headers(found))
+        on.switches = lambda account: Switches(last_access=True)
+        await do.read(on, "b")
+        await swept(on, sweeper)
+        assert (await view(on)).blob.accessed > found.blob.modified
+
+    run(test)
+
+
+def test_what_is_gone_before_its_access_is_written() -> None:
+    """B-ACC-04: the note of a blob that was deleted, or whose container was, is dropped."""
+
+    async def test() -> None:
+        on, sweeper = await tracked()
+        await do.put(on, "b", b"text")
+        await do.put(on, "c", b"text")
+        on.store.advance(2 * DAY_S)
+        await do.read(on, "b")
+        await do.delete(on, "b")
+        await swept(on, sweeper)
+        assert await do.read(on, "b") is None
+        await do.read(on, "c")
+        await drop_container(on)
+        await swept(on, sweeper)
+
+    run(test)
+
+
+def test_notes_are_bounded() -> None:
+    """B-ACC-04."""
+    noted = accesses.Accesses()
+    for number in range(accesses._NOTED_MAX + 5):
+        noted.note(1, str(number))
+    assert len(noted.take()) == accesses._NOTED_MAX
+    assert noted.take() == []
