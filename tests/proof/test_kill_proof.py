@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.durability.rounds import FILES, QUEUES, TABLES, kill_rounds
+from tests.durability.rounds import FILES, QUEUES, TABLES, VERSIONS, kill_rounds
 
 ROUNDS = 200
 
@@ -14,6 +14,13 @@ ROUNDS = 200
 def test_200_kills_lose_nothing(tmp_path: Path) -> None:
     seed = random.SystemRandom().getrandbits(32)
     acknowledged, lost = kill_rounds(tmp_path / "data", ROUNDS, seed)
+    assert lost == []
+    assert acknowledged > ROUNDS
+
+
+def test_200_kills_lose_no_version(tmp_path: Path) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    acknowledged, lost = kill_rounds(tmp_path / "data", ROUNDS, seed, VERSIONS)
     assert lost == []
     assert acknowledged > ROUNDS
 
