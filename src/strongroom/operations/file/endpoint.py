@@ -15,7 +15,7 @@ from strongroom.operations.core import properties
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
-from strongroom.operations.file import directory, file, handle, rename, share, unserved
+from strongroom.operations.file import directory, file, from_url, handle, rename, share, unserved
 from strongroom.semantics.file import names
 from strongroom.wire.core.path import Target
 from strongroom.wire.core.query import Query
@@ -29,6 +29,7 @@ ROUTES: Final = Routes(
         *unserved.FIRST,
         *share.OPERATIONS,
         *directory.OPERATIONS,
+        *from_url.OPERATIONS,
         *file.OPERATIONS,
         *rename.OPERATIONS,
         *handle.OPERATIONS,

@@ -32,7 +32,8 @@ _SHARED: Final = (
     file_errors.SHARING_VIOLATION,
     file_errors.FILE_LOCK_CONFLICT,
 )
-_CHANGES: Final = (*_SHARED, file_errors.READ_ONLY_ATTRIBUTE)
+CHANGES: Final = (*_SHARED, file_errors.READ_ONLY_ATTRIBUTE)
+"""What any change of a file may fail with."""
 _CHANGED: Final = (give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED)
 
 CREATE_FILE: Final = Operation(
@@ -55,7 +56,7 @@ CREATE_FILE: Final = Operation(
     success=201,
     returns=_CHANGED,
     spreads=give.smb_headers,
-    fails=(*_CHANGES, *SMB_VALUES, errors.RESOURCE_TYPE_MISMATCH, errors.INVALID_MD5),
+    fails=(*CHANGES, *SMB_VALUES, errors.RESOURCE_TYPE_MISMATCH, errors.INVALID_MD5),
     run=creating.create_file,
 )
 
@@ -102,7 +103,7 @@ SET_FILE_PROPERTIES: Final = Operation(
     accepts=(fields.NEW_PROPERTIES, fields.NEW_SIZE, fields.SMB, fields.TRAILING_DOTS),
     returns=_CHANGED,
     spreads=give.smb_headers,
-    fails=(*_CHANGES, *SMB_VALUES, errors.INVALID_MD5),
+    fails=(*CHANGES, *SMB_VALUES, errors.INVALID_MD5),
     run=files.set_file_properties,
 )
 
@@ -133,7 +134,7 @@ SET_FILE_METADATA: Final = Operation(
     input=files.SetFileMetadata,
     accepts=(METADATA, fields.TRAILING_DOTS),
     returns=_CHANGED,
-    fails=_CHANGES,
+    fails=CHANGES,
     run=files.set_file_metadata,
 )
 
@@ -147,7 +148,7 @@ DELETE_FILE: Final = Operation(
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     success=202,
-    fails=_CHANGES,
+    fails=CHANGES,
     run=files.delete_file,
 )
 
@@ -166,7 +167,7 @@ PUT_RANGE: Final = Operation(
     success=201,
     returns=(*_CHANGED, give.BODY_MD5, give.LAST_WRITE),
     fails=(
-        *_CHANGES,
+        *CHANGES,
         file_errors.INVALID_FILE_TIME,
         errors.INVALID_RANGE,
         errors.REQUEST_BODY_TOO_LARGE,
@@ -190,7 +191,7 @@ CLEAR_RANGE: Final = Operation(
     success=201,
     returns=(*_CHANGED, give.LAST_WRITE),
     fails=(
-        *_CHANGES,
+        *CHANGES,
         file_errors.INVALID_FILE_TIME,
         errors.INVALID_RANGE,
         errors.MISSING_CONTENT_LENGTH_HEADER,

@@ -47,8 +47,6 @@ _COPIES: Final = When("x-ms-copy-source")
 
 FIRST: Final = (
     _later("Copy File", "file_start_copy", _PUT, _FILE, may.FILE_CREATE, when=(_COPIES,)),
-    _later("Put Range from URL", "file_upload_range_from_url", _PUT, _FILE, may.FILE_WRITE,
-           comp="range", when=(When("x-ms-write", "update"), _COPIES)),
 )  # fmt: skip
 """Tried before the served operations on the same URL, since they have a header more."""
 
