@@ -323,7 +323,7 @@ class TestAnonymous:
     )
     def test_public_access(self, needs: Permission, access: PublicAccess, letters: str) -> None:
         granted = _authorize(NOBODY, needs, access=access)
-        assert granted == Grant(letters, False, anonymous=True, may_tag=False)
+        assert granted == Grant(letters, False, anonymous=True, may_tag=False, may_protect=False)
 
     REFUSED = (
         (GET_BLOB, PublicAccess.NONE),

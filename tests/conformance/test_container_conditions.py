@@ -22,6 +22,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
     "ims4": CONDITIONS,
     "dates": DATES,
     "modified-since": DATES[:1],
+    "unmodified-since": DATES[1:],
 }
 REFUSED = [
     (row, name)
