@@ -26,6 +26,8 @@ OWN: Final = (
 # The engine of one gateway is replaced in part, held back or cut off in the middle of a call, and
 # the call must meet that.
 _ENGINE: Final = {
+    # Each gateway writes down the reads that it noted itself.
+    "test_accesses": ("test_a_write_is_an_access_and_a_read_once_a_day",),
     "test_appends": (
         "test_a_block_that_is_missing_is_an_error_also_while_the_blob_grows",
         "test_an_append_whose_outcome_is_unknown_happened_whole_or_not_at_all",
@@ -51,6 +53,7 @@ _ENGINE: Final = {
         "test_a_job_that_is_seen_first_finds_the_source",
     ),
     "test_kept_blobs": ("test_a_commit_that_is_cut_off",),
+    "test_list_versions": ("test_a_listing_without_versions_reads_none",),
     "test_pages_from_url": ("test_pages_of_the_blob_itself_are_those_of_one_state",),
     "test_queues": ("test_a_commit_that_is_cut_leaves_the_old_or_the_new",),
     "test_rereading": ("test_a_container_that_is_swept_meanwhile_is_not_found",),
@@ -65,6 +68,7 @@ _ENGINE: Final = {
         "test_a_snapshot_that_is_taken_while_the_blob_is_swept_keeps_its_content",
     ),
     "test_sweeping_sequences": ("test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept",),
+    "test_version_sequences": ("test_a_commit_that_is_cut_off_loses_no_version",),
 }
 
 # What is promised, or counted, for each gateway by itself.
