@@ -1,7 +1,7 @@
 """The servers under test: started on free ports, paused while another is measured, stopped by id.
 
-What a server does in the background it must do in its own turn, so the one that is not measured
-is paused (SIGSTOP) and cannot take the other's CPU or disk.
+The server that is not measured is paused (SIGSTOP). So it takes neither CPU nor disk from the
+other, and does its background work in its own turns.
 """
 
 import json

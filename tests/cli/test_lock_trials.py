@@ -121,17 +121,23 @@ def test_what_a_command_leaves_behind_ends_with_it(store: Store, tmp_path: Path)
 
 
 def test_the_judge_sees_what_lives_on(store: Store, tmp_path: Path) -> None:
-    """One that stamps and has no guard."""
+    """One that stamps and has no guard. On a busy machine it may pause between two looks."""
     trial = Trial(tmp_path / "stamps", store.real.url, "judged", 60.0)
     await_all([trial.began])
     trial.end()
     alone = STAMPER.replace("os.fork()", "1")
     stray = subprocess.Popen([sys.executable, "-c", alone, str(trial.file), "stubborn"])
     try:
-        begun = trial.stamps_s()
-        await_all([lambda: trial.stamps_s() != begun])
-        with pytest.raises(AssertionError, match="alive"):
-            trial.last_stamp_s()
+        await_all([lambda: judged_alive(trial)])
     finally:
         stray.kill()
         stray.wait()
+
+
+def judged_alive(trial: Trial) -> bool:
+    """Whether the judge found a part of the command alive."""
+    try:
+        trial.last_stamp_s()
+    except AssertionError:
+        return True
+    return False

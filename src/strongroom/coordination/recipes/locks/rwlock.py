@@ -4,9 +4,9 @@
     with client.rwlock("cfg").write() as held: ...
 
 One record holds everybody's slots, each of which is renewed, and expires, like a lock of its own. A
-writer who waits says so with a slot of its own, in the order of coming; from then on no new reader
-enters, so that readers cannot starve it, and it renews that slot while it waits, so that a dead one
-does not bar the way for longer than a dead holder. Writers who follow each other without a pause
+writer who waits says so with a slot of its own, in the order of coming. From then on no new reader
+enters, so that readers cannot starve it. The writer renews that slot while it waits. So a dead one
+bars the way for no longer than a dead holder. Writers who follow each other without a pause
 can keep readers out: the lock is meant for few writes. Every writer has a fence of its own; a
 reader's is that of the last writer, the state that it reads. Not reentrant: a client that would
 have to wait for itself, as a reader that wants to write too, is told at once (`AlreadyHeld`). Must

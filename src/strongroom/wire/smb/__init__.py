@@ -1,0 +1,1 @@
+"""The bytes of SMB 3: messages, contexts, tokens."""
