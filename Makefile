@@ -15,10 +15,12 @@ PROOFS := tests/proof tests/fuzz tests/conformance/test_races.py tests/conforman
 	tests/services tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py
 # What `make test` leaves out: it needs other programs, takes hours, or is in `make check`.
 ELSEWHERE := --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy
+# What is built into a site; every page keeps its place, so that links stay as they are.
+PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install test check interop proof bench
+.PHONY: help run install test check interop proof bench docs
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s%s\n", $$1, $$2}' Makefile
@@ -47,6 +49,12 @@ proof: $(VENV)/.dev ## Run the long proofs (kill -9 loops, power cuts, histories
 bench: $(VENV)/.dev ## Measure
 	$(BIN)/python -m benchmarks $(ARGS)
 
+docs: $(VENV)/.docs ## Build the documentation as a site in build/site, and check its links
+	@rm -rf build/pages && mkdir -p build/pages
+	@tar cf - $(PAGES) | tar xf - -C build/pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean
+	@echo "Open build/site/index.html"
+
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Strongroom needs Python 3.11 or later, and '$(PYTHON)' is not. Name one: make run PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
@@ -61,6 +69,11 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "Installing Strongroom and its development tools into $(VENV)"
 	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.runtime $@
+
+$(VENV)/.docs: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "Installing what builds the documentation into $(VENV)"
+	@$(PIP) --editable '.[docs]'
+	@touch $@
 
 # Without npm there is nothing to install: the tests then fail and say what is missing.
 $(NODE_DIR)/node_modules/.installed: $(NODE_DIR)/package.json
