@@ -69,7 +69,7 @@ class PartAnswer:
 
 def delete(target: str, headers: Mapping[str, str] | None = None, **more: bool | str) -> Part:
     """Delete Blob."""
-    return Part("DELETE", target, headers, **more)  # type: ignore[arg-type]
+    return Part("DELETE", target, headers, **more)  # type: ignore[arg-type]  # keywords of a table
 
 
 def tier(target: str, name: str = "Cool") -> Part:

@@ -283,7 +283,7 @@ def test_a_missing_blob(server: Running, client: Client, container: str, action:
         "acquire": {"lease_duration": 15},
         "change": {"lease_id": A, "proposed_lease_id": B},
         "break": {},
-    }.get(action, {"lease_id": A})  # type: ignore[assignment]
+    }.get(action, {"lease_id": A})  # type: ignore[assignment]  # rows of several shapes
     expect(leased.act(action, **fields), 404, "BlobNotFound")
 
 

@@ -23,9 +23,11 @@ def make(request: pytest.FixtureRequest, client: Client, container: str) -> Make
     expect(client.put(f"/{container}/b", PUT_BLOB, b"text"), 201)
 
     def service(sp: str = "rw", **fields: str) -> str:
+        # Keywords of a table.
         return service_sas(client.credential, container, sp=sp, **fields)  # type: ignore[arg-type]
 
     def account(sp: str = "rw", **fields: str) -> str:
+        # Keywords of a table.
         return account_sas(client.credential, sp=sp, **fields)  # type: ignore[arg-type]
 
     return service if request.param == "service" else account

@@ -25,7 +25,7 @@ def box(server: Running, new_name: Name) -> ContainerClient:
 
 
 def names(found: object) -> list[str]:
-    return sorted(blob.name for blob in found)  # type: ignore[attr-defined]
+    return sorted(blob.name for blob in found)  # type: ignore[attr-defined]  # a pager of blobs
 
 
 def test_tags_are_set_read_and_replaced(box: ContainerClient) -> None:

@@ -130,7 +130,7 @@ def test_the_string_to_sign_of_each_range(client: Client, blob: str, sv: str) ->
             blob,
             name,
             sv=sv,
-            **fields,  # type: ignore[arg-type]
+            **fields,  # type: ignore[arg-type]  # keywords of a table
         )
         expect(client.get(f"/{blob}/b?{token}", auth=None), 200)
 
@@ -177,6 +177,7 @@ def test_a_stored_policy_completes_a_token(client: Client, blob: str) -> None:
 
     def get(si: str, **fields: str) -> Answer:
         found: dict[str, str] = {"sp": "", "se": "", **fields}
+        # Keywords of a table.
         token = service_sas(client.credential, blob, si=si, **found)  # type: ignore[arg-type]
         return client.get(f"/{blob}/b?{token}", auth=None)
 
@@ -197,6 +198,7 @@ def test_a_field_in_token_and_policy(client: Client, blob: str, name: str) -> No
     expect(client.put(acl(blob), (), document(policy("whole", at(-90), at(90), "r"))), 200)
     text = {"sp": "r", "se": at(60), "st": at(-60)}[name]
     fields: dict[str, str] = {"sp": "", "se": "", name: text}
+    # Keywords of a table.
     token = service_sas(client.credential, blob, si="whole", **fields)  # type: ignore[arg-type]
     answer = client.get(f"/{blob}/b?{token}", auth=None)
     expect_names(answer, 400, "InvalidQueryParameterValue", name)
@@ -225,6 +227,7 @@ def test_overrides_of_response_headers(client: Client, blob: str, method: str) -
         "rscl": "de",
         "rsct": "text/plain; charset=utf-8",
     }
+    # Keywords of a table.
     token = service_sas(client.credential, blob, **fields)  # type: ignore[arg-type]
     answer = expect(client.send(method, f"/{blob}/b?{token}", auth=None), 200)
     names = (

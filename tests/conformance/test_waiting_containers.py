@@ -183,7 +183,7 @@ def test_a_holder_learns_that_its_lease_is_gone(
         fields: dict[str, str | int] = {
             "release": {"lease_id": A},
             "break": {"lease_break_period": 0},
-        }.get(  # type: ignore[assignment]
+        }.get(  # type: ignore[assignment]  # rows of several shapes
             how, {"lease_id": A, "proposed_lease_id": B}
         )
         expect(leased.act(how, **fields), 202 if how == "break" else 200)

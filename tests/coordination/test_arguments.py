@@ -32,16 +32,20 @@ def test_a_ttl_of_another_kind_spoils_no_record(ttl: Any, store: MemoryStore) ->
 
 
 BAD: dict[str, Callable[[Client], Any]] = {
-    "ttl": lambda client: client.lock("b", ttl="15"),  # type: ignore[arg-type]
+    "ttl": lambda client: client.lock("b", ttl="15"),  # type: ignore[arg-type]  # wrong on purpose
     "wait NaN": lambda client: client.lock("b", wait=NAN),
+    # Wrong on purpose.
     "wait text": lambda client: client.lock("b", wait="1"),  # type: ignore[arg-type]
     "wait of a semaphore": lambda client: client.semaphore("b", 2, wait=NAN),
     "wait of several": lambda client: client.locks("b", wait=NAN),
     "lock_delay below 0": lambda client: client.lock("b", lock_delay=-100.0),
     "lock_delay NaN": lambda client: client.lock("b", lock_delay=NAN),
     "lock_delay without end": lambda client: client.lock("b", lock_delay=INF),
+    # Wrong on purpose.
     "on_lost": lambda client: client.lock("b", on_lost="abrot"),  # type: ignore[arg-type]
+    # Wrong on purpose.
     "permits": lambda client: client.semaphore("b", 2.5),  # type: ignore[arg-type]
+    # Wrong on purpose.
     "parties": lambda client: client.barrier("b", 2.5),  # type: ignore[arg-type]
     "barrier's timeout": lambda client: client.barrier("b", 2).wait(NAN),
     "gate's timeout": lambda client: client.gate("b").wait(NAN),

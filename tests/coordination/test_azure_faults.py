@@ -168,6 +168,7 @@ def test_a_hold_past_its_time_is_lost_and_stays_lost(server: InProcessServer, mo
         coord.connect(url_of(server, mode)) as client,
         coord.connect(url_of(server, mode)) as rival,
     ):
+        # Keywords of a table.
         held = client.lock("x", **options).acquire()  # type: ignore[arg-type]
         order = [FaultRule(operation=name, fault=Fault.BUSY) for name in WRITES]
         server.faults.order(*order)
@@ -175,6 +176,7 @@ def test_a_hold_past_its_time_is_lost_and_stays_lost(server: InProcessServer, mo
         server.faults.clear()
         if mode == "lease":
             server.clock.advance(16)
+        # Keywords of a table.
         with rival.lock("x", **options, wait=30) as taken:  # type: ignore[arg-type]
             assert taken.fence > held.fence
             with pytest.raises(coord.LockLost):

@@ -203,7 +203,7 @@ def test_a_release_that_is_overtaken_was_one_all_the_same(server: InProcessServe
         taken.append(applied(other.cas(key, seen, b"second", TIMEOUT_S, take)))
         return plain(write, version, held, in_lease_mode)
 
-    store._store = overtaken  # type: ignore[method-assign]
+    store._store = overtaken  # type: ignore[method-assign]  # a double
     applied(store.cas(key, seen, b"free", TIMEOUT_S, terms(Act.GIVE, first)))
     assert entry_of(other, key)[:2] == (b"second", taken[0])
     applied(other.cas(key, taken[0], b"kept", TIMEOUT_S, terms(Act.KEEP, second)))

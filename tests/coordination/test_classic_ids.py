@@ -348,4 +348,4 @@ def test_a_forked_child_has_a_range_of_its_own(server: InProcessServer, tmp_path
 @pytest.mark.parametrize("bad", [{"range_size": 0}, {"max_retries": -1}, {"first": -1}])
 def test_options_that_make_no_sense(bad: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="range_size"):
-        UniqueIdGenerator(Shared(), **bad)  # type: ignore[arg-type]
+        UniqueIdGenerator(Shared(), **bad)  # type: ignore[arg-type]  # wrong on purpose

@@ -33,7 +33,7 @@ class Queue:
             self.requests[type(effect)] += 1
             arrive(node, effect, answer)
 
-        self.world._arrive = counted  # type: ignore[method-assign]
+        self.world._arrive = counted  # type: ignore[method-assign]  # a double
         for node in self.world.nodes:
             node.spawn(self.cycles(node))
         self.world.run(RUN_S)

@@ -68,6 +68,7 @@ class Troubled(MemoryStore):
 
 
 def ids(store: MemoryStore, **options: int) -> Ids:
+    # Keywords of a table.
     made = IdsOptions(**{"batch": 10, "max_retries": 50, **options})  # type: ignore[arg-type]
     return Ids(Client(store).driver, "orders", made)
 
@@ -199,7 +200,7 @@ def test_never_twice_among_nodes_with_every_kind_of_trouble(seed: int) -> None:
     store = Troubled(trouble)
     nodes = [ids(store, batch=chance.choice([1, 3, 10]), max_retries=3) for _ in range(4)]
     for node in nodes:
-        node._driver.context.clock.random = lambda: 0.0  # type: ignore[method-assign]
+        node._driver.context.clock.random = lambda: 0.0  # type: ignore[method-assign]  # a double
     found: list[int] = []
     for _ in range(200):
         try:
@@ -300,4 +301,4 @@ def test_a_child_forked_while_a_thread_reserves_waits_for_nobody() -> None:
 @pytest.mark.parametrize("bad", [{"batch": 0}, {"max_retries": -1}, {"first": -1}])
 def test_options_that_make_no_sense(bad: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"."):
-        IdsOptions(**bad)  # type: ignore[arg-type]
+        IdsOptions(**bad)  # type: ignore[arg-type]  # wrong on purpose

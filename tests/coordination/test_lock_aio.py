@@ -107,6 +107,7 @@ def test_the_body_may_go_on(cancel: str) -> None:
         client = Client(store)
         mode = "event" if cancel == "event" else "never"
         try:
+            # Wrong on purpose.
             async with client.aio.lock("a", ttl=0.3, cancel=mode) as held:  # type: ignore[arg-type]
                 store.cut = True
                 reason = await asyncio.wait_for(held.wait_lost(), 20)

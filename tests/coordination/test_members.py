@@ -148,7 +148,7 @@ def test_joining_and_leaving_under_trouble(seed: int) -> None:
     held = []
     for number in range(12):
         client = Client(store)
-        client.context.clock.random = lambda: 0.0  # type: ignore[method-assign]
+        client.context.clock.random = lambda: 0.0  # type: ignore[method-assign]  # a double
         try:
             held.append((number, client.members("workers", ttl=15).join(number)))
         except StoreUnavailable:

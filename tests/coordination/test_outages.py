@@ -100,6 +100,7 @@ def test_whoever_waits_for_ever_is_told_of_a_store_that_is_away(
             store.cut, store.refused_count = True, 0
             until(lambda: bool(warnings(caplog)), "nobody is told")
             asked = store.refused_count
+            # Binds the loop's value.
             until(lambda n=asked: store.refused_count >= n + 3, "nobody asks")  # type: ignore[misc]
             assert len(warnings(caplog)) == 1
             assert "does not answer" in warnings(caplog)[0] and "cut off" in warnings(caplog)[0]
@@ -190,7 +191,7 @@ def overwritten(change: dict[str, object]) -> str:
     assert entry is not None
     found = decode_lock("lock/a", entry.value)
     fields = {"owner": None, "fence": found.fence, "ttl_s": 60.0, "seq": 99, **change}
-    record = LockRecord(**fields)  # type: ignore[arg-type]
+    record = LockRecord(**fields)  # type: ignore[arg-type]  # keywords of a table
     store.cas("lock/a", entry.version, encode_lock(record), 1.0)
     assert held.lost.wait(60)
     return held.reason

@@ -120,6 +120,6 @@ def test_a_server_that_hangs_up_may_be_starting(kind: str, tmp_path: Path) -> No
 )
 def test_which_failures_are_final(reason: str | None, is_final: bool) -> None:
     error = ssl.SSLError(1, f"[SSL: {reason}] what OpenSSL says")
-    error.reason = reason  # type: ignore[assignment]
+    error.reason = reason  # type: ignore[assignment]  # as OpenSSL sets it
     assert bool(refusal_of(error)) is is_final
     assert refusal_of(ConnectionResetError("reset")) == ""

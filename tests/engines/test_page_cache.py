@@ -255,7 +255,7 @@ def test_a_page_is_asked_of_sqlite_twice(tmp_path: Path, monkeypatch: pytest.Mon
 
     def counted(reader: Reader, keyspace: bytes, *bounds: object) -> Slices[Page]:
         asked.append(keyspace)
-        return then(reader, keyspace, *bounds)  # type: ignore[arg-type]
+        return then(reader, keyspace, *bounds)  # type: ignore[arg-type]  # passed on as they came
 
     async def prove() -> None:
         async with store_on(Disk(tmp_path)) as store:

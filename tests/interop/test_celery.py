@@ -76,6 +76,7 @@ def test_a_worker_does_every_task_once(server: Server, tmp_path: Path) -> None:
 
 
 def test_kombu_puts_counts_gets_and_purges(server: Server) -> None:
+    # Has no types.
     with Connection(broker_url(server)) as connection:  # type: ignore[no-untyped-call]
         queue = connection.SimpleQueue("simple_queue")
         for number in range(5):

@@ -174,7 +174,7 @@ def test_a_lease_that_ended_before_its_use_binds_nothing(
                 cluster.call("/v3/lease/revoke", {"ID": found["ID"]})
         return found
 
-    store._http.write = ended  # type: ignore[method-assign,assignment]
+    store._http.write = ended  # type: ignore[method-assign,assignment]  # a double
     revoked = 2
     with pytest.raises(coord.StoreUnavailable):
         store.cas(key, None, b"x", TIMEOUT_S, taken())

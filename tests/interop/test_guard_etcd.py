@@ -91,7 +91,7 @@ def test_a_late_transaction_is_refused_by_the_cluster(cluster: EtcdCluster, name
             late.append(write(path, body, timeout_s))
             return late[-1]
 
-        old._http.write = delayed  # type: ignore[method-assign,assignment]
+        old._http.write = delayed  # type: ignore[method-assign,assignment]  # a double
         with pytest.raises(FencedOut):
             old.write(key_of(name), b"late")
         assert not late[0].get("succeeded")
@@ -115,7 +115,7 @@ def test_an_answer_that_is_lost_doubles_nothing(
                 write(path, body, timeout_s)
             raise error
 
-        mine._http.write = cut  # type: ignore[method-assign,assignment]
+        mine._http.write = cut  # type: ignore[method-assign,assignment]  # a double
         after = mine.write(key_of(name), b"two")
         assert len(tries) == (1 if applied else 2)
         assert mine.read(key_of(name)) == (b"two", after, 5)
@@ -135,7 +135,7 @@ def test_a_write_that_was_given_up_never_lands_after_a_later_one(
                 raise NoAnswer("still on its way")
             return write(path, body, timeout_s)
 
-        mine._http.write = delayed  # type: ignore[method-assign,assignment]
+        mine._http.write = delayed  # type: ignore[method-assign,assignment]  # a double
         mine.write(key_of(name), b"one")
         mine.write(key_of(name), b"two")
         assert not write("/v3/kv/txn", late[0], 5.0).get("succeeded")
@@ -153,7 +153,7 @@ def test_what_nobody_can_tell_is_said(cluster: EtcdCluster, name: str) -> None:
             same.write(key_of(name), b"later")
             raise NoAnswer("cut")
 
-        mine._http.write = cut  # type: ignore[method-assign,assignment]
+        mine._http.write = cut  # type: ignore[method-assign,assignment]  # a double
         with pytest.raises(coord.StoreUnavailable, match="not known"):
             mine.write(key_of(name), b"mine")
         seen = same.read(key_of(name))

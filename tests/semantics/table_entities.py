@@ -103,10 +103,10 @@ def holds(expression: Expression, entity: Entity) -> bool:
     outcomes = {
         Operator.EQ: left == right,
         Operator.NE: left != right,
-        Operator.GT: left > right,  # type: ignore[operator]
-        Operator.GE: left >= right,  # type: ignore[operator]
-        Operator.LT: left < right,  # type: ignore[operator]
-        Operator.LE: left <= right,  # type: ignore[operator]
+        Operator.GT: left > right,  # type: ignore[operator]  # both are of one type
+        Operator.GE: left >= right,  # type: ignore[operator]  # both are of one type
+        Operator.LT: left < right,  # type: ignore[operator]  # both are of one type
+        Operator.LE: left <= right,  # type: ignore[operator]  # both are of one type
     }
     return outcomes[expression.operator]
 

@@ -193,7 +193,7 @@ async def serving(
     host: str = "127.0.0.1",
 ) -> AsyncIterator[Served]:
     """A server on a free port; it is closed at the end, whatever happened."""
-    served = Served(None, host, 0)  # type: ignore[arg-type]
+    served = Served(None, host, 0)  # type: ignore[arg-type]  # needs no process
     server = HttpServer(
         handler, render_error, settings=settings, observe=served.exchanges.append, tls=tls
     )

@@ -123,6 +123,7 @@ def test_no_chunk_is_kept_while_the_client_is_waited_for() -> None:
         head = [first]
         del first
         taken = 0
+        # A list of pieces.
         async for chunk in received._chain(head, arriving()):  # type: ignore[arg-type]
             taken += len(chunk)
             del chunk

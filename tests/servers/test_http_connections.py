@@ -180,6 +180,7 @@ def test_head_has_the_head_of_get(method: str) -> None:
     async def handler(request: Request) -> Response:
         bodies = {
             "/bytes": Response(200, [], b"12345"),
+            # An iterator of bytes.
             "/stream": Response(200, [], pieces(), 5),  # type: ignore[arg-type]
             "/size": Response(200, [], b"", 1234) if method == "HEAD" else Response(200, [], b"1"),
             "/empty": Response(200),

@@ -36,7 +36,7 @@ def test_a_connection_that_is_being_made_counts_once() -> None:
                     enter(LIMIT - FIRST)
                 return await make(*given, **named)
 
-            loop.connect_accepted_socket = make_and_count  # type: ignore[assignment]
+            loop.connect_accepted_socket = make_and_count  # type: ignore[assignment]  # a double
             enter(FIRST)
             while server.connection_count < LIMIT:  # noqa: ASYNC110 - bounded by `run`
                 await asyncio.sleep(0.01)

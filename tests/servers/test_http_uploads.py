@@ -197,6 +197,7 @@ def test_a_slow_handler_holds_the_client_back() -> None:
             sending = asyncio.create_task(client.send(put(body)))
             await asyncio.sleep(0.5)
             assert not sending.done()
+            # The double has it.
             assert body_of[0].body.received_bytes < 2 * MIB  # type: ignore[attr-defined]
             may_read.set()
             await sending

@@ -191,7 +191,7 @@ def test_connections_are_accepted_again_after_one_for_which_there_was_no_memory(
         left -= 1
         if left >= 0:
             raise MemoryError
-        begin(self, *given)  # type: ignore[arg-type]
+        begin(self, *given)  # type: ignore[arg-type]  # passed on as they came
 
     async def handler(request: Request) -> Response:
         return Response(200, [], b"")

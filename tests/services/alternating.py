@@ -67,9 +67,9 @@ class _OfTheOther:
 class _SameSources(CopySources):
     """What the second gateway copies from: composed like the first, with its own open sources."""
 
-    locate: Locate | None = _OfTheOther()  # type: ignore[assignment]
-    remote: RemoteReader | None = _OfTheOther()  # type: ignore[assignment]
-    hold: CopyHold | None = _OfTheOther()  # type: ignore[assignment]
+    locate: Locate | None = _OfTheOther()  # type: ignore[assignment]  # a double
+    remote: RemoteReader | None = _OfTheOther()  # type: ignore[assignment]  # a double
+    hold: CopyHold | None = _OfTheOther()  # type: ignore[assignment]  # a double
 
     def __init__(self, other: CopySources) -> None:
         self.other = other

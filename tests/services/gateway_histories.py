@@ -174,6 +174,7 @@ async def played(
         for fault in range(faults):
             # Spread over the clients' work.
             share = CLIENTS * steps * (faults - fault) // (faults + 1)
+            # Binds the loop's value.
             await _until(lambda share=share: sum(left) <= share)  # type: ignore[misc]
             await gateways.fault()
         await asyncio.gather(*clients)

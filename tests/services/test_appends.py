@@ -193,7 +193,7 @@ def test_blocks_that_are_appended_while_a_snapshot_is_swept_stay() -> None:
                 await log.add(on, "b", b"appended meanwhile")
             return await plain(partition, hidden, first, *rest)
 
-        store.read_range = late  # type: ignore[method-assign, assignment]
+        store.read_range = late  # type: ignore[method-assign, assignment]  # a double
         await log.add(on, "b", b"before")
         await swept(on, sweeper)
         assert added
@@ -370,7 +370,7 @@ def test_a_reader_does_not_begin_again_because_the_blob_grows() -> None:
                 is_appending = False
             return await plain(refs)
 
-        on.store.read = busy  # type: ignore[method-assign, assignment]
+        on.store.read = busy  # type: ignore[method-assign, assignment]  # a double
         assert await do.read(on, "b")
         assert looks < 5
 
@@ -406,7 +406,7 @@ def test_another_gateway_sweeps_nothing_that_a_stalled_download_has_still_to_rea
         assert isinstance(here.store, MemoryStore)
         store = here.store.second()
         there = Services(store, here.clock)
-        store.gateways.owns = lambda name: True  # type: ignore[method-assign]
+        store.gateways.owns = lambda name: True  # type: ignore[method-assign]  # a double
         sweeper = Sweeper(there)
         whole = await filled(here, "b", [100] * 600 + [LARGE] + [100] * 6000)
         found = await do.run(here, blob.GET_BLOB, "b", blobs.GetBlob())
@@ -440,7 +440,7 @@ def test_a_block_that_is_missing_is_an_error_also_while_the_blob_grows() -> None
             await log.add(on, "b", b"more")
             return [one for one in await plain(*given) if not one.name.endswith(b"\0\x64")]
 
-        on.store.read_range = lost  # type: ignore[method-assign, assignment]
+        on.store.read_range = lost  # type: ignore[method-assign, assignment]  # a double
         with pytest.raises((StorageError, ContentMissing)) as error:
             await do.read(on, "b")
         assert isinstance(error.value, StorageError) and error.value.row is INTERNAL_ERROR

@@ -34,7 +34,7 @@ def before_blocks_are_read(on: Services, act: Callable[[], Awaitable[None]]) -> 
             await act()
         return await real(partition, hidden, first, until, max_records)
 
-    on.store.read_range = read_range  # type: ignore[method-assign]
+    on.store.read_range = read_range  # type: ignore[method-assign]  # a double
 
 
 def test_a_list_that_another_overtook_is_made_again() -> None:
@@ -128,7 +128,7 @@ def test_a_refused_block_leaves_nothing() -> None:
         await drop_container(on)
         await swept(on, sweeper)
         assert do.left(on) == ([], [])
-        assert not on.store.contents.written  # type: ignore[attr-defined]
+        assert not on.store.contents.written  # type: ignore[attr-defined]  # of the memory engine
 
     run(test)
 

@@ -186,7 +186,7 @@ def test_a_blob_that_is_another_by_now_is_answered_as_begun(gone: bool) -> None:
                 await do.put(on, "copy", b"by other means")
             return await real(wait_s, attempt)
 
-        on.waiting.until_answered = later  # type: ignore[assignment,method-assign]
+        on.waiting.until_answered = later  # type: ignore[assignment,method-assign]  # a double
         made = await do.start_copy(on, "source", "copy", LONG_S)
         assert (made.copy_status, made.etag) == ("pending", begun[0].etag)
 

@@ -88,17 +88,17 @@ def test_an_abort_wins_over_the_copy_that_goes_on() -> None:
         real = on.store.contents.write
 
         async def aborted(*given: object, **more: object) -> object:
-            written = await real(*given, **more)  # type: ignore[arg-type]
+            written = await real(*given, **more)  # type: ignore[arg-type]  # keywords of a table
             given_id = copying.AbortCopy(made.copy_id)
             await do.run(on, copy.ABORT_COPY, "copy", given_id)
             return written
 
-        on.store.contents.write = aborted  # type: ignore[assignment,method-assign]
+        on.store.contents.write = aborted  # type: ignore[assignment,method-assign]  # a double
         await swept(on, sweeper)
         view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
         assert (view.blob.copy.status.value, view.blob.size_bytes) == ("aborted", 0)
         assert view.blob.etag > made.etag
-        assert not on.store.contents.written  # type: ignore[attr-defined]
+        assert not on.store.contents.written  # type: ignore[attr-defined]  # of the memory engine
         with pytest.raises(StorageError) as caught:
             await do.run(on, copy.ABORT_COPY, "copy", copying.AbortCopy(made.copy_id))
         assert caught.value.row is blob_errors.NO_PENDING_COPY_OPERATION
@@ -130,6 +130,7 @@ def test_a_pending_copy_goes_on_after_a_restart(seconds: float) -> None:
         data = random.Random(4).randbytes(LARGE)
         await do.put(on, "source", data)
         await do.start_copy(on, "source", "copy")
+        # Of the memory engine.
         again = Services(on.store.restarted(), on.clock)  # type: ignore[attr-defined]
         again.store.advance(1 + seconds)
         assert await Sweeper(again).run_once() > 0
@@ -167,7 +168,7 @@ def test_the_order_of_a_copy_elsewhere_keeps_the_signature_and_the_blob_does_not
             async def open(self, url: str, wanted: object) -> object:
                 return do.open_source(b"data")
 
-        on.held.of(CopySources).remote = Remote()  # type: ignore[assignment]
+        on.held.of(CopySources).remote = Remote()  # type: ignore[assignment]  # a double
         url = "https://other.example/c/b?snapshot=x&sv=1&sig=secret"
         made = await do.run(on, copy.COPY_BLOB, "copy", copying.CopyBlob(url))
         assert made.copy_status == "pending"
@@ -202,7 +203,7 @@ def test_a_source_elsewhere_that_did_not_wait_for_the_copy_is_asked_once_more(br
                 source.release = lambda: released.append(None)
                 return source
 
-        on.held.of(CopySources).remote = Remote()  # type: ignore[assignment]
+        on.held.of(CopySources).remote = Remote()  # type: ignore[assignment]  # a double
         url = "https://other.example/c/b"
         await do.run(on, copy.COPY_BLOB, "copy", copying.CopyBlob(url))
         await swept(on, sweeper)

@@ -108,7 +108,7 @@ def counted(on: Services) -> list[int]:
         counts.append(sum(ref.key == keys.HEAD_KEY for ref in reads))
         return await real(reads)
 
-    on.store.read = read  # type: ignore[method-assign]
+    on.store.read = read  # type: ignore[method-assign]  # a double
     return counts
 
 
@@ -163,7 +163,7 @@ def test_containers_without_hits_are_work_too(monkeypatch: pytest.MonkeyPatch) -
         given = PutBlob(tags=(("a", "1"),))
         rule = blob_operations.PUT_BLOB.rule
         late = await placed(on, given, container="box9", blob="x", rule=rule, body=b"x")
-        await blob_operations.PUT_BLOB.run(on, late)  # type: ignore[misc]
+        await blob_operations.PUT_BLOB.run(on, late)  # type: ignore[misc]  # run is given
         start: Resume | None = START
         names, pages = list[str](), 0
         while start is not None:
@@ -321,7 +321,7 @@ def test_a_container_that_is_deleted_during_a_search_is_not_found() -> None:
                 await swept(on, sweeper)
             return await real(*given)
 
-        on.store.scan = scan  # type: ignore[assignment, method-assign]
+        on.store.scan = scan  # type: ignore[assignment, method-assign]  # a double
         assert await refused(find(on, "a = '1'")) == (404, "ContainerNotFound")
 
     run(test)
@@ -337,14 +337,14 @@ def test_tags_that_change_between_the_index_and_the_blob() -> None:
 
         async def read(reads: Sequence[Ref]) -> list[Record | None]:
             if turns and any(ref.key == keys.HEAD_KEY for ref in reads):
-                on.store.read = real  # type: ignore[method-assign]
+                on.store.read = real  # type: ignore[method-assign]  # a double
                 await set_tags(on, "b", **turns.pop())
             return await real(reads)
 
         for changed in ({"a": "2", "b": "1"}, {"a": "1", "b": "2"}, {}):
             await set_tags(on, "b", a="1", b="1")
             turns.append(changed)
-            on.store.read = read  # type: ignore[method-assign]
+            on.store.read = read  # type: ignore[method-assign]  # a double
             assert (await find(on, "a = '1' AND b = '1'")).items == []
             assert turns == []
 

@@ -152,7 +152,7 @@ def test_a_source_that_goes_while_it_is_read(kind: str, how: str) -> None:
 
         async def write(chunks: AsyncIterator[bytes], *given: Any) -> Any:
             async def changed() -> AsyncIterator[bytes]:
-                on.store.contents.write = real  # type: ignore[method-assign]
+                on.store.contents.write = real  # type: ignore[method-assign]  # a double
                 first = await anext(aiter(chunks))
                 if how == "deleted":
                     await do.delete(on, "source")
@@ -164,7 +164,7 @@ def test_a_source_that_goes_while_it_is_read(kind: str, how: str) -> None:
 
             return await real(changed(), *given)
 
-        on.store.contents.write = write  # type: ignore[method-assign, assignment]
+        on.store.contents.write = write  # type: ignore[method-assign, assignment]  # a double
         await put_from(on, "b")
         assert await do.read(on, "b") == data
         await swept(on, sweeper)
@@ -186,11 +186,11 @@ def test_a_destination_that_changes_while_the_source_is_read() -> None:
 
         async def write(*given: Any) -> Any:
             written = await real(*given)
-            on.store.contents.write = real  # type: ignore[method-assign]
+            on.store.contents.write = real  # type: ignore[method-assign]  # a double
             lease_ids.append(await do.acquire(on, "b"))
             return written
 
-        on.store.contents.write = write  # type: ignore[method-assign, assignment]
+        on.store.contents.write = write  # type: ignore[method-assign, assignment]  # a double
         assert await refused(put_from(on, "b")) == (412, "LeaseIdMissing")
         assert await do.read(on, "b") == b"old"
         nothing_is_held(on)

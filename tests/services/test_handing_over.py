@@ -29,11 +29,11 @@ def after_the_next_commit(on: Services, act: Any) -> None:
     async def update(partition: Partition, *given: Any) -> Any:
         result = await real(partition, *given)
         if partition.keyspace != keys.JOBS:
-            on.store.update = real  # type: ignore[method-assign]
+            on.store.update = real  # type: ignore[method-assign]  # a double
             await act()
         return result
 
-    on.store.update = update  # type: ignore[method-assign, assignment]
+    on.store.update = update  # type: ignore[method-assign, assignment]  # a double
 
 
 def test_a_job_that_is_seen_first_finds_the_source() -> None:

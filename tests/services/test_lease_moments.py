@@ -44,12 +44,12 @@ def slow_time(on: Services, renew: Callable[[], Awaitable[Any]]) -> None:
     real = on.store.now
 
     async def now() -> int:
-        on.store.now = real  # type: ignore[method-assign]
+        on.store.now = real  # type: ignore[method-assign]  # a double
         await renew()
         on.store.advance(0.2)
         return await real()
 
-    on.store.now = now  # type: ignore[method-assign]
+    on.store.now = now  # type: ignore[method-assign]  # a double
 
 
 async def renew_blob(on: Services) -> None:
@@ -130,7 +130,7 @@ def test_rows_are_judged_no_later_than_they_were_read() -> None:
             on.store.advance(20)
             return page
 
-        on.store.scan = scan  # type: ignore[method-assign, assignment]
+        on.store.scan = scan  # type: ignore[method-assign, assignment]  # a double
         page = await list_blobs.list_blobs(on, await placed(on, ListBlobs()))
         (row,) = page.items
         assert isinstance(row, list_blobs.BlobRow)

@@ -72,7 +72,7 @@ def test_a_listing_without_versions_reads_none(monkeypatch: pytest.MonkeyPatch) 
         scan = on.store.scan
 
         async def counted(*given: object) -> object:
-            found = await scan(*given)  # type: ignore[arg-type]
+            found = await scan(*given)  # type: ignore[arg-type]  # passed on as they came
             read.append(len(found.values))
             return found
 
@@ -100,7 +100,7 @@ def test_a_blob_that_is_written_while_it_is_listed(
 
         async def scan_and_write(*given: object) -> object:
             nonlocal count
-            found = await scan(*given)  # type: ignore[arg-type]
+            found = await scan(*given)  # type: ignore[arg-type]  # passed on as they came
             count += 1
             if count <= 3:
                 await do.put(on, "b", b"later")

@@ -35,7 +35,7 @@ async def begun(
     """A download that has begun."""
     found = await do.run(on, blob.GET_BLOB, name, blobs.GetBlob(), snapshot=ticks)
     assert isinstance(found, Download) and not isinstance(found.pieces, bytes)
-    return found, aiter(found.pieces)  # type: ignore[arg-type]
+    return found, aiter(found.pieces)  # type: ignore[arg-type]  # pieces of bytes here
 
 
 def end(found: Download) -> None:
@@ -202,6 +202,7 @@ def test_a_download_is_of_one_state_whatever_is_written_meanwhile() -> None:
 def test_another_gateways_reader_keeps_what_it_reads() -> None:
     async def test() -> None:
         here, _ = await fresh()
+        # Of the memory engine.
         there = Services(here.store.second(), here.clock)  # type: ignore[attr-defined]
         sweepers = (Sweeper(here), Sweeper(there))
         await pages.create(here, "b", 2 * MIB)

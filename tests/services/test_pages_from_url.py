@@ -162,7 +162,7 @@ def test_pages_of_the_blob_itself_are_those_of_one_state() -> None:
 
         async def write(chunks: AsyncIterator[bytes], *given: Any) -> Any:
             async def changed() -> AsyncIterator[bytes]:
-                on.store.contents.write = real  # type: ignore[method-assign]
+                on.store.contents.write = real  # type: ignore[method-assign]  # a double
                 first = await anext(aiter(chunks))
                 await pages.write(on, "b", 0, b"b" * size)
                 yield first
@@ -171,7 +171,7 @@ def test_pages_of_the_blob_itself_are_those_of_one_state() -> None:
 
             return await real(changed(), *given)
 
-        on.store.contents.write = write  # type: ignore[method-assign, assignment]
+        on.store.contents.write = write  # type: ignore[method-assign, assignment]  # a double
         await write_from(on, size, source_of(size))
         assert on.store.contents.write == real, "others have written meanwhile"
         assert await do.read(on, "b") == b"b" * size + b"a" * size

@@ -30,7 +30,7 @@ async def two_gateways() -> tuple[Services, Services, Sweeper]:
     store = first.store.second()
     second = Services(store, first.clock)
     # Whichever gateway a job belongs to, here it is the second that does it.
-    store.gateways.owns = lambda name: True  # type: ignore[method-assign]
+    store.gateways.owns = lambda name: True  # type: ignore[method-assign]  # a double
     return first, second, Sweeper(second)
 
 
@@ -44,7 +44,7 @@ async def listed(on: Services, name: str) -> None:
 async def download(on: Services, name: str) -> tuple[Download, AsyncIterator[bytes]]:
     found = await do.run(on, blob.GET_BLOB, name, blobs.GetBlob())
     assert isinstance(found, Download) and not isinstance(found.pieces, bytes)
-    return found, aiter(found.pieces)  # type: ignore[arg-type]
+    return found, aiter(found.pieces)  # type: ignore[arg-type]  # pieces of bytes here
 
 
 def end(found: Download) -> None:

@@ -183,7 +183,7 @@ def test_what_stood_still_is_read_twice(tmp_path: Path, monkeypatch: pytest.Monk
 
         def counted(*given: object) -> object:
             asked[0] += 1
-            return then(*given)  # type: ignore[arg-type]
+            return then(*given)  # type: ignore[arg-type]  # passed on as they came
 
         monkeypatch.setattr(Reader, "scan", counted)
         for wanted in (*_FILTERS[1:3], *_FILTERS[1:3], *_FILTERS[1:3]):

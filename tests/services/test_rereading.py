@@ -47,7 +47,7 @@ def watch_reads(on: Services, kind: bytes, act: Act = nothing) -> None:
             await act(on)
         return await real(reads)
 
-    on.store.read = read  # type: ignore[method-assign]
+    on.store.read = read  # type: ignore[method-assign]  # a double
 
 
 async def lose(on: Services, kind: bytes) -> None:

@@ -69,7 +69,7 @@ async def with_job() -> tuple[Services, Sweeper, Shared]:
     """A deleted container of two blobs, whose job waits for a sweeper."""
     on, sweeper = await fresh()
     gateways = Shared(on.store.gateways)
-    on.store.gateways = gateways  # type: ignore[misc]
+    on.store.gateways = gateways  # type: ignore[misc]  # a double
     for name in "ab":
         await blob_calls.put(on, name, b"x" * 10_000)
     await drop_container(on)
@@ -117,7 +117,7 @@ def test_a_job_that_was_done_before_its_hold_was_free_is_not_done_again() -> Non
         async def done_elsewhere() -> None:
             gateways.after_hold = None
             assert await Sweeper(on).run_once() == 1
-            on.store.scan = watched  # type: ignore[method-assign, assignment]
+            on.store.scan = watched  # type: ignore[method-assign, assignment]  # a double
 
         gateways.after_hold = done_elsewhere
         await swept(on, sweeper)
@@ -137,7 +137,7 @@ def test_a_job_that_lost_its_hold_commits_nothing_more() -> None:
                 hold.lost = True
             return await scan(*arguments)
 
-        on.store.scan = losing  # type: ignore[method-assign, assignment]
+        on.store.scan = losing  # type: ignore[method-assign, assignment]  # a double
         before = blob_calls.left(on)
         assert await swept(on, sweeper) == 0
         assert blob_calls.left(on) == before

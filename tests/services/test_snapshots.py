@@ -35,7 +35,7 @@ def before_snapshots_are_read(on: Services, act: Callable[[], Awaitable[object]]
             await act()
         return found
 
-    on.store.read_range = read_range  # type: ignore[method-assign]
+    on.store.read_range = read_range  # type: ignore[method-assign]  # a double
 
 
 @pytest.mark.parametrize("size", [10, 1000, BIG])

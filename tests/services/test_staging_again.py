@@ -45,7 +45,7 @@ def when_blocks_have_been_read(on: Services, name: str, data: bytes) -> list[asy
                 await asyncio.sleep(0)
         return found
 
-    on.store.read_range = read_range  # type: ignore[method-assign]
+    on.store.read_range = read_range  # type: ignore[method-assign]  # a double
     return tasks
 
 
@@ -189,7 +189,7 @@ def as_pages_are_read(on: Services, act: Callable[[int], Awaitable[None]]) -> No
             await act(next(pages))
         return found
 
-    on.store.read_range = read_range  # type: ignore[method-assign]
+    on.store.read_range = read_range  # type: ignore[method-assign]  # a double
 
 
 def test_a_long_list_shows_what_was_staged_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def when_it_reads(on: Services, prefix: bytes, act: Callable[[], Awaitable[None]
             await act()
         return await real(partition, hidden, first, until, max_records)
 
-    on.store.read_range = read_range  # type: ignore[method-assign]
+    on.store.read_range = read_range  # type: ignore[method-assign]  # a double
 
 
 @pytest.mark.parametrize("prefix", [keys.snapshot_range()[0], keys.RETIRED, keys.STAGED])

@@ -323,6 +323,7 @@ def test_a_snapshot_of_a_versioned_blob_makes_a_version() -> None:
         assert problems(on) == []
 
     for size_bytes in (0, 10, 1000, BIG):
+        # Binds the loop's value.
         run(lambda size_bytes=size_bytes: test(size_bytes))  # type: ignore[misc]
 
 

@@ -72,6 +72,7 @@ async def undelete(on: Services, name: str) -> None:
 async def listed(on: Services, *words: str, **more: object) -> list[BlobRow]:
     """All rows of a listing, page by page."""
     found: list[BlobRow] = []
+    # Keywords of a table.
     given = list_blobs.ListBlobs(include=frozenset(words), **more)  # type: ignore[arg-type]
     while True:
         page = await list_blobs.list_blobs(on, await placed(on, given))
@@ -80,7 +81,7 @@ async def listed(on: Services, *words: str, **more: object) -> list[BlobRow]:
             return found
         given = list_blobs.ListBlobs(
             include=frozenset(words),
-            **more | {"start": page.marker},  # type: ignore[arg-type]
+            **more | {"start": page.marker},  # type: ignore[arg-type]  # keywords of a table
         )
 
 

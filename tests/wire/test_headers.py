@@ -178,5 +178,6 @@ CODECS: list[Callable[[str], object]] = [
 @given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
 def test_any_text_has_a_value_or_is_refused(value: str) -> None:
     for codec in CODECS:
+        # Binds the loop's value.
         seen = outcome(lambda codec=codec: codec(value))  # type: ignore[misc]
         assert seen in ("ok", HEADER, "400 InvalidMd5")

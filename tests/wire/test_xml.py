@@ -130,5 +130,6 @@ def test_any_body_is_read_or_refused(root: str, inner: bytes) -> None:
             signed_identifiers.read_signed_identifiers,
             service_properties_xml.read_service_properties,
         ):
+            # Binds the loop's value.
             seen = outcome(lambda read=read, body=body: read(body))  # type: ignore[misc]
             assert seen.partition(" ")[0] in ("ok", "400")

@@ -31,6 +31,7 @@ def test_a_legal_name(name: str) -> None:
 @pytest.mark.parametrize("char", FORBIDDEN, ids=lambda char: f"{ord(char):02x}")
 def test_a_forbidden_character_is_refused_wherever_it_stands(char: str) -> None:
     for name in (char, f"{char}a", f"a{char}", f"a{char}b", f"a{char}$DATA"):
+        # Binds the loop's value.
         refused = refusal(lambda name=name: names.check_component(name))  # type: ignore[misc]
         assert refused is not None and refused.row.code == "InvalidResourceName"
         assert refused.row.ntstatus == NAME_INVALID
