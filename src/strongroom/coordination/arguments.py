@@ -1,8 +1,8 @@
 """What callers give, looked at before it is believed: times and counts that are none.
 
-Lives here: checks that need no store. NaN compares as false with everything: a rule that reads
-"wait while ..." would never wait, or for ever, and one that reads "still held" would never say so.
-Must not live here: bounds of a store (context.py), names (names.py).
+Lives here: checks that need no store. NaN compares as false with everything. With it a rule would
+never wait, or wait for ever, or never call a hold held. Must not live here: bounds of a store
+(context.py), names (names.py).
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class Margins:
 
     @staticmethod
     def of_ttl(ttl_s: float, grace_s: float | None = None) -> Margins:
-        """The usual ones for a TTL: killed a twentieth of it before the end (0.1 to 1 s), asked
-        `grace_s` before that (a tenth of the TTL unless told)."""
+        """The usual ones for a TTL. The command is killed a twentieth of the TTL before the end
+        (0.1 to 1 s). It is asked to end `grace_s` before that, by default a tenth of the TTL."""
         kill_before_s = min(1.0, max(0.1, ttl_s / 20))
         grace_s = ttl_s / 10 if grace_s is None else grace_s
         return Margins(kill_before_s + grace_s, kill_before_s, min(grace_s, 0.5))
@@ -61,8 +61,8 @@ class Child:
             its guard is killed is then found and ended too.
 
     Attributes:
-        reason: after `wait`: why the hold was lost before the command ended, or the command ended
-            because it was about to be, in words for people; empty: neither.
+        reason: after `wait`: why the hold was lost, or was about to be lost, before the command
+            ended. It is in words for people; empty: neither.
     """
 
     def __init__(

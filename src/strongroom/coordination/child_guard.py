@@ -2,15 +2,15 @@
 
     child_guard.py CONTROL_FD STATUS_FD TERM_BEFORE_S KILL_BEFORE_S GRACE_S DEADLINE_S COMMAND...
 
-Started by child.py as a script of its own; it imports nothing but the standard library, so that it
-is there in milliseconds. Lives here: starting the command in a process group of its own, and ending
-that group, whose number it writes to the status pipe, and whatever else the command has started:
-who leaves the group, or outlives its parent, is still a descendant of this process. On the control
-pipe come lines: `deadline S` (by the boot clock: until when the holder believes), `lost` (end it
-now), `signal N` (pass it on). The end of the pipe is the death of the holder: all of it is killed.
-Without any word, it is asked to end shortly before the deadline, and killed before it. Exit code:
-the command's, 128 + N when a signal ended it; 127 and 126 as a shell; 76 when it was ended from
-here, or not started because it was too late. Must not live here: who holds what.
+child.py starts it as a script of its own. It imports only the standard library, so it starts in
+milliseconds. Lives here: starting the command in a process group of its own, and ending all that
+the command has started. It writes the group's number to the status pipe. A process that leaves the
+group, or outlives its parent, is still a descendant of this process. Lines on the control pipe:
+`deadline S` (until when the holder believes, by the boot clock), `lost` (end it now), `signal N`
+(pass it on). When the pipe ends, the holder is dead, and everything is killed. Without a new line,
+the command is asked to end shortly before the deadline, and killed before it. Exit code: the
+command's, or 128 + N when a signal ended it. It is 127 or 126 as with a shell. It is 76 when the
+command was ended from here, or came too late to start. Must not live here: who holds what.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The assumption: every node's clock runs at a rate within [1 - e, 1 + e] of true time. Nothing is
 assumed about offsets, delays, pauses or losses. The argument: a holder's write takes effect at tw,
-and it was SENT not later, so counting TTL from the sending ends before tw + TTL / (1 - e). An
-observer RECEIVED a read that shows this write at tr >= tw, so counting TTL * (1 + e) / (1 - e) from
+and it was SENT not later. So TTL counted from the sending ends before tw + TTL / (1 - e). An
+observer RECEIVED a read that shows this write at tr >= tw. So TTL * (1 + e) / (1 - e) counted from
 the receiving ends after tw + TTL / (1 - e). The compare-and-swap then proves that no renewal came
 between. Turn round either end, or leave out the factor, and two nodes believe at once: the
 simulator keeps those wrong rules as mutants. Must not live here: clocks, waiting, IO.
@@ -43,8 +43,8 @@ class ClockRules:
             sent_s: when the write that succeeded was sent.
             received_s: when its answer came; no right rule uses it.
             ttl_s: what was written.
-            server_clock: whether the store itself ends the hold by its own clock after `ttl_s`;
-                the store's clock may be fast and the holder's slow, so that a part is given up.
+            server_clock: whether the store itself ends the hold by its own clock after `ttl_s`.
+                That clock may be fast and the holder's slow, so a part is given up.
         """
         e = self.rate_error
         return sent_s + (ttl_s * (1 - e) / (1 + e) if server_clock else ttl_s)

@@ -1,8 +1,8 @@
 """From a URL to a client: the registry of schemes.
 
 Lives here: the table of schemes, and `connect`. Must not live here: what a URL means to a store
-(each store's `open_url`). A store's module, and the driver library that it needs, is imported only
-when its scheme is asked for, so that the core needs nothing but the standard library.
+(each store's `open_url`). A store's module and its driver library are imported only when its scheme
+is asked for. So the core needs nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def open_store(url: str) -> Store:
     """Return the store that a URL names.
 
     Raises:
-        Unsupported: nobody knows the scheme, the URL cannot be read, or the library that it needs
-            is not installed; the message names the extra to install, and no secret.
+        Unsupported: the scheme is unknown, the URL cannot be read, or its library is not installed.
+            The message names the extra to install, and no secret.
     """
     try:
         url.encode()  # a file system's name for bytes that are no text is in no URL

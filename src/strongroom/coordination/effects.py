@@ -1,9 +1,9 @@
 """What a recipe may ask of the world, and the answers: the vocabulary between core and drivers.
 
-A recipe is a generator that yields effects and is sent their outcomes; it does no IO, so that the
-sync driver, the asyncio driver and the simulator all run the same shipped code. Reads that fail
-raise `StoreUnavailable` or `StoreRefused` at the yield. Writes answer. Lives here: effects,
-outcomes, and the typed one-liners that yield them. Must not live here: anything that performs one.
+A recipe is a generator that yields effects and is sent their outcomes. It does no IO. So the sync
+driver, the asyncio driver and the simulator run the same shipped code. Reads that fail raise
+`StoreUnavailable` or `StoreRefused` at the yield. Writes answer. Lives here: effects, outcomes, and
+the typed one-liners that yield them. Must not live here: anything that performs one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Entry(NamedTuple):
         value: the bytes that were written.
         version: names this very write; no version of a key ever comes again.
         expires_in_s: None where the store keeps no clock for this entry. Otherwise what is left of
-            the hold by the STORE's clock: > 0 held, <= 0 expired (the entry stays readable, and
-            its version usable); math.inf if held and the store does not say for how long.
+            the hold by the STORE's clock. > 0: held; math.inf if the store does not say for how
+            long. <= 0: expired; the entry stays readable, and its version usable.
         note: the short text that was written beside the value (blob metadata).
     """
 

@@ -1,8 +1,8 @@
 """What a holder has in hand: a belief with an end, that is lost once and for ever.
 
-Lives here: `Hold`, the state of one hold, shared by its owner, the renewal and the deadline watch;
-and `HeldBase`, the part of the handle that is the same for threads and asyncio. Must not live here:
-IO, or how a hold is prolonged (each recipe's `Keeper`).
+Lives here: `Hold`, the state of one hold, which its owner, the renewal and the deadline watch
+share. `HeldBase` is the part of the handle that is the same for threads and asyncio. Must not live
+here: IO, or how a hold is prolonged (each recipe's `Keeper`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How a name becomes a key, and back: one documented, reversible rule for every store.
 
 A key is `kind/escaped`. The kind keeps a lock and an election of one name apart. In the name, the
-characters `A-Z a-z 0-9 _ -` stand for themselves, `.` does too except as the first one, and every
-other byte of its UTF-8 form is written `%XX` (upper-case hex). So a key is plain ASCII, has exactly
-one `/`, is safe as a blob name and as a file name, and two names never share a key. Must not live
-here: anything that a particular store adds (containers, prefixes).
+characters `A-Z a-z 0-9 _ -` stand for themselves, and so does `.` except as the first one. Every
+other byte of its UTF-8 form is written `%XX` (upper-case hex). So a key is plain ASCII and has
+exactly one `/`. It is safe as a blob name and as a file name. Two names never share a key. Must not
+live here: anything that a particular store adds (containers, prefixes).
 """
 
 from __future__ import annotations

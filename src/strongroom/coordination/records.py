@@ -5,10 +5,10 @@
      "value": ..., "end": "broken by ..."}
 
 `owner` is the nonce of one hold, null in the tombstone that a release leaves. `fence` never goes
-back: a record is never deleted. `seq` differs in any two writes of one owner, so that every write
-has its own content, a reader can tell which attempt it sees, and observers see that the owner
-lives. `who`, `since` and `end` are for people: no rule reads them. Must not live here: what is done
-with a record (recipes/).
+back: a record is never deleted. `seq` differs in any two writes of one owner, so every write has
+its own content. A reader can tell which attempt it sees, and observers see that the owner lives.
+`who`, `since` and `end` are for people: no rule reads them. Must not live here: what is done with a
+record (recipes/).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One timetable per client: which hold is due when; and the two endless tasks that follow it.
 
-Lives here: the heap, and the renewal and deadline tasks as steps (a driver runs each once per
-client, on a thread, as an asyncio task, or in virtual time). The deadline task does no IO, so that
-a hung renewal delays no alarm. Must not live here: how anything is renewed (each `Keeper`).
+Lives here: the heap, and the renewal and deadline tasks as steps. A driver runs each task once per
+client: on a thread, as an asyncio task, or in virtual time. The deadline task does no IO, so that a
+hung renewal delays no alarm. Must not live here: how anything is renewed (each `Keeper`).
 """
 
 from __future__ import annotations

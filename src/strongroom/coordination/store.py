@@ -25,9 +25,10 @@ class Promises:
 
     Attributes:
         store: the store in words, like "Azure Blob Storage, lease mode".
-        mutual_exclusion: "clock-rate": two holders never believe at once while clock rates differ
-            by less than the client's bound. "server-clock": the same, and a dead holder's hold is
-            ended by the store's clock. "efficiency": usually one, never to be relied on.
+        mutual_exclusion: "clock-rate", "server-clock" or "efficiency". With the first, two holders
+            never believe at once while clock rates differ by less than the client's bound. With the
+            second, the store's clock also ends a dead holder's hold. With the third there is
+            usually one holder, but nobody may rely on it.
         assumption: the assumption in a sentence for people.
         fencing: "durable": the fence never goes back. "best-effort": a failover may lose it.
         watch: "push" or "long-poll": waiting costs next to nothing. "poll": waiters read.
@@ -65,8 +66,8 @@ class Store(Protocol):
 
     Keys are those of names.py (`kind/escaped`), at most 255 ASCII characters. Values are bytes of
     at most 64 KiB. Notes are at most 128 visible ASCII characters. A store must give up a request
-    after `timeout_s` (watches: after about `timeout_s`), must not retry writes by itself, and must
-    answer `Unknown` for a write whose fate it does not know.
+    after `timeout_s` (watches: after about `timeout_s`). It must not retry writes by itself. It
+    must answer `Unknown` for a write whose fate it does not know.
     """
 
     def get(self, key: str, timeout_s: float) -> Entry | None:
@@ -90,11 +91,11 @@ class Store(Protocol):
         """Write if the key's version is `expected` (None: if the key does not exist).
 
         Every success gives a version that this key has never had. Where `promises().server_lease`,
-        `lease` says what the write means for the hold: TAKE is a Conflict while a hold of
-        another nonce is alive even if the version fits (one's own TAKE may be repeated); TAKE_OVER
-        compares the version alone (see `LeaseTerms`); KEEP may leave value and version as they are
-        (then it answers the old version) if prolonging is all that the store can do cheaply, and
-        if `Entry.expires_in_s` of a hold is always infinite; GIVE and BREAK write the value and end
+        `lease` says what the write means for the hold. TAKE is a Conflict while a hold of another
+        nonce is alive, even if the version fits; one's own TAKE may be repeated. TAKE_OVER compares
+        the version alone (see `LeaseTerms`). KEEP may leave value and version as they are, and then
+        answers the old version. It may do so if the store can only prolong cheaply, and if
+        `Entry.expires_in_s` of a hold is always infinite. GIVE and BREAK write the value and end
         the hold.
 
         Raises:

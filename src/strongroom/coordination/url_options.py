@@ -102,8 +102,8 @@ def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> No
 
 
 def check_host(host: str) -> None:
-    """Refuse a host that cannot be looked up, such as `a..b`: an empty label, one of more than 63
-    characters, or a character that no name has.
+    """Refuse a host that cannot be looked up. It has an empty label, as `a..b` has, or one of more
+    than 63 characters, or a character that no name has.
 
     Source: RFC 1035 section 2.3.4 (lengths), RFC 3490 (other letters than English ones).
 

@@ -1,8 +1,8 @@
 """A thread that declares holds lost in time, whatever the event loop is doing meanwhile.
 
-Lives here: the thread that an asyncio driver starts for holds with `on_lost="abort"`: a loop that
-is blocked is among what such a hold protects against. Must not live here: rules about deadlines
-(renewal.py), what happens at a loss (recipes/holding.py).
+Lives here: the thread that an asyncio driver starts for holds with `on_lost="abort"`. Such a hold
+protects against a blocked loop, too. Must not live here: rules about deadlines (renewal.py), what
+happens at a loss (recipes/holding.py).
 """
 
 from __future__ import annotations
