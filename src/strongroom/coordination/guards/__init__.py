@@ -1,8 +1,8 @@
 """Guards carry the fencing token of a hold to a resource and make it refuse an older one.
 
 Lives here: `Guards`, what `held.guard` is; one module per kind of resource, imported when it is
-asked for. A guard takes anything that has `name`, `fence` and `check()`: a handle, or the name and
-the fence as they were sent to another process (`Token`). Must not live here: handles.
+asked for. A guard takes anything that has `name`, `fence` and `check()`. This is a handle, or a
+`Token`: name and fence as they were sent to another process. Must not live here: handles.
 """
 
 from __future__ import annotations

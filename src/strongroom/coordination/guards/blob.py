@@ -5,12 +5,12 @@
     guard.write("daily.csv", data)
 
 A blob keeps in its metadata the highest fence that has written it, and the name of the lock. Every
-write says which ETag it saw together with which fence, so that nobody slips in between: a later
-holder has changed the ETag, and then its fence is read. An older holder may write until the newer
-one has written once; `claim` does that at the beginning, without touching the content. With
-`lease_s` it also leases the blob under an id that follows from the lock and the fence: then the
-service refuses even those who do not ask the guard. Source: Microsoft Learn, "Specifying
-conditional headers for Blob service operations", "Lease Blob". Must not live here: locks.
+write says which ETag it saw together with which fence, so nobody slips in between. A later holder
+has changed the ETag, and then its fence is read. An older holder may write until the newer one has
+written once; `claim` does that at the beginning, without touching the content. With `lease_s` it
+also leases the blob under an id that follows from the lock and the fence. The service then refuses
+even writers who do not ask the guard. Source: Microsoft Learn, "Specifying conditional headers for
+Blob service operations", "Lease Blob". Must not live here: locks.
 """
 
 from __future__ import annotations

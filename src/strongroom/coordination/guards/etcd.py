@@ -5,11 +5,11 @@
     guard.write("app/config", data)
 
 One key per lock, `PREFIX/fences/NAME`, keeps the highest fence that was seen. Every write is one
-transaction that compares this key and sets it together with the data, so that nobody slips in
-between: as soon as a later holder has claimed or written anything, an older one writes nothing any
-more, whatever its clock says. The transaction also says which revision of the data it saw, so that
-a request that was given up cannot land after a later one. Source: etcd's documentation, "etcd API"
-(transactions). Must not live here: locks.
+transaction that compares this key and sets it together with the data. Nobody slips in between: once
+a later holder has claimed or written anything, an older one writes nothing any more. The
+transaction also says which revision of the data it saw, so that a request that was given up cannot
+land after a later one. Source: etcd's documentation, "etcd API" (transactions). Must not live here:
+locks.
 """
 
 from __future__ import annotations

@@ -6,16 +6,16 @@
     app = FenceAsgi(app, sqlite_keeper("fences.db"), "invoices")  # the resource
 
 The header holds parameters, each `key=value`, parted by `;`. A value is a token of RFC 9110 or a
-quoted string with `\\"` and `\\\\` in it. `name` is the lock's name, escaped as in names.py, so
-that any text is plain ASCII; `fence` is a decimal number from 0 to 2**63 - 1. Each comes once;
-others are ignored. Answers are JSON: 400 for a header that cannot be read, 428 where one is
-missing, 412 where a later fence was seen, 503 where the keeper cannot tell. Source: M. Kleppmann,
-"How to do distributed locking" (fencing tokens); RFC 9110, 5.6; RFC 6585, 3. Must not live here:
-remembering (keepers.py), sending requests.
+quoted string with `\\"` and `\\\\` in it. `name` is the lock's name, escaped as in names.py, so any
+text is plain ASCII. `fence` is a decimal number from 0 to 2**63 - 1. Each comes once; others are
+ignored. Refusals are JSON. 400: the header cannot be read. 428: it is missing. 412: a later fence
+was seen. 503: the keeper cannot tell. Source: M. Kleppmann, "How to do distributed locking"
+(fencing tokens); RFC 9110, 5.6; RFC 6585, 3. Must not live here: remembering (keepers.py), sending
+requests.
 
 What it promises: no request that arrives after a later fence was admitted gets through. A request
-that is running already is not stopped: where that matters, the application carries the admitted
-token on, as `Guards(environ[ENVIRON_KEY])`, into the transaction that changes its data. Whoever may
+that is running already is not stopped. Where that matters, the application carries the admitted
+token on into the transaction that changes its data (`Guards(environ[ENVIRON_KEY])`). Whoever may
 send requests may send any fence: this guards against holders that are late, not against liars.
 """
 

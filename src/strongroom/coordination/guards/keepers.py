@@ -46,8 +46,8 @@ class MemoryKeeper:
     """The highest fences in this process's memory.
 
     Promises: after a fence was admitted, this process admits no smaller one. A second process
-    behind the same address does not know, and a process that starts again has forgotten: until
-    the new holder's first request, it admits the old one.
+    behind the same address does not know, and a process that starts again has forgotten. Such a
+    process admits the old holder until the new one's first request.
 
     Arguments:
         names_max: it refuses further names then (`KeeperFull`), so that nobody can fill memory.
@@ -83,9 +83,9 @@ class SqlKeeper:
     """The highest fences in a database, in the table and under the names of the SQL guard.
 
     Promises: after a fence was admitted, nobody who asks the same database admits a smaller one,
-    whatever process dies; as durable as the database's commits. An application whose data is in
-    that database enters `sql.SqlGuard` with the admitted token, in the transaction that changes
-    the data: then nothing of an old holder is committed after a later one was admitted.
+    whatever process dies; as durable as the database's commits. An application may have its data in
+    that database. It then enters `sql.SqlGuard` with the admitted token, in the transaction that
+    changes the data. So nothing of an old holder is committed after a later one was admitted.
 
     Arguments:
         connect: returns a new connection, or one of a pool whose `close` gives it back.

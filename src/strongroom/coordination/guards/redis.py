@@ -5,9 +5,9 @@
     guard.call("HSET", "totals", "orders", 17)
 
 One key for each lock keeps the highest fence that came; a script compares and writes in one step.
-So far the server's memory reaches: one that fails over, or loses its memory, has forgotten the
-fence as well, and lets an old holder write. Source: Redis documentation, "Scripting with Lua". Must
-not live here: locks, the protocol (stores/redis/wire.py).
+The guard is as good as the server's memory. A server that fails over or loses its memory has lost
+the fence as well, and lets an old holder write. Source: Redis documentation, "Scripting with Lua".
+Must not live here: locks, the protocol (stores/redis/wire.py).
 """
 
 from __future__ import annotations

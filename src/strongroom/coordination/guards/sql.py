@@ -6,10 +6,10 @@
     held.guard.sql(connection).enter(cursor)        # or inside a transaction of the caller's own
 
 A row per resource, in the same database as what it protects, keeps the highest fence that came. The
-guard writes its own fence there inside the very transaction that writes the data: the row stays
-locked until that commits, so that a later holder comes after it, and an older one is refused. No
-clock plays a part in that. Works with connections as Python's DB-API 2.0 (PEP 249) describes them;
-the statements are those that every SQL database knows. Must not live here: locks; the data.
+guard writes its own fence there inside the very transaction that writes the data. The row stays
+locked until that commits. So a later holder comes after it, and an older one is refused. No clock
+plays a part in that. Works with connections as Python's DB-API 2.0 (PEP 249) describes them; the
+statements are those that every SQL database knows. Must not live here: locks; the data.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class Hints(Protocol):
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
         """Call `heard`, from any thread, at every message from now on; returns how to stop it.
 
-        Where it listens later than it returns, or listens again after it was cut off, it calls
-        `heard` once it does: whoever looks then has missed nothing. `heard` returns at once.
+        It may begin to listen after it has returned, or again after it was cut off. It then calls
+        `heard` once: whoever looks then has missed nothing. `heard` returns at once.
         """
         ...
 

@@ -1,8 +1,8 @@
 """AMQP 0-9-1 (RabbitMQ) as a bus: a topic exchange, and an exclusive queue for each listener.
 
-Through the client pika, whose connections belong to one thread: each listener has its own, each
-publishing one for as long as it takes, ended by the broker's confirmation. A queue dies with its
-connection; whoever connects again looks. Must not live here: reconnecting (bus.py).
+It uses the client pika, whose connections belong to one thread. Each listener has its own. Each
+publishing has one until the broker confirms it. A queue dies with its connection; whoever connects
+again looks. Must not live here: reconnecting (bus.py).
 """
 
 from __future__ import annotations

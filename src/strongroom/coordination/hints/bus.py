@@ -1,9 +1,9 @@
 """What all message buses have in common: listening in the background, and coming back.
 
-Lives here: `BusHints`, which turns two blocking calls of a bus (`publish`, `listen`) into `Hints`:
-a thread for each topic that somebody listens to, alive as long as somebody does; a connection that
-ends is made again, and everybody is told to look, since something may have been said meanwhile.
-Trouble is logged once when it begins and once when it ends. Must not live here: any bus.
+Lives here: `BusHints`, which turns two blocking calls of a bus (`publish`, `listen`) into `Hints`.
+Each topic has a thread for as long as somebody listens to it. A connection that ends is made again.
+Every listener is then called, since a message may have been missed. Trouble is logged once when it
+begins and once when it ends. Must not live here: any bus.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
 from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing, encoded
 from strongroom.coordination.stores.etcd.watch import EtcdWatches
 
-# A member that is cut off from the others, or a line that is cut without a word, tells nothing:
-# so often the watch is begun anew.
+# A member that is cut off from the others sends nothing, nor does a line that is cut without a
+# word. So the watch begins anew after this time.
 _RENEW_S: Final = 60.0
 
 

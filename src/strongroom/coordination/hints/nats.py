@@ -108,7 +108,7 @@ class NatsBus:
             line.on_close(None)
 
     async def _flush(self, client: Client, problems: list[Exception]) -> None:
-        # The client's ping overtakes what is still in its buffer, and empties the buffer: only the
+        # The client's ping overtakes what is still in its buffer, and empties the buffer. Only the
         # answer to a second one says that the server has seen it all. A refusal comes before it.
         await client.flush(int(ATTEMPT_S))
         await client.flush(int(ATTEMPT_S))

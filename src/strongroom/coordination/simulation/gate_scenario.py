@@ -1,8 +1,8 @@
 """Gates under faults: nodes wait, an administrator opens and re-arms; nobody is left behind.
 
 Lives here: the scenario, and `run_gate`, which plays one seed. Must hold: what is in the store
-never goes back (an open generation stays open, generations rise); who is let through saw its
-generation open or past; and after the faults have stopped and the gate is open, everybody is
+never goes back (an open generation stays open, generations rise). A node that is let through saw
+its generation open or past. Once the faults have stopped and the gate is open, everybody is
 through. Must not live here: faults (world.py).
 """
 

@@ -1,8 +1,8 @@
 """Registers under faults: every node reads, swaps and puts; what it saw is recorded.
 
-Lives here: the scenario, and `run_register`, which plays one seed and hands every call and answer,
-in the order of true time, to a recorder; whether that history is linearizable is for the recorder's
-owner to check. Must not live here: faults (world.py), the checker.
+Lives here: the scenario, and `run_register`, which plays one seed. It hands every call and answer
+to a recorder, in the order of true time. The recorder's owner checks whether that history is
+linearizable. Must not live here: faults (world.py), the checker.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A store in a folder of one host: a file per key, replaced whole, under one lock of the system.
 
-Lives here: `FileStore`. Every access holds an flock on `.lock` in the folder, so get and cas are
-linearizable among the processes of one host (a network file system may not keep that promise).
-A write goes to a temporary file, is flushed to the disk, and renamed over the old one. The file
-holds one line of JSON, version and note, and then the value as it is. A version is counted up in a
-file of its own, so that a deleted key never sees an old one again. Must not live here: leases
-(observers count), waiting (waiters read).
+Lives here: `FileStore`. Every access holds an flock on `.lock` in the folder. So get and cas are
+linearizable among the processes of one host. A network file system may not keep that promise. A
+write goes to a temporary file, is flushed to the disk, and renamed over the old one. The file holds
+one line of JSON, version and note, and then the value as it is. A version is counted up in a file
+of its own, so that a deleted key never sees an old one again. Must not live here: leases (observers
+count), waiting (waiters read).
 """
 
 from __future__ import annotations

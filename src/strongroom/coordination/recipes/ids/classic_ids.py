@@ -2,9 +2,9 @@
 
 `client.ids(name)` is the one to use: it prefetches, knows its own write when the answer was lost,
 and has an asyncio face. This one shows the idea, and takes any store that has the two methods. The
-listing's mistakes are mended: the local range changes only after the write succeeded; text that is
-no number stays an error; and the version belongs to what one `get_data` returned, not to the store
-object, so that generators may share one. Source: J. Twist, "Synchronizing Multiple Nodes in Windows
+listing's mistakes are mended. The local range changes only after the write succeeded. Text that is
+no number stays an error. The version belongs to what one `get_data` returned, not to the store
+object, so generators may share one. Source: J. Twist, "Synchronizing Multiple Nodes in Windows
 Azure" (MSDN Magazine, November 2010), "Generating unique IDs". Must not live here: `client.ids`.
 """
 

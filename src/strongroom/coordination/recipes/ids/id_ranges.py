@@ -1,11 +1,12 @@
 """Reserving a range of ids by one optimistic write: the core of `ids`.
 
 The key holds the next id that nobody has reserved, as bare decimal text that people can read and
-write; beside it (`note`) lies the nonce of the last write. A range is [n, n + size). Gaps are
+write. Beside it (`note`) lies the nonce of the last write. A range is [n, n + size). Gaps are
 allowed, duplicates never: local state changes only when a write is known to have been applied.
-Source: J. Twist, "Generating unique IDs in a distributed system"; two defects of the published
-listing and its descendants are regression tests (local range changed before the write succeeded;
-version read anew just before the write). Must not live here: handing ids out (ids.py).
+Source: J. Twist, "Generating unique IDs in a distributed system". Two defects of the published
+listing and its descendants are regression tests. One changed the local range before the write
+succeeded; one read the version anew just before the write. Must not live here: handing ids out
+(ids.py).
 """
 
 from __future__ import annotations

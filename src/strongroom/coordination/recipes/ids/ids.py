@@ -2,7 +2,7 @@
 
 Lives here: the generators for threads and for asyncio. Must not live here: how a range is reserved
 (ids/id_ranges.py). A process that ends loses at most the rest of its range, and what it reserved
-ahead; a forked child starts with a range of its own.
+ahead. A forked child starts with a range of its own.
 """
 
 from __future__ import annotations

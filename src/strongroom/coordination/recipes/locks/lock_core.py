@@ -1,11 +1,11 @@
 """How a lock is taken, kept, watched and given back: the core that locks and elections share.
 
-Lives here: steps over one `LockRecord` under one key, for any store. Free is a record that nobody
-owns, or whose owner is over: by the store's clock where it keeps one, else because this observer
-has seen the same owner and sequence number for `rules.observer_wait_s`. Whoever takes it writes
-fence + 1 with the same compare-and-swap. A fair lock keeps a queue in the record: enqueuing and
-taking are writes, waiting is none; the head that does not come is passed over after a while. Must
-not live here: threads, handles for users (lock.py).
+Lives here: steps over one `LockRecord` under one key, for any store. A record is free if nobody
+owns it, or if its owner's time is over. The store's clock decides that where it keeps one. Else
+this observer must have seen the same owner and sequence number for `rules.observer_wait_s`. Whoever
+takes it writes fence + 1 with the same compare-and-swap. A fair lock keeps a queue in the record.
+Enqueuing and taking are writes, waiting is none. A head that does not come is passed over after a
+while. Must not live here: threads, handles for users (lock.py).
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class Acquisition:
     def _pursue(self, start_s: float) -> Steps[Hold | None]:
         look = self._recalled()
         if look is not None and self._wanted.fair:
-            # Whoever comes back for what it has just given up lets others get into the queue: they
-            # need a read and a write, and it would need a write only.
+            # A client that comes back for what it has just given up lets others get into the queue.
+            # They need a read and a write, and it would need a write only.
             yield Sleep(self._context.clock.random() * _COURTESY * self._context.round_trip_s)
             look = None
         while True:
@@ -210,10 +210,9 @@ class Acquisition:
 
         The record changes with every turn of those ahead, and each change would wake everybody who
         watches it. A turn takes two round trips at the least, and four where others enter the queue
-        meanwhile; three are waited out for each, and whatever changed is seen in one read. To look
-        late is always safe.
-        The pauses must not follow from how long turns HAVE taken: then slow turns make long pauses,
-        and long pauses slow turns.
+        meanwhile. Three are waited out for each. One read then shows whatever has changed. To look
+        late is always safe. The pauses must not follow from how long turns HAVE taken: then slow
+        turns make long pauses, and long pauses slow turns.
         """
         if self._context.promises.watch == "poll":
             return 0.0  # polls have a pace of their own
@@ -246,8 +245,8 @@ class Acquisition:
     def _is_shut(self, entry: Entry) -> bool:
         """Say whether only the holder can write, so that no other client can join the queue.
 
-        That is so for a hold in Azure's lease mode that a client in ETag mode sees: the service
-        refuses every write that does not name the lease.
+        This is a hold in Azure's lease mode that a client in ETag mode sees. The service refuses
+        every write that does not name the lease.
         """
         told = entry.expires_in_s is not None and entry.expires_in_s > 0
         return told and not self._context.promises.server_lease
@@ -333,8 +332,8 @@ class Acquisition:
             self._note_unsure(step, expected)
             yield Sleep(self._pace.trouble_s())
             return None
-        # Lost to somebody who made progress. A pause of a few round trips spreads those who race;
-        # it must not grow much, or the one who loses often waits longer than the others.
+        # Lost to somebody who made progress. A pause of a few round trips spreads those who race.
+        # It must not grow much, or the one who loses often waits longer than the others.
         self._races += 1
         round_trip_s = context.clock.boot_s() - sent_s
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)

@@ -1,8 +1,8 @@
 """How a lock that is held is kept, watched and given back.
 
 Lives here: the `Keeper` of locks and elections, one per hold. A write that conflicts, or whose
-answer is lost, is never taken for a loss: the record is read, and only another owner in it is one.
-Must not live here: taking (locks/lock_core.py).
+answer is lost, is never taken for a loss. The record is read, and only another owner in it is a
+loss. Must not live here: taking (locks/lock_core.py).
 """
 
 from __future__ import annotations

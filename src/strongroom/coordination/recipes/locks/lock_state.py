@@ -97,8 +97,8 @@ def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) ->
     """Return for how long at least it cannot be taken; 0 or less: it can be, now.
 
     If the store's clock has been set back (`is_ahead`), the observer's own clock decides, as on a
-    store without a clock. Such a hold must not be taken at first sight: its holder believes in it
-    for up to a TTL after its last renewal, and its next renewal corrects the end.
+    store without a clock. Such a hold must not be taken at first sight. Its holder believes in it
+    for up to a TTL after its last renewal. Its next renewal corrects the end.
 
     Arguments:
         context: the observer's.
@@ -119,8 +119,8 @@ def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) ->
             return 0.0
         since_s = context.sightings.since_s(key, ("over", record.fence), look.since_s)
         return since_s + lock_delay_s - now_s
-    # Only one hold per key and client can be active, and whoever asks is not that one: a record
-    # of this very client is a hold that was lost.
+    # Only one hold per key and client can be active, and the one that asks is not it. So a
+    # record of this very client is a hold that was lost.
     own = record.owner is not None and record.owner.startswith(f"{context.identity}-")
     if not ahead and (record.owner is None or own):
         return 0.0

@@ -2,14 +2,13 @@
 
     client.barrier("phase-1", parties=16).wait(timeout=60)
 
-`wait` returns once as many parties as asked for are there, in all of them; the barrier is then
-closed again, for the next generation, and whoever calls `wait` again takes part in that one. A
-party that gives up (its timeout, or a cancellation) takes its place with it, and one that dies
-loses its place when its TTL is over; the others go on waiting for somebody who takes it. So a
-barrier is never broken for those who wait. It is for a party that was away for longer than its TTL
-and whose generation has gone on without it: `BarrierBroken`. A party that died within the last TTL
-before the barrier trips is still counted: nobody can know better. Must not live here: the record
-(slots/barrier_core.py).
+Once all parties are there, `wait` returns in each of them. The barrier is then closed again for the
+next generation. Whoever calls `wait` again takes part in that one. A party that gives up, by its
+timeout or a cancellation, takes its place with it. A party that dies loses its place when its TTL
+is over. The others go on waiting for another one. So a barrier is never broken for those who wait.
+It is for a party that was away for longer than its TTL and whose generation has gone on without it:
+`BarrierBroken`. A party that died within the last TTL before the barrier trips is still counted:
+nobody can know better. Must not live here: the record (slots/barrier_core.py).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
      "tripped": [[2, ["nonce", ...]], ...]}
 
 Each party that has arrived has a slot, which it renews while it waits and which expires as in
-slots/slot_records.py. When there are as many living slots as parties the barrier trips: one write,
-by any of them, begins the next generation and keeps the list of those who were in, in the order of
+slots/slot_records.py. The barrier trips when there are as many living slots as parties. One write,
+by any of them, begins the next generation. It keeps the list of those who were in, in the order of
 their coming. So the flag that lets them go and who goes are one thing: everybody leaves, or nobody.
 
 Whoever trips it must know that the others live. A slot that was there at one's first look may be

@@ -3,11 +3,11 @@
     with client.semaphore("gpu", 4) as held: ...
 
 One record holds everybody's slots, each of which is renewed, and expires, like a lock of its own.
-The fence rises with every holder of the name. How many permits there are is what all holders agree
-on: whoever asks with another number while somebody holds one is refused (`PermitsDiffer`); while
-nobody does, the next holder's number counts. A client may hold several permits, one per thread for
-instance; one who waits for permits that only itself has waits for itself. There is no queue:
-whoever is first when one comes free has it. Must not live here: how slots are taken (slots_core).
+The fence rises with every holder of the name. All holders agree on the number of permits. While
+somebody holds one, a caller with another number is refused (`PermitsDiffer`). While nobody does,
+the next holder's number counts. A client may hold several permits, one per thread for instance; one
+who waits for permits that only itself has waits for itself. There is no queue: whoever is first
+when one comes free has it. Must not live here: how slots are taken (slots_core).
 """
 
 from __future__ import annotations

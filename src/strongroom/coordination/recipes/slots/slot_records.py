@@ -4,11 +4,11 @@
       {"owner": "9f86d081884c7d65-1", "role": "hold", "fence": 12, "seq": 3, "ttl": 15,
        "who": "host:4711", "since": "2026-11-21T08:00:00.000Z"}]}
 
-`fence` is the highest that was ever given; the record is never deleted, so that it never goes
-back. `write` differs in any two writes, `seq` in any two writes of one owner. A slot is over when
-its owner gave it back, or when an observer has seen the same owner and `seq` for
-`rules.observer_wait_s`: the argument of clock_rules.py, slot by slot, because whoever drops a slot
-does it with a compare-and-swap of the whole record. Must not live here: effects.
+`fence` is the highest that was ever given; the record is never deleted, so that it never goes back.
+`write` differs in any two writes, `seq` in any two writes of one owner. A slot is over when its
+owner gave it back, or when an observer has seen the same owner and `seq` for
+`rules.observer_wait_s`. The argument of clock_rules.py holds for each slot, because a slot is
+dropped by a compare-and-swap of the whole record. Must not live here: effects.
 """
 
 from __future__ import annotations

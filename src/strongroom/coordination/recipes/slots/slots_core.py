@@ -1,9 +1,9 @@
 """How a slot of a shared record is taken: the core that semaphores and read-write locks share.
 
-Lives here: steps over one `SlotRecord` under one key, for any store without its lease clock. What
-stands in the way of whom is a pure function of the recipe (`Rule`); here it is found out who is
-still alive, waited for, and written. Whoever takes a slot drops the dead ones with the same
-compare-and-swap. Must not live here: the rules of a recipe, handles for users.
+Lives here: steps over one `SlotRecord` under one key, for any store without its lease clock. A pure
+function of the recipe (`Rule`) says who stands in whose way. The steps here find out who is still
+alive, wait, and write. Whoever takes a slot drops the dead ones with the same compare-and-swap.
+Must not live here: the rules of a recipe, handles for users.
 """
 
 from __future__ import annotations

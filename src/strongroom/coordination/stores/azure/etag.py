@@ -3,10 +3,10 @@
 Lives here: ETag mode, and what a status of the service means. Every write is conditional, so that
 any TTL will do and the service needs no leases. Waiting asks for an answer that comes when the blob
 changes (`x-strongroom-wait`) where the service is a Strongroom; elsewhere waiters read. A blob that
-is leased is held in lease mode, and refuses every write that does not name the lease: it is told as
-held until the lease ends. Source:
-Microsoft Learn, "Put Blob", "Get Blob", "List Blobs", "Specifying conditional headers". Must not
-live here: leases (azure/lease.py), sockets, what a URL means (azure/store.py).
+is leased is held in lease mode, and refuses every write that does not name the lease. It counts as
+held until the lease ends. Source: Microsoft Learn, "Put Blob", "Get Blob", "List Blobs",
+"Specifying conditional headers". Must not live here: leases (azure/lease.py), sockets, what a URL
+means (azure/store.py).
 """
 
 from __future__ import annotations

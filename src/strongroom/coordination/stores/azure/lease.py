@@ -3,13 +3,13 @@
 Lives here: what TAKE, KEEP, GIVE and BREAK become, and how a waiter learns of a lease's end.
 
 The lease id follows from the hold's nonce, so that a TAKE whose answer was lost may be repeated. A
-lease alone gives no token, because it leaves the ETag as it is: the record with the next fence is
-written under the lease, on the version that was read, and only then is anything held. A blob that
+lease alone gives no token, because it leaves the ETag as it is. So the record with the next fence
+is written under the lease, on the version that was read. Only then is the lock held. A blob that
 does not exist cannot be leased: a placeholder is put there first, which readers take for absent.
-GIVE ends the lease before it writes the tombstone: whoever the tombstone wakes finds the lease
-free, and a holder that dies in between leaves nothing behind. The id stands in the blob's metadata,
-since others may add to the record of a running hold (fair queues). A waiter names the lease that it
-waits for, because the end of a lease leaves the ETag as it is.
+GIVE ends the lease before it writes the tombstone. A waiter that the tombstone wakes finds the
+lease free. A holder that dies in between leaves nothing behind. The id stands in the blob's
+metadata, since others may add to the record of a running hold (fair queues). A waiter names the
+lease that it waits for, because the end of a lease leaves the ETag as it is.
 
 Every write notes in the blob's metadata that it was made in lease mode. A record without that note
 was written in ETag mode, and no lease shows whether its holder is alive. For such a record this

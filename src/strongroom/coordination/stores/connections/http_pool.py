@@ -1,10 +1,10 @@
 """Requests over kept-alive connections to one server, each sent once: for stores that speak HTTP.
 
-Lives here: which connection is taken, and the distinction that decides everything: a request that
-certainly never reached the server (`StoreUnavailable`), and one whose answer never came
-(`NoAnswer`). Only a read whose connection turns out to have been closed while it was idle is sent
-again. Source: RFC 9112, section 9.3.1. Must not live here: the syntax
-(connections/http_connection.py), signatures, what a status means (each store).
+Lives here: which connection is taken, and how a failed request is told. It certainly never reached
+the server (`StoreUnavailable`), or its answer never came (`NoAnswer`). Only a read whose connection
+turns out to have been closed while it was idle is sent again. Source: RFC 9112, section 9.3.1. Must
+not live here: the syntax (connections/http_connection.py), signatures, what a status means (each
+store).
 """
 
 from __future__ import annotations

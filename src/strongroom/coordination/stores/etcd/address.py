@@ -53,8 +53,8 @@ def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
     Arguments:
         url: etcd://USER:PASSWORD@HOST:2379,OTHER:2379/PREFIX; user and password are
             percent-encoded, the prefix is "strongroom" if none is given.
-        query: `tls=1` speaks TLS; `ca` names a file of authorities to trust instead of the
-            system's, `cert` and `key` the files with which the client proves who it is; any of
+        query: `tls=1` speaks TLS. `ca` names a file of authorities to trust instead of the
+            system's. `cert` and `key` are files with which the client proves its identity. Each of
             these three means TLS, too.
 
     Raises:

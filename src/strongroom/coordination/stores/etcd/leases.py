@@ -1,9 +1,9 @@
 """The leases of etcd that one client binds its holds to: granted, used once more, ended.
 
-Lives here: `EtcdLeases`. A lease is granted for a second more than is wanted; for half a second
-after its request was sent it is as good as a new one, since what a holder believes counts from a
-later moment and ends earlier. So whoever takes a lock often asks for few leases. No lease is ever
-prolonged. Must not live here: what is bound to them (etcd/store.py).
+Lives here: `EtcdLeases`. A lease is granted for a second more than is wanted. For half a second
+after its request was sent it is as good as a new one, since a holder's belief ends earlier. So a
+client that takes a lock often asks for few leases. No lease is ever prolonged. Must not live here:
+what is bound to them (etcd/store.py).
 """
 
 from __future__ import annotations

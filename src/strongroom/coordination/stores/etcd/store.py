@@ -4,10 +4,10 @@ Lives here: `EtcdStore`. The value lies under `prefix/key`, with the note in a l
 hold is a second key that is bound to an etcd lease and carries the hold's nonce: when the lease
 ends, it is gone. A version is the register's revision, with an "h" while the hold is there: the end
 of a hold is a new version. Every write is one transaction that compares both, since a lease that
-was alive a moment ago proves nothing. A hold is prolonged by a NEW lease, never by a keep-alive: a
+was alive a moment ago proves nothing. A hold is prolonged by a NEW lease, never by a keep-alive. A
 leader that does not know yet that it was replaced answers keep-alives, and may end the leases that
-it knows; it does not know the new one, and it knows none that ends before its holder's belief.
-Source: etcd's documentation, "etcd API" (transactions, leases, watches). Must not live here: HTTP
+it knows. It does not know the new one. It knows none that ends before its holder's belief. Source:
+etcd's documentation, "etcd API" (transactions, leases, watches). Must not live here: HTTP
 (etcd/http.py), which lease (etcd/leases.py), the stream of a watch (etcd/watch.py).
 """
 

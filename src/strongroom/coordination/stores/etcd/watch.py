@@ -1,10 +1,10 @@
 """A watch of etcd as one waits for it: is there anything new, or is the time up?
 
-Lives here: the watches of one client. Each is a stream over a connection of its own that begins
-now, not at a revision that was: etcd serves what is past ten times a second only. What an event
-says is not looked at: it means "read now". A watch that one waiter has done with serves the next
-one that knows the same version, so that waiting on costs no request. Source: etcd's documentation,
-"etcd API" (watches). Must not live here: what is read (etcd/store.py).
+Lives here: the watches of one client. Each is a stream over a connection of its own. It begins now,
+not at a past revision: etcd serves past revisions ten times a second only. What an event says is
+not looked at: it means "read now". A watch that one waiter has done with serves the next one that
+knows the same version, so that waiting on costs no request. Source: etcd's documentation, "etcd
+API" (watches). Must not live here: what is read (etcd/store.py).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """PostgreSQL as a store: one table, one row per key, one statement per act.
 
-Lives here: `PostgresStore`. A row carries the value, the note, a version from a sequence (so that
-none ever comes again), and the hold that the server's own clock ends. No advisory locks: those
-belong to a session, and a pooler in between hands sessions around. Changes are told by NOTIFY.
-Source: PostgreSQL's manual, chapters "INSERT" (ON CONFLICT), "Date/Time Functions"
-(clock_timestamp), "NOTIFY", "Asynchronous Commit". Must not live here: sessions
-(postgres/wire.py), recipes, fences of other tables (guards/sql.py).
+Lives here: `PostgresStore`. A row carries the value, the note, a version and the hold. The version
+comes from a sequence, so none ever comes again. The server's own clock ends the hold. No advisory
+locks: those belong to a session, and a pooler in between hands sessions around. Changes are told by
+NOTIFY. Source: PostgreSQL's manual, chapters "INSERT" (ON CONFLICT), "Date/Time Functions"
+(clock_timestamp), "NOTIFY", "Asynchronous Commit". Must not live here: sessions (postgres/wire.py),
+recipes, fences of other tables (guards/sql.py).
 """
 
 from __future__ import annotations

@@ -88,9 +88,9 @@ def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
 
     Arguments:
         url: redis://user:password@host:6379/0, or rediss:// for TLS.
-        query: of the URL, if it was parsed already: `prefix` of every key, "strongroom:" by
-            default; for TLS the files
-            `ssl_ca_certs` (whom to trust; the system's by default), `ssl_certfile`, `ssl_keyfile`.
+        query: of the URL, if it was parsed already. `prefix` of every key, "strongroom:" by
+            default. Files for TLS: `ssl_ca_certs` (whom to trust; the system's by default),
+            `ssl_certfile`, `ssl_keyfile`.
 
     Raises:
         Unsupported: it cannot be understood; the message quotes no secret.

@@ -1,11 +1,11 @@
 """Redis as a store: a hash per key, a script per act.
 
 Lives here: `RedisStore`. Scripts run one at a time, so that each act is atomic. The hash holds the
-value, the note, a version that the client made up (a server that lost its memory cannot repeat it),
-and the hold with its end by the server's clock: no key of its own, which could be evicted alone.
-What it promises is "efficiency": replication is asynchronous, and a failover may forget holds and
-fences alike. Source: Redis documentation, "Scripting with Lua", "Pub/Sub", "TIME". Must not live
-here: the protocol (redis/wire.py), sessions (redis/place.py).
+value, the note, a version, and the hold with its end by the server's clock. The client makes up the
+version, so a server that lost its memory cannot repeat it. The hold has no key of its own, which
+could be evicted alone. What it promises is "efficiency": replication is asynchronous, and a
+failover may forget holds and fences alike. Source: Redis documentation, "Scripting with Lua",
+"Pub/Sub", "TIME". Must not live here: the protocol (redis/wire.py), sessions (redis/place.py).
 """
 
 from __future__ import annotations

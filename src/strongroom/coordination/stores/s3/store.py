@@ -1,12 +1,12 @@
 """A bucket of S3, or of a server that speaks its protocol, as a store: one object per key.
 
 Lives here: `S3Store`. Every write is conditional (`If-None-Match: *`, `If-Match`). The ETag of an
-object follows from its content, so that the same bytes written again would have an old version:
-each object begins with a line of JSON that holds a nonce, and so no ETag comes twice. A conditional
-DELETE is not known to every server, so a deletion writes a marker, conditionally, that readers take
-for absent. Source: "Add preconditions to S3 operations with conditional requests" of the Amazon S3
-documentation. Must not live here: signatures (s3/http.py), leases (observers count), waiting
-(waiters read).
+object follows from its content, so the same bytes written again would have an old version. Each
+object therefore begins with a line of JSON that holds a nonce. So no ETag comes twice. A
+conditional DELETE is not known to every server, so a deletion writes a marker, conditionally, that
+readers take for absent. Source: "Add preconditions to S3 operations with conditional requests" of
+the Amazon S3 documentation. Must not live here: signatures (s3/http.py), leases (observers count),
+waiting (waiters read).
 """
 
 from __future__ import annotations
@@ -224,10 +224,11 @@ def open_url(url: str, query: Mapping[str, str]) -> S3Store:
 
     Arguments:
         url: s3://BUCKET or s3://BUCKET/PREFIX
-        query: `endpoint`, the URL of the server (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else
-            Amazon's of the region); `region` (AWS_REGION, AWS_DEFAULT_REGION, else us-east-1);
-            `path=0` puts the bucket before the host's name also with an endpoint of one's own.
-            Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+        query: `endpoint` is the URL of the server (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else
+            Amazon's of the region). `region` comes from AWS_REGION or AWS_DEFAULT_REGION, else it
+            is us-east-1. `path=0` puts the bucket before the host's name also with an endpoint of
+            one's own. Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+            AWS_SESSION_TOKEN.
 
     Raises:
         Unsupported: no such bucket name, an option that is none of these, or no key.
