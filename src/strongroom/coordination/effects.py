@@ -24,8 +24,9 @@ class Entry(NamedTuple):
         value: the bytes that were written.
         version: names this very write; no version of a key ever comes again.
         expires_in_s: None where the store keeps no clock for this entry. Otherwise what is left of
-            the hold by the STORE's clock. > 0: held; math.inf if the store does not say for how
-            long. <= 0: expired; the entry stays readable, and its version usable.
+            the hold by the STORE's clock. A hold has more than 0, or math.inf if the store does not
+            say for how long. An expired one has 0 or less; the entry stays readable, and its
+            version usable.
         note: the short text that was written beside the value (blob metadata).
     """
 
