@@ -1,13 +1,16 @@
 """What Azure switches for a whole account outside of the services' own operations.
 
-Lives here: the switches that this server has, as one value. Must not live here: files and flags
-that set them (auth/accounts.py, cli/account.py), what they change (services/). Source: "Storage
-account overview" (kinds), "Soft delete for containers" (1 to 365 days), "Version-level WORM
-policies for immutable blob data" (support for an account).
+Lives here: the switches that this server has, as values. Must not live here: files and flags that
+set them (auth/accounts.py, cli/), or what they change (services/). How the protection of a
+container may change is in semantics/blob/container_protection.py. Source: "Storage account
+overview" (kinds), "Soft delete for containers" (1 to 365 days). Also "Version-level WORM policies
+for immutable blob data" and "Container-level WORM policies for immutable blob data".
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -15,6 +18,48 @@ import msgspec
 from strongroom.limits import RETENTION_DAYS_MAX
 
 KINDS: Final = ("StorageV2", "Storage", "BlobStorage", "BlockBlobStorage", "FileStorage")
+
+
+IMMUTABILITY_DAYS_MAX: Final = 146_000
+"""The longest retention of an immutability policy, 400 years."""
+HOLDS_MAX: Final = 10
+EXTENSIONS_MAX: Final = 5
+_HOLD: Final = re.compile(r"[a-z0-9]{3,23}")
+
+
+class ContainerProtection(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What protects all blobs of one container.
+
+    Attributes:
+        retention_days: for how long the time-based policy protects each blob; 0 = there is none.
+        locked: whether the policy can only be extended.
+        extensions: how often the locked policy was extended.
+        holds: the tags of the legal holds.
+        appends: whether Append Block is permitted all the same.
+    """
+
+    retention_days: int = 0
+    locked: bool = False
+    extensions: int = 0
+    holds: tuple[str, ...] = ()
+    appends: bool = False
+
+    def problem(self) -> str | None:
+        """Why this cannot be a protection; None when it can."""
+        if not 0 <= self.retention_days <= IMMUTABILITY_DAYS_MAX:
+            return f"the retention must be 1 to {IMMUTABILITY_DAYS_MAX} days"
+        if self.locked and not self.retention_days:
+            return "there is no policy that could be locked: give a retention"
+        if not 0 <= self.extensions <= EXTENSIONS_MAX:
+            return f"a locked policy can be extended {EXTENSIONS_MAX} times at most"
+        if len(self.holds) > HOLDS_MAX:
+            return f"a container can have {HOLDS_MAX} legal holds at most"
+        for tag in self.holds:
+            if not _HOLD.fullmatch(tag):
+                return f"legal hold {tag!r}: a tag has 3 to 23 letters and digits"
+        return None
 
 
 class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -26,6 +71,7 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         versioning: whether writes of blobs make versions.
         immutability: whether blobs may be given immutability policies and legal holds.
         last_access: whether it is tracked when blobs were last read.
+        containers: what protects the blobs of containers, by name.
     """
 
     kind: str = KINDS[0]
@@ -33,6 +79,7 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     versioning: bool = False
     immutability: bool = False
     last_access: bool = False
+    containers: Mapping[str, ContainerProtection] = msgspec.field(default_factory=dict)
 
     def problem(self) -> str | None:
         """Why these switches cannot be used; None when they can."""
@@ -40,6 +87,10 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             return f"kind {self.kind!r} is none of {', '.join(KINDS)}"
         if not 0 <= self.container_retention_days <= RETENTION_DAYS_MAX:
             return f"container_retention_days must be 0 (off) to {RETENTION_DAYS_MAX}"
+        for name, protection in self.containers.items():
+            problem = protection.problem()
+            if problem is not None:
+                return f"container {name!r}: {problem}"
         return None
 
 

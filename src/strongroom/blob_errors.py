@@ -289,8 +289,19 @@ IMMUTABILITY_NOT_ENABLED = row(
 CONTAINER_PROTECTED_FROM_DELETION = row(
     "ContainerProtectedFromDeletion",
     409,
-    "This operation is not permitted on a container with version-level immutability that is not "
-    "empty: delete its blobs first.",
+    "This operation is not permitted on a container with version-level immutability, or with an "
+    "immutability policy, that is not empty: delete its blobs first.",
+)
+CONTAINER_IMMUTABILITY_POLICY_LOCKED = row(
+    "ContainerImmutabilityPolicyLocked",
+    409,
+    "This operation is not permitted on a container with a locked immutability policy that is not "
+    "empty: delete its blobs when the policy permits it.",
+)
+CONTAINER_HAS_LEGAL_HOLD = row(
+    "ContainerHasLegalHold",
+    409,
+    "This operation is not permitted on a container that has a legal hold.",
 )
 DUPLICATE_TAG_NAMES = row(
     "DuplicateTagNames",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from strongroom.account_switches import IMMUTABILITY_DAYS_MAX
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import immutability as rules
 from strongroom.semantics.blob.immutability import Attempt, Immutability
@@ -70,8 +71,8 @@ def test_what_a_protection_refuses(
         ((NOW - 9, True), NOW + 10, True, None),
         (None, NOW, False, "InvalidHeaderValue"),
         (None, NOW - 1, True, "InvalidHeaderValue"),
-        (None, NOW + rules.DAYS_MAX * DAY, False, None),
-        (None, NOW + rules.DAYS_MAX * DAY + 1, False, "InvalidHeaderValue"),
+        (None, NOW + IMMUTABILITY_DAYS_MAX * DAY, False, None),
+        (None, NOW + IMMUTABILITY_DAYS_MAX * DAY + 1, False, "InvalidHeaderValue"),
     ],
 )
 def test_how_a_policy_is_set(

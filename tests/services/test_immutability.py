@@ -13,6 +13,7 @@ import pytest
 
 from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
+from strongroom.blob_errors import CONTAINER_PROTECTED_FROM_DELETION
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, immutability, tag
 from strongroom.semantics.blob.immutability import Immutability
@@ -141,7 +142,7 @@ def test_a_mark_that_a_crash_left_has_no_effect(monkeypatch: pytest.MonkeyPatch)
 
     async def test() -> None:
         on = await switched_on()
-        await deleting.require_empty(on, await placed(on))
+        await deleting.require_empty(on, await placed(on), CONTAINER_PROTECTED_FROM_DELETION)
         await do.put(on, "b", b"b")
         await hold(on, "b")
         assert await refused(delete_container(on)) == PROTECTED

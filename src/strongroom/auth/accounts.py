@@ -66,7 +66,8 @@ class Account:
 
     name: str
     keys: tuple[bytes, ...] = field(repr=False)
-    switches: Switches = DEFAULT_SWITCHES
+    # Caches look accounts up by hash; name and keys are enough for that.
+    switches: Switches = field(default=DEFAULT_SWITCHES, hash=False)
     signers: tuple[Signer, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

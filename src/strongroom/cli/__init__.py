@@ -14,6 +14,7 @@ from strongroom import __version__
 from strongroom.cli import (
     account,
     backup,
+    container,
     coordinate,
     doctor,
     lock,
@@ -36,6 +37,7 @@ Examples
   strongroom serve --data /srv/strongroom --tls
   strongroom account add orders
   strongroom role add "Storage Blob Data Reader" OBJECT_ID --account orders
+  strongroom container protect orders/invoices --retention 30d
   strongroom backup ./strongroom-data ./backup-of-today
   strongroom doctor ./strongroom-data
   strongroom lock nightly-report --ttl 30 -- ./report.sh
@@ -54,6 +56,7 @@ app = typer.Typer(
 )
 app.command("serve", help=serve.HELP)(serve.serve)
 app.add_typer(account.app, name="account")
+app.add_typer(container.app, name="container")
 app.add_typer(role.app, name="role")
 app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
 app.command("restore", help=backup.RESTORE_HELP)(backup.restore)

@@ -71,7 +71,7 @@ def add(
             fail(Exit.REFUSED, f"there is an account {name!r} already; rotate gives it a new key")
         return (*accounts, Account(name, (key,)))
 
-    path = _change(data, accounts_file, edit)
+    path = change_file(data, accounts_file, edit)
     _say(f"Account {name} is in {path}.", key, key_stdin)
 
 
@@ -84,7 +84,7 @@ def rotate(
     A second key that there was before is gone.
     """
     key = _new_key(key_stdin)
-    _change(data, accounts_file, _edit_one(name, lambda account: account.rotated(key)))
+    change_file(data, accounts_file, edit_one(name, lambda account: account.rotated(key)))
     text = f"Account {name} has a new key; the old one works until remove-old-key {name}."
     _say(text, key, key_stdin)
 
@@ -92,7 +92,7 @@ def rotate(
 @app.command("remove-old-key")
 def remove_old_key(name: Name, data: Data = _DATA, accounts_file: File = None) -> None:
     """End an account's second key: only the newest one works from now on."""
-    _change(data, accounts_file, _edit_one(name, lambda account: account.without_old_key()))
+    change_file(data, accounts_file, edit_one(name, lambda account: account.without_old_key()))
     typer.echo(f"Account {name} has one key.")
 
 
@@ -144,10 +144,10 @@ def set_switches(
     problem = msgspec.structs.replace(DEFAULT_SWITCHES, **given).problem()
     if problem is not None:
         fail(Exit.USAGE, problem)
-    _change(
+    change_file(
         data,
         accounts_file,
-        _edit_one(
+        edit_one(
             name,
             lambda account: account.switched(msgspec.structs.replace(account.switches, **given)),
         ),
@@ -189,21 +189,12 @@ def list_accounts(
     show: Annotated[bool, typer.Option("--show", help="Show the keys too.")] = False,
 ) -> None:
     """List the accounts of the file."""
-    from strongroom.auth.accounts import AccountsError
-    from strongroom.servers.identities.accounts_file import read_accounts
-
-    path = _path(data, accounts_file)
-    try:
-        accounts = read_accounts(path)
-    except FileNotFoundError:
-        accounts = ()
-    except (OSError, AccountsError) as error:
-        fail(Exit.SETTINGS, str(error))
+    accounts = read_file(data, accounts_file)
     if as_json:
         typer.echo(json.dumps([_facts(account, show) for account in accounts], indent=2))
         return
     if not accounts:
-        typer.echo(f"No accounts in {path}.")
+        typer.echo(f"No accounts in {_path(data, accounts_file)}.")
     for account in accounts:
         keys = "one key" if len(account.keys) == 1 else f"{len(account.keys)} keys"
         typer.echo("  ".join((account.name, keys, *_switched(account))))
@@ -265,7 +256,9 @@ def _new_key(from_stdin: bool) -> bytes:
     return key
 
 
-def _edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
+def edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
+    """The edit that changes one account of the file, and fails if there is none of this name."""
+
     def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
         if all(account.name != name for account in accounts):
             fail(Exit.REFUSED, f"there is no account {name!r}")
@@ -274,7 +267,21 @@ def _edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
     return edit
 
 
-def _change(data: Path, accounts_file: Path | None, edit: Edit) -> Path:
+def read_file(data: Path, accounts_file: Path | None) -> tuple[Account, ...]:
+    """The accounts of the file, none if it is not there; a bad file ends the command."""
+    from strongroom.auth.accounts import AccountsError
+    from strongroom.servers.identities.accounts_file import read_accounts
+
+    try:
+        return read_accounts(_path(data, accounts_file))
+    except FileNotFoundError:
+        return ()
+    except (OSError, AccountsError) as error:
+        fail(Exit.SETTINGS, str(error))
+
+
+def change_file(data: Path, accounts_file: Path | None, edit: Edit) -> Path:
+    """Replace the accounts file by what `edit` makes of it. Returns its path."""
     from strongroom.auth.accounts import AccountsError
     from strongroom.servers.identities.accounts_file import change_accounts
 

@@ -196,6 +196,7 @@ SNAPSHOT_BLOB: Final = Operation(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
+        *protection_fields.PROTECTED,
     ),
     run=snapshots.snapshot_blob,
 )
@@ -238,6 +239,7 @@ DELETE_VERSION: Final = Operation(
         blob_errors.SNAPSHOTS_PRESENT,
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB,
+        *protection_fields.PROTECTED,
     ),
     run=snapshots.delete_blob,
 )

@@ -131,7 +131,11 @@ DELETE_CONTAINER: Final = Operation(
     permission=permissions.CONTAINER_DELETE,
     rule=Rule(LeaseUse.DELETE_CONTAINER, ConditionUse.DATES, purpose=Purpose.FREEING),
     success=202,
-    fails=(blob_errors.CONTAINER_PROTECTED_FROM_DELETION,),
+    fails=(
+        blob_errors.CONTAINER_PROTECTED_FROM_DELETION,
+        blob_errors.CONTAINER_IMMUTABILITY_POLICY_LOCKED,
+        blob_errors.CONTAINER_HAS_LEGAL_HOLD,
+    ),
     run=containers.delete_container,
 )
 

@@ -13,6 +13,7 @@ from strongroom.operations.core.answers import document
 from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin
 from strongroom.semantics.blob import copies, encryption_scopes, tiers
+from strongroom.semantics.blob.container_protection import NOTHING
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import lease as leases
@@ -185,6 +186,7 @@ def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> Contai
     if kept is not None:
         version = generation_version(record.generation)
         deleted = DeletedItem(kept.deleted, remaining_days(kept.until, now), version)
+    protection = page.protections.get(row.name, NOTHING)
     return ContainerItem(
         row.name,
         record.etag,
@@ -198,6 +200,8 @@ def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> Contai
         page.immutability,
         record.scope or encryption_scopes.ACCOUNT_SCOPE,
         record.denies_scopes,
+        protection.retention_days > 0,
+        bool(protection.holds),
     )
 
 

@@ -25,6 +25,7 @@ from typing import Final
 import msgspec
 
 from strongroom import blob_errors
+from strongroom.account_switches import IMMUTABILITY_DAYS_MAX
 from strongroom.errors import StorageError, invalid_header
 from strongroom.values import TICKS_PER_S, rfc1123
 
@@ -33,8 +34,6 @@ MODE_HEADER: Final = "x-ms-immutability-policy-mode"
 HOLD_HEADER: Final = "x-ms-legal-hold"
 UNLOCKED: Final = "Unlocked"
 LOCKED: Final = "Locked"
-DAYS_MAX: Final = 146_000
-"""The longest retention interval, 400 years."""
 _DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
 
 
@@ -76,13 +75,23 @@ def refuse(protection: Immutability | None, attempt: Attempt, now: int) -> None:
         raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY)
 
 
+def joined(one: Immutability | None, other: Immutability | None) -> Immutability | None:
+    """The protection of a state that has both."""
+    if one is None or other is None:
+        return one or other
+    until, locked = max((one.until, one.locked), (other.until, other.locked))
+    return Immutability(until, locked, one.hold or other.hold)
+
+
 def require_usable(until: int, now: int) -> None:
     """Refuse the end of a policy that has passed, or lies further ahead than any may.
 
     Raises: StorageError InvalidHeaderValue.
     """
-    if not now < until <= now + DAYS_MAX * _DAY_TICKS:
-        reason = f"The date must be in the future, and at most {DAYS_MAX} days from now."
+    if not now < until <= now + IMMUTABILITY_DAYS_MAX * _DAY_TICKS:
+        reason = (
+            f"The date must be in the future, and at most {IMMUTABILITY_DAYS_MAX} days from now."
+        )
         raise invalid_header(UNTIL_HEADER, rfc1123(until), reason)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from strongroom import blob_errors, errors
-from strongroom.account_switches import DEFAULT_SWITCHES, Switches
+from strongroom.account_switches import DEFAULT_SWITCHES, ContainerProtection, Switches
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write, ref_of
@@ -78,7 +78,7 @@ class BlobState(msgspec.Struct, frozen=True):
     long a state that is displaced is kept (0 = not at all). `beside` are the records of the head's
     body (`read_with`); None = they were not read. `switches` are those of the account, and `place`
     is the container's record; both are only there where a caller asks. `versions` counts the
-    previous versions.
+    previous versions. `protection` is that of the container, None = it has none.
     """
 
     head: BlobRecord | None
@@ -94,6 +94,7 @@ class BlobState(msgspec.Struct, frozen=True):
     switches: Switches = DEFAULT_SWITCHES
     versions: int = 0
     place: Record | None = None
+    protection: ContainerProtection | None = None
 
     @property
     def is_versioned(self) -> bool:
@@ -412,6 +413,7 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
             switches=self.switches,
             versions=0 if lying is None else lying.versions,
             place=found[0],
+            protection=self.switches.containers.get(call.target.container),
         )
         result = self.change(state, change)
         steps = change.steps()

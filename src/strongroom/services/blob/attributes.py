@@ -75,7 +75,7 @@ async def _modify(
         refuse_pending_copy(state.head)
         refuse_archived(state.head)
         refuse_incremental(state.head)
-        refuse_change(state.head, state.now)
+        refuse_change(state.head, state)
         head = begin(state.head, state, change)
         change.put_head(modified_head(head, change.stamp, **changes))
         number = None if head.page is None else head.page.sequence_number

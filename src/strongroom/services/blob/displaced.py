@@ -21,7 +21,8 @@ that is none becomes a version under the time of its last change.
 A deleted head that a new one replaces is kept as a deleted snapshot until its own retention ends,
 whatever the retention is by then. A blob of uncommitted blocks only has no state to keep. A state
 that an immutability policy or a legal hold protects may become a previous version, which is
-protected as well. Every other request that would displace it is refused.
+protected as well. Every other request that would displace it is refused. What its container
+protects may not become a previous version either.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from strongroom.semantics.blob.immutability import Attempt, refuse
+from strongroom.semantics.blob.immutability import Attempt
 from strongroom.semantics.core.retention import retention_end
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.immutability import refuse, refuse_by_container
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Deletion
 from strongroom.store.blob.bodies.body import HEAD, Body
@@ -54,10 +56,11 @@ def displace_head(state: BlobState, change: BlobChange) -> None:
     """
     head, gone = state.head, state.gone
     if head is not None and _becomes_version(head, state):
+        refuse_by_container(head, Attempt.OVERWRITE, state)
         _move_to_version(head, state, change)
         return
     if head is not None:
-        refuse(head.immutability, Attempt.OVERWRITE, state.now)
+        refuse(head, Attempt.OVERWRITE, state)
     if head is not None and head.committed and state.retention_days:
         _keep_as_snapshot(head, _deletion(state, change), state, change)
     elif head is not None:
@@ -86,9 +89,10 @@ def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
         becomes a previous version, which keeps its protection.
     """
     if _becomes_version(head, state):
+        refuse_by_container(head, Attempt.DELETE, state)
         change.remove_head(_move_to_version(head, state, change))
         return False
-    refuse(head.immutability, Attempt.DELETE, state.now)
+    refuse(head, Attempt.DELETE, state)
     if not state.retention_days:
         change.remove_head()
         head.body.release(change, HEAD, alone=_is_alone(head))
@@ -112,7 +116,7 @@ def delete_past(past: Past, record: BlobRecord, state: BlobState, change: BlobCh
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
-    refuse(record.immutability, Attempt.DELETE, state.now)
+    refuse(record, Attempt.DELETE, state)
     if state.retention_days:
         kept = msgspec.structs.replace(record, deletion=_deletion(state, change))
         change.put_state(past, record, kept)

@@ -21,7 +21,7 @@ from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.displaced import displace_head, new_version
 from strongroom.services.blob.guard import scope_of_new
-from strongroom.services.blob.immutability import given_protection
+from strongroom.services.blob.immutability import given_protection, protect_new
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
@@ -96,7 +96,7 @@ def replace_head(
         type; OperationNotAllowedOnIncrementalCopyBlob; what `given_protection` and `refuse` raise.
     """
     before, kind = state.head, kind if page is None else BlobKind.PAGE
-    _refuse_replacement(call, before, kind)
+    _refuse_replacement(call, state, kind)
     if tags:
         refuse_tags(call)
     if immutability is not None:
@@ -137,8 +137,10 @@ def replace_head(
     return head
 
 
-def _refuse_replacement(call: Call[Any], before: BlobRecord | None, kind: BlobKind) -> None:
+def _refuse_replacement(call: Call[Any], state: BlobState, kind: BlobKind) -> None:
     """Refuse a new head of this kind. Raises: as replace_head."""
+    before = state.head
+    protect_new(state)
     refuse_pending_copy(before)
     refuse_incremental(before)
     if before is not None and before.kind is not kind and before.snapshots:

@@ -1,8 +1,8 @@
 """Set and Delete Blob Immutability Policy, Set Blob Legal Hold, and protection that a write gives.
 
-Lives here: the decisions, and what a caller and an account need to protect a blob at all. Must not
-live here: what a protection refuses (semantics/blob/immutability.py), where it refuses
-(displaced.py for states that would go, `refuse_change` for those that would change).
+Lives here: the decisions, what protects a state, and what a caller and an account need to protect a
+blob at all. Must not live here: what a protection refuses (semantics/blob/immutability.py), where
+it refuses (displaced.py for states that would go, `refuse_change` for those that would change).
 Source: "Set Blob Immutability Policy", "Delete Blob Immutability Policy", "Set Blob Legal Hold";
 reference section 16.
 
@@ -21,6 +21,7 @@ import msgspec
 from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import immutability as rules
+from strongroom.semantics.blob.container_protection import of_state
 from strongroom.semantics.blob.immutability import Attempt, Immutability
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState, DeletionUnderWay
@@ -31,12 +32,51 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.core import records
 
 
-def refuse_change(head: BlobRecord, now: int) -> None:
+def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> None:
     """409 for a change of a blob's content, metadata or properties.
+
+    Arguments:
+        appends: blocks are added to an append blob, which its container may permit.
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
-    rules.refuse(head.immutability, Attempt.CHANGE, now)
+    container = state.protection
+    if appends and container is not None and container.appends:
+        rules.refuse(head.immutability, Attempt.CHANGE, state.now)
+    else:
+        refuse(head, Attempt.CHANGE, state)
+
+
+def refuse(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
+    """Refuse what the protection of a state forbids: its own, or its container's.
+
+    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
+    """
+    protection = rules.joined(record.immutability, _of_container(record, state))
+    rules.refuse(protection, attempt, state.now)
+
+
+def refuse_by_container(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
+    """Refuse what the container's protection forbids, where the state's own forbids nothing.
+
+    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
+    """
+    rules.refuse(_of_container(record, state), attempt, state.now)
+
+
+def _of_container(record: BlobRecord, state: BlobState) -> Immutability | None:
+    if state.protection is None or not record.committed:
+        return None
+    return of_state(state.protection, record.kind, record.created, record.modified)
+
+
+def protect_new(state: BlobState) -> None:
+    """A blob comes into being, or comes back, where its container may protect it.
+
+    Raises: DeletionUnderWay, on which the decision is made again.
+    """
+    if state.protection is not None:
+        _require_unmarked(state)
 
 
 def given_protection(call: Call[Any], state: BlobState, wanted: Immutability) -> Immutability:
@@ -59,6 +99,10 @@ def _require_protectable(state: BlobState) -> None:
     """Raises: StorageError ImmutableStorageWithVersioningNotEnabled; DeletionUnderWay."""
     if not state.switches.immutability:
         raise StorageError(blob_errors.IMMUTABILITY_NOT_ENABLED)
+    _require_unmarked(state)
+
+
+def _require_unmarked(state: BlobState) -> None:
     container = records.CONTAINER.of(state.place)
     if container is not None and container.deleting:
         raise DeletionUnderWay

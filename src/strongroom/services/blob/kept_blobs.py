@@ -26,6 +26,7 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.displaced import body_without, give_up_past
+from strongroom.services.blob.immutability import protect_new
 from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -114,6 +115,7 @@ def _is_kept(record: BlobRecord) -> bool:
 def _restore_head(state: BlobState, change: BlobChange) -> None:
     if state.head is not None and state.head.committed:
         return
+    protect_new(state)
     gone = state.gone
     if gone is None or gone.deletion is None or gone.deletion.until <= state.now:
         if state.versions:
@@ -125,6 +127,7 @@ def _restore_head(state: BlobState, change: BlobChange) -> None:
 
 
 def _restore(wanted: tuple[Key, ...], state: BlobState, change: BlobChange) -> None:
+    protect_new(state)
     head, count = state.head, 0
     for past, record in _kept(wanted, state):
         assert record.deletion is not None

@@ -16,6 +16,7 @@ import msgspec
 from strongroom import blob_errors
 from strongroom.engines.base import Ref
 from strongroom.errors import StorageError
+from strongroom.semantics.blob.immutability import Attempt
 from strongroom.semantics.blob.snapshots import DeleteSnapshots, check_delete_target, deletion
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
@@ -28,6 +29,7 @@ from strongroom.services.blob.displaced import (
     without_version,
 )
 from strongroom.services.blob.heads import refuse_archived, refuse_incremental, refuse_pending_copy
+from strongroom.services.blob.immutability import refuse_by_container
 from strongroom.services.blob.kept_blobs import PAST_PER_COMMIT, find_snapshots
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -62,7 +64,8 @@ async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> Snapsho
     """Snapshot Blob: the snapshot shares the content of the blob, whose ETag stays. Where versions
     are made, the blob becomes a new one.
 
-    Raises: StorageError PendingCopyOperation, BlobArchived, and what guard_blob raises.
+    Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy and
+        BlobImmutableDueToLegalHold (the container's), and what guard_blob raises.
     """
     return await access.change_blob(
         services, call, lambda state, change: _take(call.input, state, change), read_with(None)
@@ -75,6 +78,7 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
     refuse_pending_copy(head)
     refuse_archived(head)
     refuse_incremental(head)
+    refuse_by_container(head, Attempt.CHANGE, state)
     head = continue_head(head, state, change)
     taken = msgspec.structs.replace(
         head, lease=None, snapshots=0, version=0, versions=0, tagged=0, immutability=None

@@ -37,6 +37,8 @@ class ContainerItem(msgspec.Struct, frozen=True):
     immutability: bool = False
     scope: str = "$account-encryption-key"
     denies_scopes: bool = False
+    has_policy: bool = False
+    has_hold: bool = False
 
 
 def write_containers(
@@ -65,7 +67,8 @@ def _row(item: ContainerItem) -> str:
         f"<DefaultEncryptionScope>{item.scope}</DefaultEncryptionScope>"
         "<DenyEncryptionScopeOverride>"
         f"{str(item.denies_scopes).lower()}</DenyEncryptionScopeOverride>"
-        "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
+        f"<HasImmutabilityPolicy>{str(item.has_policy).lower()}</HasImmutabilityPolicy>"
+        f"<HasLegalHold>{str(item.has_hold).lower()}</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>"
         f"{str(item.immutability).lower()}</ImmutableStorageWithVersioningEnabled>"
         f"{kept}</Properties>{xml.metadata_element(item.metadata)}</Container>"

@@ -13,6 +13,7 @@ from strongroom.operations.core.answers import Headers, metadata
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Returned
 from strongroom.semantics.blob import encryption_scopes
+from strongroom.semantics.blob.container_protection import NOTHING
 from strongroom.services.blob.containers.containers import ContainerView
 from strongroom.values import PublicAccess, etag_text, rfc1123
 
@@ -30,11 +31,6 @@ HIERARCHICAL: Final = Returned(
     "x-ms-is-hns-enabled", lambda account: str(account.hierarchical_namespace).lower()
 )
 
-_CONSTANT: Final[Headers] = (
-    ("x-ms-has-immutability-policy", "false"),
-    ("x-ms-has-legal-hold", "false"),
-)
-
 
 def container_headers(view: ContainerView) -> Headers:
     """What Get Container Properties says of a container, but for its ETag and Last-Modified."""
@@ -43,6 +39,11 @@ def container_headers(view: ContainerView) -> Headers:
     if record.public_access is not PublicAccess.NONE:
         access = (("x-ms-blob-public-access", record.public_access.value),)
     lease = lease_headers(record.lease, view.now)
+    protection = view.protection or NOTHING
+    protected = (
+        ("x-ms-has-immutability-policy", str(protection.retention_days > 0).lower()),
+        ("x-ms-has-legal-hold", str(bool(protection.holds)).lower()),
+    )
     immutability = (
         "x-ms-immutable-storage-with-versioning-enabled",
         str(view.immutability).lower(),
@@ -51,4 +52,4 @@ def container_headers(view: ContainerView) -> Headers:
         (encryption_scopes.DEFAULT_HEADER, record.scope or encryption_scopes.ACCOUNT_SCOPE),
         (encryption_scopes.DENY_HEADER, str(record.denies_scopes).lower()),
     )
-    return (*metadata(view), *lease, *access, *_CONSTANT, immutability, *scopes)
+    return (*metadata(view), *lease, *access, *protected, immutability, *scopes)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import blob_errors, errors
+from strongroom.account_switches import ContainerProtection
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core.retention import retention_end
@@ -24,6 +25,7 @@ from strongroom.services.blob.containers.deleting import (
     Disturbed,
     require_empty,
     require_mark,
+    row_if_filled,
 )
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
@@ -74,11 +76,12 @@ class ContainerWritten:
 @dataclass(frozen=True, slots=True)
 class ContainerView:
     """A committed container; `now` is the store time at which its lease is to be judged.
-    `immutability`: its blobs may be given immutability policies."""
+    `immutability`: its blobs may be given immutability policies. `protection` protects them all."""
 
     record: ContainerRecord
     now: int
     immutability: bool = False
+    protection: ContainerProtection | None = None
 
 
 async def create_container(services: Services, call: Call[CreateContainer]) -> ContainerWritten:
@@ -121,7 +124,9 @@ async def get_container(services: Services, call: Call[Any]) -> ContainerView:
         of a wait.
     """
     container, now = await access.view_container(services, call)
-    return ContainerView(container, now, services.switches(call.target.account).immutability)
+    switches = services.switches(call.target.account)
+    protection = switches.containers.get(call.target.container)
+    return ContainerView(container, now, switches.immutability, protection)
 
 
 async def set_metadata(services: Services, call: Call[SetContainerMetadata]) -> ContainerWritten:
@@ -158,11 +163,12 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
     restored container makes the job void, since its deletion is no longer on record.
 
     Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet;
-        ContainerProtectedFromDeletion where blobs may be immutable and there is one.
+        ContainerHasLegalHold; ContainerProtectedFromDeletion or ContainerImmutabilityPolicyLocked
+        where blobs may be immutable and there is one.
     """
-    is_guarded = services.switches(call.target.account).immutability
+    filled = row_if_filled(services, call)
     while True:
-        mark = await require_empty(services, call) if is_guarded else None
+        mark = None if filled is None else await require_empty(services, call, filled)
         try:
             await _delete(services, call, mark)
             return
@@ -174,10 +180,13 @@ async def _delete(services: Services, call: Call[Any], mark: int | None) -> None
     """Delete the container, which must have this mark. Raises: as delete_container; Disturbed."""
     account, name = call.target.account, call.target.container
     ref = keys.container(account, name)
-    days = services.switches(account).container_retention_days
+    switches = services.switches(account)
+    days, protection = switches.container_retention_days, switches.containers.get(name)
 
     def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
         require_mark(container, mark)
+        if protection is not None and protection.holds:
+            raise StorageError(blob_errors.CONTAINER_HAS_LEGAL_HOLD)
         kind = JobKind.EXPIRE_CONTAINER if days else JobKind.SWEEP_CONTAINER
         until = retention_end(stamp, days)
         job = keys.job(until, stamp, kind)

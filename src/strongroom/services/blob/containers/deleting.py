@@ -2,7 +2,7 @@
 
 Lives here: the mark that a deletion leaves while it looks for blobs, and the look. Must not live
 here: what a deletion writes (containers.py). Source: "Version-level WORM policies for immutable
-blob data", "Deletion".
+blob data", "Deletion"; "Container-level WORM policies for immutable blob data".
 
 A commit changes one partition, and each blob is one. So the deletion marks the container, looks for
 blobs, and deletes the container only if its mark is still there. Whatever protects a blob takes the
@@ -18,7 +18,7 @@ import msgspec
 
 from strongroom import blob_errors
 from strongroom.engines.base import Position
-from strongroom.errors import StorageError
+from strongroom.errors import ErrorCode, StorageError
 from strongroom.services.blob import access
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -33,15 +33,26 @@ class Disturbed(Exception):
     """A blob was protected since the look began."""
 
 
-async def require_empty(services: Services, call: Call[Any]) -> int:
+def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
+    """What a deletion is answered while there are blobs; None = it takes them along."""
+    switches = services.switches(call.target.account)
+    protection = switches.containers.get(call.target.container)
+    if protection is not None and protection.locked:
+        return blob_errors.CONTAINER_IMMUTABILITY_POLICY_LOCKED
+    if switches.immutability or (protection is not None and protection.retention_days):
+        return blob_errors.CONTAINER_PROTECTED_FROM_DELETION
+    return None
+
+
+async def require_empty(services: Services, call: Call[Any], filled: ErrorCode) -> int:
     """Mark the container, and look that it has no blob.
 
     Returns: the mark, which `require_mark` asks for.
-    Raises: StorageError ContainerProtectedFromDeletion, and what guard_container raises.
+    Raises: StorageError `filled`, and what guard_container raises.
     """
     mark = await access.change_container(services, call, _mark)
     if await _has_blobs(services, call):
-        raise StorageError(blob_errors.CONTAINER_PROTECTED_FROM_DELETION)
+        raise StorageError(filled)
     return mark
 
 

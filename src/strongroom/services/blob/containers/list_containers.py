@@ -6,13 +6,14 @@ Must not live here: XML (wire/), the rules of prefix and marker (semantics/core/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
 from strongroom import limits
+from strongroom.account_switches import ContainerProtection
 from strongroom.engines import base
 from strongroom.semantics.core.listing import START, Page, Position, Prefix
 from strongroom.services.core import pages
@@ -51,12 +52,13 @@ class ContainerPage:
     """Result: rows in order of names, where the next page begins (None = nothing is left), and
     store time before they were read (0 = no row needs it). A row's lease is judged at that time,
     or at its version when that is later. `immutability`: blobs may be given immutability
-    policies."""
+    policies. `protections` are those of containers, by name."""
 
     items: list[ContainerRow]
     marker: Position | None
     now: int
     immutability: bool = False
+    protections: Mapping[str, ContainerProtection] = field(default_factory=dict)
 
 
 async def list_containers(services: Services, call: Call[ListContainers]) -> ContainerPage:
@@ -71,8 +73,10 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     timed = any(item.record.lease or item.deleted for item in items)
-    immutability = services.switches(call.target.account).immutability
-    return ContainerPage(items, page.marker, now if timed else 0, immutability)
+    switches = services.switches(call.target.account)
+    return ContainerPage(
+        items, page.marker, now if timed else 0, switches.immutability, switches.containers
+    )
 
 
 def _rows(

@@ -128,7 +128,7 @@ def _order(
     page = head.page
     if page is None or page.incremental is None:
         raise StorageError(blob_errors.INCREMENTAL_COPY_BLOB_MISMATCH)
-    refuse_change(head, state.now)
+    refuse_change(head, state)
     check_next_source(page.incremental, source_text(order), snapshot)
     ordered = msgspec.structs.replace(page.incremental, source_snapshot=snapshot)
     page = msgspec.structs.replace(page, incremental=ordered)

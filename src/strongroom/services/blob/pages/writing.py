@@ -326,7 +326,7 @@ def _decide(
     head = state.head
     assert head is not None
     changeable = _changeable(head)
-    refuse_change(changeable, state.now)
+    refuse_change(changeable, state)
     changes = check(changeable)
     pins = Pins(head.snapshots or int(head.shares), reader)
     body, written = changed(head.body, mutation, state.extra, change.stamp, pins)

@@ -152,7 +152,7 @@ def _append(
     intake.verify(given.digests, received)
     refuse_pending_copy(head)
     rules.require_appendable(head.sealed, count)
-    refuse_change(head, state.now)
+    refuse_change(head, state, appends=True)
     changed = modified_head(
         head,
         change.stamp,

@@ -1,0 +1,114 @@
+"""Protected containers and their deletion: which comes first, and that nothing is lost.
+
+What is refused to single requests is in tests/conformance/test_protected_containers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from strongroom.account_switches import ContainerProtection, Switches
+from strongroom.auth.request import Service
+from strongroom.operations.blob import blob
+from strongroom.service_properties import RetentionPolicy, ServiceProperties
+from strongroom.services.blob import blobs
+from strongroom.services.blob.containers import containers
+from strongroom.services.core.account import SetServiceProperties, set_properties
+from strongroom.services.core.runner import Services
+from tests.services import blob_calls as do
+from tests.services.container_calls import ACCOUNT, placed, refused, run
+from tests.services.sweeps import fresh, swept
+from tests.services.test_immutability import delete_container, deletes_halfway
+
+POLICY = ContainerProtection(7)
+PROTECTED = (409, "ContainerProtectedFromDeletion")
+
+
+def protect(on: Services, protection: ContainerProtection | None) -> None:
+    found = {} if protection is None else {"photos": protection}
+    on.switches = lambda account: Switches(containers=found)
+
+
+async def retain(on: Services) -> None:
+    """Deleted blobs are kept for a week."""
+    given = ServiceProperties(delete_retention=RetentionPolicy(enabled=True, days=7))
+    await set_properties(on, await placed(on, SetServiceProperties(given)))
+
+
+async def _put(on: Services) -> None:
+    await do.put(on, "b", b"b")
+
+
+async def _list(on: Services) -> None:
+    await do.put_block(on, "b", b"b")
+
+
+async def _undelete(on: Services) -> None:
+    await do.run(on, blob.UNDELETE_BLOB, "b", None)
+
+
+@pytest.mark.parametrize("write", [_put, _list, _undelete])
+def test_a_blob_that_is_written_during_a_deletion_stays(
+    monkeypatch: pytest.MonkeyPatch, write: Callable[[Services], Awaitable[None]]
+) -> None:
+    """B-IMM-28: it is protected from its first moment, so the deletion looks again."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await retain(on)
+        await do.put(on, "b", b"b")
+        await do.delete(on, "b")
+        protect(on, POLICY)
+        await deletes_halfway(on, monkeypatch, lambda: write(on))
+        assert await refused(delete_container(on)) == PROTECTED
+        assert await do.read(on, "b") == b"b"
+
+    run(test)
+
+
+def test_a_write_to_a_container_that_is_deleted_meanwhile() -> None:
+    """It is answered 404, not left without its container."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        protect(on, POLICY)
+        late = await placed(on, blobs.PutBlob(), blob="b", rule=blob.PUT_BLOB.rule, body=b"b")
+        await delete_container(on)
+        assert await refused(blobs.put_blob(on, late)) == (404, "ContainerNotFound")
+
+    run(test)
+
+
+def test_what_is_protected_outlives_the_sweeper() -> None:
+    """B-IMM-22: background work leaves everything where it is, a week later too."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put_block(on, "b", b"block")
+        await do.put(on, "s", b"old")
+        taken = await do.snapshot(on, "s")
+        protect(on, ContainerProtection(holds=("case",)))
+        assert await refused(do.put(on, "b", b"x")) == (409, "BlobImmutableDueToLegalHold")
+        assert await refused(do.delete(on, "s", ticks=taken))
+        on.store.advance(8 * 24 * 60 * 60)
+        await swept(on, sweeper)
+        assert await do.read(on, "b") == b"block"
+        assert await do.read(on, "s", taken) == b"old"
+
+    run(test)
+
+
+def test_an_empty_protected_container_can_be_deleted() -> None:
+    """B-IMM-28: staged blocks and deleted blobs do not count."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.stage(on, "staged", "1", b"x")
+        protect(on, POLICY)
+        call = await placed(on)
+        await containers.delete_container(on, call)
+        assert await on.place(Service.BLOB, ACCOUNT, "photos") is None
+
+    run(test)
