@@ -29,7 +29,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.core.records import JobKind
 from strongroom.values import Metadata
 from tests.effort import examples
@@ -72,7 +72,7 @@ async def found(on: Services, where: str) -> list[str]:
 
 
 def of_index(on: Services) -> list[Ref]:
-    return [ref for ref in do.left(on)[0] if ref[0].partition.keyspace[:1] == b"g"]
+    return [ref for ref in do.left(on)[0] if tag_keys.is_tag_entries(ref[0].partition.keyspace)]
 
 
 def tag_jobs(on: Services) -> list[Any]:
@@ -87,7 +87,7 @@ async def problems(on: Services) -> list[str]:
     rows = do.left(on)[0]
     for ref, record in rows:
         space = ref.partition.keyspace
-        if space[:1] == b"g":
+        if tag_keys.is_tag_entries(space):
             assert check.take(ref, record)
         elif space == keys.JOBS:
             check.take_job(records.JOB.decode(record.value))
@@ -315,7 +315,7 @@ def test_a_container_that_is_deleted_during_a_search_is_not_found() -> None:
         done: list[int] = []
 
         async def scan(*given: Any) -> Any:
-            if given[0][:1] == b"g" and not done:
+            if tag_keys.is_tag_entries(given[0]) and not done:
                 done.append(1)
                 await drop_container(on)
                 await swept(on, sweeper)

@@ -35,7 +35,7 @@ from strongroom.engines.embedded.check import Finding
 from strongroom.semantics.blob.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, Found
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.core.records import CorruptRecord, Job, JobKind
 from strongroom.store.file.integrity import FilesCheck
 from strongroom.store.queue.integrity import MessagesCheck
@@ -171,7 +171,7 @@ class Integrity:
             self._files.take_share(record)
         elif keyspace[:1] == b"n":
             return self._files.take(ref, record)
-        elif keyspace[:1] == b"g":
+        elif tag_keys.is_tag_entries(keyspace):
             return self._tags.take(ref, record)
         elif keyspace[:1] == b"m":
             return self._messages.take(ref, record)

@@ -13,8 +13,8 @@ The index is exact at once, although an entry lies in another partition than its
 
 An entry counts only while the blob's head names its token. So after a crash between any two steps
 there may be entries that do not count, never a tag without its entry. No two commits share a token:
-what one removes, none other has added. Snapshots have no entries. Those of a previous version name
-its id too, and count while the version's own record names their token.
+what one removes, none other has added. Snapshots have no entries. Those of a previous version
+lie apart and name its id too. They count while the version's own record names their token.
 """
 
 from __future__ import annotations

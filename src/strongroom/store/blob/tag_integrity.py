@@ -29,9 +29,12 @@ class TagEntriesCheck:
 
     def take(self, ref: Ref, record: Record) -> bool:
         """Take in a record of the index; False when none has this place. Raises ValueError."""
-        if ref.key != tag_keys.TAG_KEY or len(ref.partition.keyspace) != 9:
+        keyspace = ref.partition.keyspace
+        if ref.key != tag_keys.TAG_KEY or not tag_keys.is_tag_entries(keyspace):
             return False
-        tag_keys.tag_entry_of(ref.partition.name)
+        entry = tag_keys.tag_entry_of(ref.partition.name)
+        if bool(entry.version_id) != (keyspace[:1] == tag_keys.VERSIONS):
+            raise ValueError("the entries of versions lie apart from those of blobs")
         if record.value != tag_index.ENTRY:
             raise ValueError("it is no entry of the index of tags")
         self.entry_count += 1
@@ -72,7 +75,9 @@ class TagEntriesCheck:
         if not self._unclaimed:
             return
         for ref, _ in records:
-            if ref.partition.keyspace[:1] != b"g" or hash(ref) not in self._unclaimed:
+            if not tag_keys.is_tag_entries(ref.partition.keyspace):
+                continue
+            if hash(ref) not in self._unclaimed:
                 continue
             generation = int.from_bytes(ref.partition.keyspace[1:], "big")
             entry = tag_keys.tag_entry_of(ref.partition.name)

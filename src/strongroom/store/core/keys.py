@@ -36,7 +36,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | message                 | `m` + generation | epoch           | hidden | `v` + visible, stamp, i  |
 | message's expiry        | `m` + generation | epoch           | hidden | `x` + expires + number   |
 | tag's entry             | `g` + generation | tag, blob, token| face   | `g`                      |
-| tag's entry of a version| `g` + generation | the same + id   | face   | `g`                      |
+| tag's entry of a version| `v` + generation | the same + id   | face   | `g`                      |
 | job                     | `j`              | due + stamp + k | face   | `j` (k = its kind)       |
 
 A generation is the stamp of the container's creation. A container that is deleted and created again

@@ -3,8 +3,10 @@
 Lives here: the rows "tag's entry" of the keyspace map (keys.py). Must not live here: when entries
 are written (store/blob/tag_index.py), searches.
 
-The entries of a container's tags lead from a tag to the blobs that have it. A token is the stamp of
-the commit that set the tags. The blob's head, or its version, names the token whose entries count.
+The entries of a container's tags lead from a tag to the blobs that have it. Those of previous
+versions have a keyspace of their own, so a search for blobs reads none of them. A token is the
+stamp of the commit that set the tags. The blob's head, or its version, names the token whose
+entries count.
 """
 
 from __future__ import annotations
@@ -17,12 +19,28 @@ from strongroom.store.core import keys
 
 TAG_KEY: Final = Key(False, b"g")
 _FEW_REMEMBERED: Final = 64
+_KEYSPACE_BYTES: Final = 9
+
+
+BLOBS: Final = b"g"
+VERSIONS: Final = b"v"
 
 
 @lru_cache(_FEW_REMEMBERED)
 def tag_entries(generation: int) -> bytes:
-    """The keyspace of a container's tag entries."""
-    return b"g" + keys.number(generation)
+    """The keyspace of the tag entries of a container's blobs."""
+    return BLOBS + keys.number(generation)
+
+
+@lru_cache(_FEW_REMEMBERED)
+def version_tag_entries(generation: int) -> bytes:
+    """The keyspace of the tag entries of previous versions of a container's blobs."""
+    return VERSIONS + keys.number(generation)
+
+
+def is_tag_entries(keyspace: bytes) -> bool:
+    """Whether entries lie in this keyspace, of blobs or of versions."""
+    return keyspace[:1] in (BLOBS, VERSIONS) and len(keyspace) == _KEYSPACE_BYTES
 
 
 def tag_values(key: str, value: str = "") -> bytes:
@@ -39,6 +57,7 @@ def tag_entry(
     entry = tag_values(key, value) + b"\0" + name.encode() + b"\0" + keys.number(token)
     if version_id:
         entry += keys.number(version_id)
+        return Ref(Partition(version_tag_entries(generation), entry), TAG_KEY)
     return Ref(Partition(tag_entries(generation), entry), TAG_KEY)
 
 

@@ -66,6 +66,7 @@ async def sweep_container(
                 await _drop_face(services, sparing, partition, face)
         await asyncio.sleep(0)
     await _drop_entries(services, removal, tag_keys.tag_entries(generation))
+    await _drop_entries(services, removal, tag_keys.version_tag_entries(generation))
     await removal.commit()
     return not (skipped or sparing.has_spared)
 

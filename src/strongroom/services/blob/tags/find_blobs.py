@@ -140,25 +140,40 @@ class _Search:
 
         Returns: the entry where the next page begins; None when nothing is left here.
         """
-        store, given = self.services.store, self.call.input
+        given = self.call.input
         if self._is_spent():
             return entry
         first, until = await self._interval(generation, entry)
-        position: Position | None = Position(max(first, entry), b"")
-        keyspace = tag_keys.tag_entries(generation)
-        while position is not None and position.partition < until:
+        behind: bytes | None = max(first, entry)
+        while behind is not None and behind < until:
             if self._is_spent():
-                return position.partition
+                return behind
             # One more than is missing: a full page has a marker only if something is left.
             missing = given.max_results - len(self.items)
             want = min(max(missing + 1, _LEAST), _TOGETHER)
-            page = await store.scan(keyspace, position, Position(until, b""), want)
-            stopped = await self._check(container, generation, page.partitions)
+            partitions, behind = await self._entries(generation, behind, until, want)
+            stopped = await self._check(container, generation, partitions)
             if stopped is not None:
                 return stopped
-            self.looked += len(page.partitions)
-            position = page.resume
         return None
+
+    async def _entries(
+        self, generation: int, first: bytes, until: bytes, most: int
+    ) -> tuple[Sequence[bytes], bytes | None]:
+        """The entries from `first` on in their order, up to `most` of each kind, and where the next
+        ones begin (None = nothing is left)."""
+        store, ends = self.services.store, (Position(first, b""), Position(until, b""))
+        page = await store.scan(tag_keys.tag_entries(generation), *ends, most)
+        self.looked += len(page.partitions)
+        left = page.resume and page.resume.partition
+        if VERSIONS not in self.call.input.include:
+            return page.partitions, left
+        older = await store.scan(tag_keys.version_tag_entries(generation), *ends, most)
+        self.looked += len(older.partitions)
+        if older.resume is not None:
+            left = min(left or until, older.resume.partition)
+        both = sorted((*page.partitions, *older.partitions))
+        return [one for one in both if left is None or one < left], left
 
     def _is_spent(self) -> bool:
         return self.looked >= limits.FIND_LOOKED_MAX
@@ -176,15 +191,12 @@ class _Search:
         candidates = [intervals[key] for key in by_exactness]
         if len(candidates) == 1:
             return candidates[0]
-        keyspace = tag_keys.tag_entries(generation)
         for count in _PROBES:
             for first, until in candidates:
                 if first >= until:
                     return first, until
-                ends = Position(first, b""), Position(until, b"")
-                page = await self.services.store.scan(keyspace, *ends, count)
-                self.looked += len(page.partitions)
-                if page.resume is None:
+                _, left = await self._entries(generation, first, until, count)
+                if left is None:
                     return first, until
         return candidates[0]
 
@@ -195,8 +207,6 @@ class _Search:
         query, room = self.call.input.query, self.call.input.max_results
         with_versions = VERSIONS in self.call.input.include
         leads = [(partition, tag_keys.tag_entry_of(partition)) for partition in partitions]
-        if not with_versions:
-            leads = [lead for lead in leads if not lead[1].version_id]
         refs = [_place(generation, entry) for _, entry in leads]
         found = await self.services.store.read(refs) if refs else []
         for (partition, entry), record in zip(leads, found, strict=True):
