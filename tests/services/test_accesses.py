@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+import pytest
+
 from strongroom.account_switches import Switches
 from strongroom.operations.blob import blob
 from strongroom.operations.blob.fields.returned import blob_headers
-from strongroom.services.blob import accesses, blobs
+from strongroom.services.blob import accesses, blobs, snapshots
 from strongroom.services.blob.access import BlobView
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.values import ByteRange
+from strongroom.values import TICKS_PER_S, ByteRange
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
+from tests.services.queue_calls import problems
 from tests.services.sweeps import drop_container, fresh, swept
 
 DAY_S = 24 * 60 * 60
@@ -62,7 +68,7 @@ def test_a_write_is_an_access_and_a_read_once_a_day() -> None:
 
 
 def test_what_is_no_access() -> None:
-    """B-ACC-03: properties, and snapshots."""
+    """B-ACC-03: properties, of the blob and of its snapshots."""
 
     async def test() -> None:
         on, sweeper = await tracked()
@@ -70,9 +76,50 @@ def test_what_is_no_access() -> None:
         ticks = await do.snapshot(on, "b")
         on.store.advance(2 * DAY_S)
         made = await view(on)
-        await do.read(on, "b", ticks)
+        await do.run(on, blob.GET_BLOB_PROPERTIES, "b", None, snapshot=ticks)
         await swept(on, sweeper)
         assert (await view(on)).blob == made.blob
+
+    run(test)
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "version"])
+def test_each_state_has_a_time_of_its_own(kind: str) -> None:
+    """B-ACC-03: a read of one changes the time of no other; tags and bodies stay."""
+
+    async def test() -> None:
+        on, sweeper = await tracked()
+        on.switches = lambda account: Switches(last_access=True, versioning=kind == "version")
+        first = await do.run(on, blob.PUT_BLOB, "b", blobs.PutBlob(tags=(("k", "v"),)), b"old")
+        past: dict[str, Any]
+        if kind == "snapshot":
+            past = {"snapshot": await do.snapshot(on, "b")}
+        else:
+            past = {"version": first.version}
+        await do.put(on, "b", b"new")
+
+        async def seen() -> tuple[BlobView, BlobView]:
+            return await view(on), await do.run(on, blob.GET_BLOB_PROPERTIES, "b", None, **past)
+
+        begun = await seen()
+        on.store.advance(2 * DAY_S)
+        await do.run(on, blob.GET_BLOB, "b", blobs.GetBlob(), **past)
+        await swept(on, sweeper)
+        after = await seen()
+        assert after[0].blob == begun[0].blob
+        assert after[1].blob.accessed >= begun[1].blob.accessed + 2 * DAY_S * TICKS_PER_S
+        assert after[1].blob == msgspec.structs.replace(
+            begun[1].blob, accessed=after[1].blob.accessed
+        )
+        assert "x-ms-last-access-time" in dict(blob_headers(after[1]))
+        assert problems(on) == []
+        on.store.advance(2 * DAY_S)
+        await do.run(on, blob.GET_BLOB, "b", blobs.GetBlob(), **past)
+        operation = blob.DELETE_BLOB if kind == "snapshot" else blob.DELETE_VERSION
+        await do.run(on, operation, "b", snapshots.DeleteBlob(), **past)
+        await swept(on, sweeper)
+        assert (await view(on)).blob.versions == 0
+        assert problems(on) == []
 
     run(test)
 
@@ -119,6 +166,6 @@ def test_notes_are_bounded() -> None:
     """B-ACC-04."""
     noted = accesses.Accesses()
     for number in range(accesses._NOTED_MAX + 5):
-        noted.note(1, str(number))
+        noted.note(1, str(number), None)
     assert len(noted.take()) == accesses._NOTED_MAX
     assert noted.take() == []

@@ -10,6 +10,7 @@ the next read notes it again.
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import msgspec
@@ -18,7 +19,9 @@ from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.runner import Services
-from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.blob_records import BlobRecord, visible
+from strongroom.store.core import keys
+from strongroom.store.core.keys import Past
 from strongroom.values import TICKS_PER_S, Purpose
 
 _DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
@@ -26,17 +29,18 @@ _NOTED_MAX: Final = 10_000
 
 
 class Accesses:
-    """Blobs that were read, by generation and name, whose time is to be written."""
+    """What was read, and has its time to be written: blobs by generation and name, and which of
+    their snapshots or versions (None = the blob itself)."""
 
     def __init__(self) -> None:
-        self._noted: dict[tuple[int, str], None] = {}
+        self._noted: dict[tuple[int, str, Past | None], None] = {}
 
-    def note(self, generation: int, name: str) -> None:
-        """The blob was read. Beyond a bound nothing is noted: a later read does it."""
+    def note(self, generation: int, name: str, past: Past | None) -> None:
+        """This was read. Beyond a bound nothing is noted: a later read does it."""
         if len(self._noted) < _NOTED_MAX:
-            self._noted[generation, name] = None
+            self._noted[generation, name, past] = None
 
-    def take(self) -> list[tuple[int, str]]:
+    def take(self) -> list[tuple[int, str, Past | None]]:
         """What was noted since the last time."""
         found, self._noted = list(self._noted), {}
         return found
@@ -49,11 +53,15 @@ def is_due(blob: BlobRecord, now: int) -> bool:
 
 async def write_accesses(services: Services) -> None:
     """Put on record what was read. ETag, Last-Modified and lease stay. Raises: EngineError."""
-    for generation, name in services.disposable.of(Accesses).take():
-        await change_unattended(services, generation, name, _accessed, purpose=Purpose.UPKEEP)
+    for generation, name, past in services.disposable.of(Accesses).take():
+        extra = () if past is None else (keys.past(past),)
+        decide = functools.partial(_accessed, past)
+        await change_unattended(
+            services, generation, name, decide, purpose=Purpose.UPKEEP, extra=extra
+        )
 
 
-def _accessed(state: BlobState, change: BlobChange) -> None:
-    head = state.head
-    if head is not None and is_due(head, state.now):
-        change.put_head(msgspec.structs.replace(head, accessed=state.now))
+def _accessed(past: Past | None, state: BlobState, change: BlobChange) -> None:
+    read = state.head if past is None else visible(state.extra[0])
+    if read is not None and is_due(read, state.now):
+        change.put_state(past, read, msgspec.structs.replace(read, accessed=state.now))

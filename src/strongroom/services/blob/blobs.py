@@ -143,14 +143,13 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
     Raises: StorageError BlobArchived, InvalidRange (416 with Content-Range), InternalError
         (something of the body is missing), and what guard_blob raises; DataDamaged.
     """
-    is_tracked = services.switches(call.target.account).last_access
-    if not is_tracked or call.target.snapshot is not None:
+    if not services.switches(call.target.account).last_access:
         return await _get_blob(services, call)
     now = await services.store.now()
     found = await _get_blob(services, call)
     if accesses.is_due(found.view.blob, now):
         noted = services.disposable.of(accesses.Accesses)
-        noted.note(generation_of(call), call.target.blob)
+        noted.note(generation_of(call), call.target.blob, found.view.past)
         services.work.set()
     return found
 
