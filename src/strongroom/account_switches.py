@@ -68,6 +68,7 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     Attributes:
         kind: what Get Account Information calls the account.
         container_retention_days: how long deleted containers are kept; 0 = they are not.
+        share_retention_days: the same of deleted shares.
         versioning: whether writes of blobs make versions.
         immutability: whether blobs may be given immutability policies and legal holds.
         last_access: whether it is tracked when blobs were last read.
@@ -76,6 +77,7 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     kind: str = KINDS[0]
     container_retention_days: int = 0
+    share_retention_days: int = 0
     versioning: bool = False
     immutability: bool = False
     last_access: bool = False
@@ -85,8 +87,9 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         """Why these switches cannot be used; None when they can."""
         if self.kind not in KINDS:
             return f"kind {self.kind!r} is none of {', '.join(KINDS)}"
-        if not 0 <= self.container_retention_days <= RETENTION_DAYS_MAX:
-            return f"container_retention_days must be 0 (off) to {RETENTION_DAYS_MAX}"
+        for name in ("container_retention_days", "share_retention_days"):
+            if not 0 <= getattr(self, name) <= RETENTION_DAYS_MAX:
+                return f"{name} must be 0 (off) to {RETENTION_DAYS_MAX}"
         for name, protection in self.containers.items():
             problem = protection.problem()
             if problem is not None:

@@ -128,6 +128,7 @@ def test_switches_are_kept_and_bad_ones_refused() -> None:
         '{"kind": "Tape"}',
         '{"container_retention_days": 366}',
         '{"container_retention_days": -1}',
+        '{"share_retention_days": 366}',
         '{"container_retention_days": "7"}',
         '{"versioning": "on"}',
         '{"versions": true}',

@@ -95,7 +95,7 @@ def test_listing_shows_keys_only_when_asked(tmp_path: Path) -> None:
     as_json = in_process("account", "list", "--json", "--data", tmp_path)
     facts: dict[str, object] = {"name": "orders", "key_count": 1}
     facts |= {"kind": "StorageV2", "container_retention_days": 0, "versioning": False}
-    facts |= {"immutability": False, "last_access": False}
+    facts |= {"immutability": False, "last_access": False, "share_retention_days": 0}
     assert json.loads(as_json.out) == [facts]
     shown = in_process("account", "list", "--json", "--show", "--data", tmp_path)
     assert json.loads(shown.out) == [facts | {"keys": [key]}]
@@ -170,17 +170,19 @@ def test_switches_take_effect_while_serving_and_are_listed(tmp_path: Path) -> No
     assert (
         in_process("account", "list", "--data", data).out == "orders  one key  kind BlobStorage\n"
     )
-    again = ("--container-retention", "30d", "--versioning", "on")
+    again = ("--container-retention", "30d", "--share-retention", "9d", "--versioning", "on")
     in_process("account", "set", "orders", *again, "--data", data)
     # New keys leave the switches as they are.
     made_key(in_process("account", "rotate", "orders", "--data", data))
     in_process("account", "remove-old-key", "orders", "--data", data)
     listed = json.loads(in_process("account", "list", "--json", "--data", data).out)
-    wanted = {"kind": "BlobStorage", "container_retention_days": 30, "versioning": True}
+    wanted = {"kind": "BlobStorage", "container_retention_days": 30, "share_retention_days": 9}
+    wanted |= {"versioning": True}
     wanted |= {"immutability": False, "last_access": False}
     assert listed == [{"name": "orders", "key_count": 1, **wanted}]
     text = in_process("account", "list", "--data", data).out
-    assert text == "orders  one key  kind BlobStorage  container retention 30d  versioning\n"
+    days = "container retention 30d  share retention 9d"
+    assert text == f"orders  one key  kind BlobStorage  {days}  versioning\n"
 
 
 def test_switches_that_there_are_not(tmp_path: Path) -> None:

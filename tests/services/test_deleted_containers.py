@@ -12,8 +12,8 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.semantics.core.retention import remaining_days, retention_end
 from strongroom.services.blob.containers import containers, list_containers
-from strongroom.services.blob.containers.containers import RestoreContainer, generation_version
 from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import TICKS_PER_S
@@ -38,7 +38,7 @@ async def listed(on: Services) -> list[tuple[str, int]]:
 
 
 async def restore(on: Services, generation: int) -> None:
-    given = RestoreContainer("photos", generation_version(generation))
+    given = RestorePlace("photos", generation_version(generation))
     await containers.restore_container(on, call(given))
 
 

@@ -34,6 +34,7 @@ from tests.services import (
     page_calls,
     queue_calls,
     test_deleted_containers,
+    test_deleted_shares,
     test_entities,
     test_file_renames,
     test_immutability,
@@ -97,6 +98,9 @@ async def files(on: Services) -> None:
     await test_file_renames.tree(on)
     await test_file_renames.move(on, "c/g", "a/g")
     await file_calls.delete(on, "a/g")
+    test_deleted_shares.keep(on, 1)
+    await test_deleted_shares.drop(on)
+    await test_deleted_shares.swept(on, 2 * test_deleted_shares.DAY_S)
 
 
 async def protected_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:

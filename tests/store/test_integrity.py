@@ -270,7 +270,7 @@ async def keep_container_without_job(store: EmbeddedStore, generation: int) -> N
     container = records.CONTAINER.of(found)
     assert container is not None
     kept = records.DeletedContainer(container, 5, 6)
-    ref = keys.deleted_container("devstoreaccount1", "box", generation)
+    ref = keys.deleted_place(keys.container("devstoreaccount1", "box"), generation)
     await _put(store, ref.partition, Write(ref.key, records.DELETED_CONTAINER.encode(kept)))
 
 

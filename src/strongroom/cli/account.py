@@ -107,6 +107,10 @@ def set_switches(
             help="Keep deleted containers for 1d to 365d, so that they can be restored; or off."
         ),
     ] = None,
+    share_retention: Annotated[
+        str | None,
+        typer.Option(help="Keep deleted file shares in the same way: 1d to 365d, or off."),
+    ] = None,
     kind: Annotated[
         str | None, typer.Option(help="What Get Account Information says, e.g. StorageV2.")
     ] = None,
@@ -131,6 +135,8 @@ def set_switches(
     given: dict[str, object] = {}
     if container_retention is not None:
         given["container_retention_days"] = _days("--container-retention", container_retention)
+    if share_retention is not None:
+        given["share_retention_days"] = _days("--share-retention", share_retention)
     if kind is not None:
         given["kind"] = kind
     if versioning is not None:
@@ -212,6 +218,8 @@ def _switched(account: Account) -> list[str]:
         found.append(f"kind {switches.kind}")
     if switches.container_retention_days:
         found.append(f"container retention {switches.container_retention_days}d")
+    if switches.share_retention_days:
+        found.append(f"share retention {switches.share_retention_days}d")
     if switches.versioning:
         found.append("versioning")
     if switches.immutability:
@@ -225,6 +233,7 @@ def _facts(account: Account, show: bool) -> dict[str, object]:
     facts: dict[str, object] = {"name": account.name, "key_count": len(account.keys)}
     facts["kind"] = account.switches.kind
     facts["container_retention_days"] = account.switches.container_retention_days
+    facts["share_retention_days"] = account.switches.share_retention_days
     facts["versioning"] = account.switches.versioning
     facts["immutability"] = account.switches.immutability
     facts["last_access"] = account.switches.last_access

@@ -37,7 +37,7 @@ from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.background import Removal
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
-from strongroom.services.file.sweep import sweep_file, sweep_share
+from strongroom.services.file.sweep import expire_share, sweep_file, sweep_share
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
 from strongroom.store.core import keys, records
@@ -254,6 +254,8 @@ class Sweeper:
             await expire_messages(services, job, due, self._pause_s)
         elif job.kind is JobKind.SWEEP_TABLE:
             await sweep_table(services, removal, job)
+        elif job.kind is JobKind.EXPIRE_SHARE:
+            await expire_share(services, job, stamp)
         elif job.kind is JobKind.EXPIRE_BLOB:
             await expire_blob(services, job, due)
         elif job.kind is JobKind.EXPIRE_UPLOAD:
@@ -303,7 +305,7 @@ async def _is_alive(services: Services, job: Job) -> bool:
     if place is not None and place.generation == job.generation:
         return True
     # Deleted by a later request, and kept: that deletion has a job of its own.
-    kept = keys.deleted_container(account, name, job.generation)
+    kept = keys.deleted_place(keys.container(account, name), job.generation)
     return await services.store.read([kept]) != [None]
 
 

@@ -152,10 +152,10 @@ class Integrity:
         if keyspace[:1] == b"c" and ref.key == keys.CONTAINER_KEY:
             self._containers.add(records.CONTAINER.decode(record.value).generation)
             self._container_count += 1
-        elif keyspace[:1] == b"c" and keys.is_deleted_container(ref.key.name):
+        elif keyspace[:1] == b"c" and keys.is_deleted_place(ref.key.name):
             kept = records.DELETED_CONTAINER.decode(record.value)
-            self._containers.add(kept.container.generation)
-            self._kept[kept.container.generation] = ref.partition.name.decode()
+            self._containers.add(kept.record.generation)
+            self._kept[kept.record.generation] = ref.partition.name.decode()
         elif keyspace == keys.SERVICES and ref.key == keys.PROPERTIES_KEY:
             records.PROPERTIES.decode(record.value)
         elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:
@@ -169,6 +169,8 @@ class Integrity:
             self._messages.take_queue(records.QUEUE.decode(record.value))
         elif keyspace[:1] == b"f" and ref.key == keys.SHARE_KEY:
             self._files.take_share(record)
+        elif keyspace[:1] == b"f" and keys.is_deleted_place(ref.key.name):
+            self._files.take_deleted_share(ref, record)
         elif keyspace[:1] == b"n":
             return self._files.take(ref, record)
         elif tag_keys.is_tag_entries(keyspace):

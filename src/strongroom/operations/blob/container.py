@@ -22,6 +22,7 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import list_blobs
 from strongroom.services.blob.containers import containers
 from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.kept_places import RestorePlace
 from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers
 
@@ -147,7 +148,7 @@ RESTORE_CONTAINER: Final = Operation(
     restype="container",
     comp="undelete",
     permission=permissions.CONTAINER_WRITE,
-    input=containers.RestoreContainer,
+    input=RestorePlace,
     accepts=(fields.DELETED_NAME, fields.DELETED_VERSION),
     success=201,
     fails=(blob_errors.CONTAINER_ALREADY_EXISTS,),

@@ -22,7 +22,7 @@ from strongroom.semantics.core.listing import Prefix
 from strongroom.semantics.core.retention import remaining_days
 from strongroom.services.blob import list_blobs
 from strongroom.services.blob.containers import list_containers
-from strongroom.services.blob.containers.containers import ContainerView, generation_version
+from strongroom.services.blob.containers.containers import ContainerView
 from strongroom.services.blob.containers.list_containers import (
     ContainerPage,
     ContainerRow,
@@ -30,6 +30,7 @@ from strongroom.services.blob.containers.list_containers import (
 )
 from strongroom.services.blob.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.core.calls import Call
+from strongroom.services.core.kept_places import generation_version
 from strongroom.values import Lease, iso7, rfc1123
 from strongroom.wire.blob import list_blobs as blobs_xml
 from strongroom.wire.blob import list_containers as containers_xml

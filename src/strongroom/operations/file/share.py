@@ -21,6 +21,7 @@ from strongroom.operations.file import share_returned as give
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.file.permissions import PERMISSION_BYTES_MAX
 from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.kept_places import RestorePlace
 from strongroom.services.file import leasing, list_shares, shares
 from strongroom.services.file import permissions as file_permissions
 from strongroom.values import Purpose
@@ -178,6 +179,23 @@ GET_SHARE_STATS: Final = Operation(
     run=shares.get_stats,
 )
 
+RESTORE_SHARE: Final = Operation(
+    name="Restore Share",
+    id="share_restore",
+    methods=("PUT",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="undelete",
+    permission=permissions.SHARE_WRITE,
+    rule=PLAIN,
+    input=RestorePlace,
+    accepts=(fields.DELETED_NAME, fields.DELETED_VERSION),
+    success=201,
+    returns=(give.ETAG, give.LAST_MODIFIED),
+    fails=(file_errors.SHARE_ALREADY_EXISTS,),
+    run=shares.restore_share,
+)
+
 CREATE_PERMISSION: Final = Operation(
     name="Create Permission",
     id="share_create_permission",
@@ -233,6 +251,7 @@ OPERATIONS: Final = (
     SET_SHARE_ACL,
     GET_SHARE_STATS,
     DELETE_SHARE,
+    RESTORE_SHARE,
     CREATE_PERMISSION,
     GET_PERMISSION,
     *(declared(_LEASED, action) for action in ACTIONS),

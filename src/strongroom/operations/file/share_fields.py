@@ -13,6 +13,7 @@ from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import listing
 from strongroom.semantics.file import shares as rules
 from strongroom.services.file import list_shares
+from strongroom.services.file.sweep import DELETED_NAME_HEADER, DELETED_VERSION_HEADER
 
 _QUOTA: Final = "x-ms-share-quota"
 _TIER: Final = "x-ms-access-tier"
@@ -27,6 +28,8 @@ PROTOCOLS: Final = header("", "x-ms-enabled-protocols", rules.check_protocols)
 """Refuses what no share is for; fills nothing, since every share is for SMB."""
 DELETE_SNAPSHOTS: Final = header("", "x-ms-delete-snapshots", one_of("include", "include-leased"))
 """Refuses another word; fills nothing, since no share has snapshots."""
+DELETED_NAME: Final = header("name", DELETED_NAME_HEADER, required=True)
+DELETED_VERSION: Final = header("version", DELETED_VERSION_HEADER, required=True)
 MARKER: Final = parameter(
     "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
 )

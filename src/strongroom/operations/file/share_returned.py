@@ -14,12 +14,15 @@ from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core import listing
+from strongroom.semantics.core.retention import remaining_days
 from strongroom.semantics.file import shares as rules
 from strongroom.services.core.calls import Call
+from strongroom.services.core.kept_places import generation_version
 from strongroom.services.file import list_shares
 from strongroom.services.file.list_shares import ListShares, SharePage, ShareRow
 from strongroom.services.file.shares import ShareView
 from strongroom.values import etag_text, rfc1123
+from strongroom.wire.core.deleted_places import DeletedItem
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 from strongroom.wire.file import list_shares as shares_xml
 from strongroom.wire.file.list_shares import ShareItem
@@ -61,7 +64,10 @@ def shares(page: SharePage, call: Call[ListShares], origin: Origin) -> Content:
 
 
 def _item(row: ShareRow, now: int, with_metadata: bool) -> ShareItem:
-    share = row.record
+    share, kept, deleted = row.record, row.deleted, None
+    if kept is not None:
+        version = generation_version(share.generation)
+        deleted = DeletedItem(kept.deleted, remaining_days(kept.until, now), version)
     lease = (
         leases.status(share.lease, now),
         leases.state(share.lease, now).value,
@@ -76,4 +82,5 @@ def _item(row: ShareRow, now: int, with_metadata: bool) -> ShareItem:
         tier_changed=share.tier_changed,
         lease=lease,
         metadata=share.metadata if with_metadata else None,
+        deleted=deleted,
     )

@@ -53,8 +53,6 @@ FIRST: Final = (
 OPERATIONS: Final = (
     _later("Snapshot Share", "share_create_snapshot", _PUT, _SHARE, may.SHARE_CREATE,
            comp="snapshot", restype="share"),
-    _later("Restore Share", "share_restore", _PUT, _SHARE, may.SHARE_WRITE, comp="undelete",
-           restype="share"),
     _later("Abort Copy File", "file_abort_copy", _PUT, _FILE, may.FILE_WRITE, comp="copy"),
     _later("Create Symbolic Link", "file_create_symbolic_link", _PUT, _FILE, may.FILE_CREATE,
            restype="symboliclink"),

@@ -19,11 +19,12 @@ from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import ShareRecord
+from strongroom.store.core.records import DeletedShare, ShareRecord
 
 METADATA: Final = "metadata"
-INCLUDES: Final = frozenset((METADATA, "snapshots", "deleted"))
-"""The words that `include` may have; no share here has snapshots or is kept after its deletion."""
+DELETED: Final = "deleted"
+INCLUDES: Final = frozenset((METADATA, "snapshots", DELETED))
+"""The words that `include` may have; no share here has snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,12 @@ class ListShares:
 
 
 class ShareRow(msgspec.Struct, frozen=True):
-    """One share, as the commit `version` left it."""
+    """One share, as the commit `version` left it. `deleted`: it is one that is kept."""
 
     name: str
     record: ShareRecord
     version: int
+    deleted: DeletedShare | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,23 @@ async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
     page = Page[ShareRow](given.prefix, "", given.max_results, given.start)
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
-    await pages.fill(services.store, keys.shares(call.target.account), page, _rows)
+    kept_at = now if DELETED in given.include else None
+    keyspace = keys.shares(call.target.account)
+    await pages.fill(services.store, keyspace, page, lambda found: _rows(found, kept_at))
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     return SharePage(items, page.marker, now)
 
 
-def _rows(found: base.Page) -> Iterator[tuple[bytes, bytes, ShareRow]]:
+def _rows(found: base.Page, kept_at: int | None) -> Iterator[tuple[bytes, bytes, ShareRow | None]]:
+    """Arguments: kept_at: when deleted shares must still be kept; None = none is listed."""
     decode = records.SHARE.decode
     for name, key, value, version in found.rows():
-        yield name, key, ShareRow(name.decode(), decode(value), version)
+        if not keys.is_deleted_place(key):
+            yield name, key, ShareRow(name.decode(), decode(value), version)
+            continue
+        kept = None if kept_at is None else records.DELETED_SHARE.decode(value)
+        if kept is None or kept_at is None or kept.until <= kept_at:
+            yield name, key, None
+        else:
+            yield name, key, ShareRow(name.decode(), kept.record, version, kept)

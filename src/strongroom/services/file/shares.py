@@ -21,11 +21,12 @@ from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
+from strongroom.services.core.kept_places import PlaceDeletion, RestorePlace, restore_place
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file.sweep import sweep_share_step
+from strongroom.services.file.sweep import KEPT_SHARES
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import ShareRecord
+from strongroom.store.core.records import DeletedShare, ShareRecord
 from strongroom.store.file import file_records
 from strongroom.values import AccessPolicy, Metadata
 
@@ -181,17 +182,33 @@ def _modified(share: ShareRecord, stamp: int, **changes: Any) -> tuple[ShareWrit
 async def delete_share(services: Services, call: Call[Any]) -> None:
     """Delete Share: one record goes, and all files with it; a job sweeps what they held.
 
+    With a retention it is kept until that ends, see services/core/kept_places.py.
+
     Raises: StorageError ShareNotFound, the lease errors (412).
     """
-    target = call.target
+    days = services.switches(call.target.account).share_retention_days
+    deletion = PlaceDeletion(KEPT_SHARES, call, days)
 
     def decide(share: ShareRecord, stamp: int) -> tuple[None, tuple[Step, ...]]:
-        # The job first: cut off in between, it finds the share alive and does nothing.
-        sweep = sweep_share_step(target.account, target.container, share.generation, stamp)
-        return None, (sweep, *_written(call, None))
+        unleased = msgspec.structs.replace(share, lease=None)
+
+        def kept(until: int) -> DeletedShare:
+            return DeletedShare(unleased, stamp, until)
+
+        return None, deletion.steps(share.generation, kept, stamp)
 
     await commit_share(services, call, decide)
     services.work.set()
+
+
+async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWritten:
+    """Restore Share: the share and its files are as they were, but for the share's lease.
+
+    Raises: StorageError InvalidHeaderValue (another name than the share's), ShareNotFound (no such
+        deleted share, or its retention has ended), ShareAlreadyExists.
+    """
+    share: ShareRecord = await restore_place(services, call, KEPT_SHARES)
+    return ShareWritten(share.etag, share.modified)
 
 
 async def get_stats(services: Services, call: Call[Any]) -> int:

@@ -10,33 +10,46 @@ only when no older commit can happen any more. So a file that is dead then stays
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
+from strongroom import file_errors
 from strongroom.auth.request import Service
-from strongroom.engines.base import Key, Partition, Position, Step, Write
+from strongroom.engines.base import Commit, Key, Partition, Position, Record, Ref, Step, Write
 from strongroom.engines.gateways import STAMP_MAX
 from strongroom.services.core.background import Removal
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.kept_places import KeptKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.readers import FileReaders
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import MapPlace
 from strongroom.store.core.records import Job, JobKind
+from strongroom.values import Purpose
 
 _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
+DELETED_NAME_HEADER: Final = "x-ms-deleted-share-name"
+DELETED_VERSION_HEADER: Final = "x-ms-deleted-share-version"
+KEPT_SHARES: Final = KeptKind(
+    noun="share",
+    place=records.SHARE,
+    kept=records.DELETED_SHARE,
+    sweeps=JobKind.SWEEP_SHARE,
+    expires=JobKind.EXPIRE_SHARE,
+    missing=file_errors.SHARE_NOT_FOUND,
+    exists=file_errors.SHARE_ALREADY_EXISTS,
+    name_header=DELETED_NAME_HEADER,
+)
+"""How deleted shares are kept (services/core/kept_places.py)."""
 
 
 def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
     """The step that orders a file's sweep; it comes before what makes the sweep necessary."""
     ref = keys.job(stamp, stamp, JobKind.SWEEP_FILE)
     job = Job(JobKind.SWEEP_FILE, generation, str(file_id))
-    return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
-
-
-def sweep_share_step(account: str, name: str, generation: int, stamp: int) -> Step:
-    """The step that orders the sweep of a share that is about to be deleted."""
-    ref = keys.job(stamp, stamp, JobKind.SWEEP_SHARE)
-    job = Job(JobKind.SWEEP_SHARE, generation, token=f"{account}/{name}")
     return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
 
 
@@ -97,9 +110,52 @@ async def sweep_share(services: Services, removal: Removal, job: Job, deleted: i
 
     Returns: whether nothing is left.
     """
-    place = await services.place(Service.FILE, *job.token.split("/"))
+    account, name = job.token.split("/")
+    place = await services.place(Service.FILE, account, name)
     if place is not None and place.generation == job.generation:
         return True  # the deletion was ordered, and its commit never happened
+    if await services.store.read([_kept(job)]) != [None]:
+        return True  # deleted by a later request, and kept: that deletion has a job of its own
+    return await _remove_share(services, removal, job, deleted)
+
+
+async def expire_share(services: Services, job: Job, deleted: int) -> None:
+    """Order the sweep of a deleted share whose retention has ended, unless it was restored. While
+    its record is there, it is whole.
+
+    Arguments:
+        deleted: the stamp of the deletion that ordered the job.
+    """
+    ref = _kept(job)
+    await services.commit(_Expire(ref.partition, [ref], Purpose.FREEING, job, deleted))
+    services.work.set()
+
+
+class _Expire(Decision[None], frozen=True):
+    """End the retention of a deleted share. One that was restored and deleted again was deleted at
+    another stamp."""
+
+    job: Job
+    deleted: int
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide."""
+        kept = records.DELETED_SHARE.of(found[0])
+        if kept is None or kept.deleted != self.deleted:
+            return Commit(None)
+        ref = keys.job(stamp, stamp, JobKind.SWEEP_SHARE)
+        job = msgspec.structs.replace(self.job, kind=JobKind.SWEEP_SHARE)
+        order = Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
+        return Commit(None, (order, Step(self.partition, (Write(self.reads[0].key, None),))))
+
+
+def _kept(job: Job) -> Ref:
+    """Where a share lies that was deleted and is kept."""
+    account, name = job.token.split("/")
+    return keys.deleted_place(keys.share(account, name), job.generation)
+
+
+async def _remove_share(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
     is_done = True
     position: Position | None = _START
     while position is not None:

@@ -10,6 +10,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | queue                   | `q` + account    | queue name      | face   | `q`                      |
 | table                   | `t` + account    | name, lower case| face   | `t`                      |
 | share                   | `f` + account    | share name      | face   | `f`                      |
+| deleted share           | `f` + account    | share name      | face   | `d` + generation         |
 | name in a share         | `n` + generation | `n`             | face   | parent's id, folded name |
 | node of a name          | `n` + generation | `n`             | hidden | `o` + id                 |
 | permission of a share   | `n` + generation | `p`             | face   | permission key           |
@@ -77,7 +78,7 @@ JOB_KEY: Final = Key(False, b"j")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
 _SNAPSHOT: Final = b"\x01"
-_DELETED_CONTAINER: Final = b"d"
+_DELETED_PLACE: Final = b"d"
 # The first byte of each kind of hidden key.
 STAGED: Final = b"k"
 INLINE: Final = b"i"
@@ -123,15 +124,15 @@ def container(account: str, name: str) -> Ref:
     return Ref(Partition(containers(account), name.encode()), CONTAINER_KEY)
 
 
-def deleted_container(account: str, name: str, generation: int) -> Ref:
-    """A container that was deleted and is kept for a while, beside the one of that name."""
-    partition = Partition(containers(account), name.encode())
-    return Ref(partition, Key(False, _DELETED_CONTAINER + number(generation)))
+def deleted_place(place: Ref, generation: int) -> Ref:
+    """A container or share that was deleted and is kept for a while, beside the one of that
+    name."""
+    return Ref(place.partition, Key(False, _DELETED_PLACE + number(generation)))
 
 
-def is_deleted_container(key: bytes) -> bool:
-    """Whether a key is that of a deleted container."""
-    return key[:1] == _DELETED_CONTAINER and len(key) == 9
+def is_deleted_place(key: bytes) -> bool:
+    """Whether a key is that of a deleted container or share."""
+    return key[:1] == _DELETED_PLACE and len(key) == 9
 
 
 def queues(account: str) -> bytes:

@@ -49,7 +49,7 @@ class DeletedContainer(msgspec.Struct, frozen=True, array_like=True):
     """A container that was deleted and can be restored before `until`. `deleted` is the stamp of
     the deletion. The container's record has no lease any more."""
 
-    container: ContainerRecord
+    record: ContainerRecord
     deleted: int
     until: int
 
@@ -92,6 +92,14 @@ class ShareRecord(msgspec.Struct, frozen=True, array_like=True):
     lease: Lease | None = None
 
 
+class DeletedShare(msgspec.Struct, frozen=True, array_like=True):
+    """A share that was deleted, as DeletedContainer."""
+
+    record: ShareRecord
+    deleted: int
+    until: int
+
+
 class JobKind(enum.IntEnum):
     """Background work."""
 
@@ -107,6 +115,7 @@ class JobKind(enum.IntEnum):
     EXPIRE_BLOB = 10
     SWEEP_FILE = 11
     SWEEP_SHARE = 12
+    EXPIRE_SHARE = 14
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
@@ -189,5 +198,6 @@ DELETED_CONTAINER: Final = Codec(DeletedContainer)
 QUEUE: Final = Codec(QueueRecord)
 TABLE: Final = Codec(TableRecord)
 SHARE: Final = Codec(ShareRecord)
+DELETED_SHARE: Final = Codec(DeletedShare)
 JOB: Final = Codec(Job)
 PROPERTIES: Final = Codec(ServiceProperties)

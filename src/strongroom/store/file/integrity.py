@@ -9,7 +9,8 @@ What must hold:
  3. Each node has attributes. Attributes without a node are those of a creation that was cut off,
     which have no bytes, or a job removes them.
  4. The bytes of a file agree with its length (store/core/extents/check.py).
- 5. What is not a living share's has a job that removes it.
+ 5. What is not a living share's, or a deleted one's that is kept, has a job that removes it.
+ 6. A deleted share that is kept has a job that ends this.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class FilesCheck:
         self.share_count = 0
         self.file_count = 0
         self._alive: set[int] = set()
+        self._kept: dict[int, str] = {}
+        self._expired: set[int] = set()
         self._swept: set[int] = set()
         self._swept_files: set[tuple[int, str]] = set()
         self._names: dict[int, _Names] = {}
@@ -63,9 +66,17 @@ class FilesCheck:
         self.share_count += 1
         self._alive.add(records.SHARE.decode(record.value).generation)
 
+    def take_deleted_share(self, ref: Ref, record: Record) -> None:
+        """The record of a deleted share that is kept. Raises CorruptRecord."""
+        generation = records.DELETED_SHARE.decode(record.value).record.generation
+        self._alive.add(generation)
+        self._kept[generation] = ref.partition.name.decode()
+
     def take_job(self, job: Job) -> None:
         """A job, whatever it is for."""
-        if job.kind is JobKind.SWEEP_SHARE:
+        if job.kind is JobKind.EXPIRE_SHARE:
+            self._expired.add(job.generation)
+        elif job.kind is JobKind.SWEEP_SHARE:
             self._swept.add(job.generation)
         elif job.kind is JobKind.SWEEP_FILE:
             self._swept_files.add((job.generation, job.blob))
@@ -141,6 +152,9 @@ class FilesCheck:
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """(place, problem) of all shares, once everything was taken in and checked."""
+        for generation, name in self._kept.items():
+            if generation not in self._expired:
+                yield f"deleted share {name!r}", "it is kept, and no job ends that"
         for generation, names in self._names.items():
             place = f"share of generation {generation}"
             if generation in self._swept:

@@ -12,14 +12,7 @@ import msgspec
 
 from strongroom.values import Metadata, PublicAccess, etag_text, rfc1123
 from strongroom.wire.core import xml
-
-
-class DeletedItem(msgspec.Struct, frozen=True):
-    """When a container was deleted (ticks), for how many days it is kept, and its version."""
-
-    time: int
-    remaining_days: int
-    version: str
+from strongroom.wire.core.deleted_places import DeletedItem
 
 
 class ContainerItem(msgspec.Struct, frozen=True):
@@ -52,11 +45,7 @@ def _row(item: ContainerItem) -> str:
     deleted = item.deleted
     named, kept = "", ""
     if deleted is not None:
-        named = f"<Deleted>true</Deleted><Version>{deleted.version}</Version>"
-        kept = (
-            f"<DeletedTime>{rfc1123(deleted.time)}</DeletedTime>"
-            f"<RemainingRetentionDays>{deleted.remaining_days}</RemainingRetentionDays>"
-        )
+        named, kept = deleted.named(), deleted.properties()
     return (
         f"<Container><Name>{xml.escape(item.name)}</Name>{named}<Properties>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"

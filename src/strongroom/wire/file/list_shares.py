@@ -11,6 +11,7 @@ import msgspec
 
 from strongroom.values import Metadata, etag_text, rfc1123
 from strongroom.wire.core import xml
+from strongroom.wire.core.deleted_places import DeletedItem
 
 
 class ShareItem(msgspec.Struct, frozen=True):
@@ -25,6 +26,7 @@ class ShareItem(msgspec.Struct, frozen=True):
     tier_changed: int
     lease: tuple[str, str, str | None]
     metadata: Metadata | None = None
+    deleted: DeletedItem | None = None
 
 
 def write_shares(asked: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str) -> bytes:
@@ -39,6 +41,9 @@ def write_shares(asked: xml.PageRequest, shares: Iterable[ShareItem], next_marke
 
 def _row(item: ShareItem) -> str:
     status, state, duration = item.lease
+    named = kept = ""
+    if item.deleted is not None:
+        named, kept = item.deleted.named(), item.deleted.properties()
     properties = (
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>{xml.escape(etag_text(item.etag))}</Etag><Quota>{item.quota_gib}</Quota>"
@@ -46,8 +51,9 @@ def _row(item: ShareItem) -> str:
         f"<AccessTierChangeTime>{rfc1123(item.tier_changed)}</AccessTierChangeTime>"
         f"{xml.element('LeaseStatus', status)}{xml.element('LeaseState', state)}"
         f"{xml.optional_element('LeaseDuration', duration)}<EnabledProtocols>SMB</EnabledProtocols>"
+        f"{kept}"
     )
     return (
-        f"<Share>{xml.element('Name', item.name)}<Properties>{properties}</Properties>"
+        f"<Share>{xml.element('Name', item.name)}{named}<Properties>{properties}</Properties>"
         f"{xml.metadata_element(item.metadata)}</Share>"
     )

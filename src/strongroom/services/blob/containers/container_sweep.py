@@ -74,7 +74,7 @@ async def sweep_container(
 async def expire_container(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
     """Drop a deleted container whose retention has ended, unless it was restored.
 
-    Its record goes last: it is what says, after a crash, that the sweep is still to be done.
+    Its record goes last: after a crash, it says that the sweep is still to be done.
 
     Arguments:
         deleted: the stamp of the deletion that ordered the job. One that was restored and deleted
@@ -83,7 +83,8 @@ async def expire_container(services: Services, removal: Removal, job: Job, delet
     Returns: whether nothing is left to do.
     """
     account, name = job.token.split("/")
-    ref = keys.deleted_container(account, name, job.generation)
+    ref = keys.deleted_place(keys.container(account, name), job.generation)
+
     (found,) = await services.store.read([ref])
     kept = records.DELETED_CONTAINER.of(found)
     if kept is None or kept.deleted != deleted:

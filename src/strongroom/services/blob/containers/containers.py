@@ -8,18 +8,16 @@ section 12.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from strongroom import blob_errors, errors
+from strongroom import blob_errors
 from strongroom.account_switches import ContainerProtection
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
-from strongroom.semantics.core.retention import retention_end
 from strongroom.services.blob import access
 from strongroom.services.blob.containers.deleting import (
     Disturbed,
@@ -29,14 +27,29 @@ from strongroom.services.blob.containers.deleting import (
 )
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
+from strongroom.services.core.kept_places import (
+    KeptKind,
+    PlaceDeletion,
+    RestorePlace,
+    restore_place,
+)
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import ContainerRecord, DeletedContainer, Job, JobKind
+from strongroom.store.core.records import ContainerRecord, DeletedContainer, JobKind
 from strongroom.values import AccessPolicy, Metadata, PublicAccess
 
 DELETED_NAME_HEADER: Final = "x-ms-deleted-container-name"
 DELETED_VERSION_HEADER: Final = "x-ms-deleted-container-version"
-_VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
+KEPT_CONTAINERS: Final = KeptKind(
+    noun="container",
+    place=records.CONTAINER,
+    kept=records.DELETED_CONTAINER,
+    sweeps=JobKind.SWEEP_CONTAINER,
+    expires=JobKind.EXPIRE_CONTAINER,
+    missing=blob_errors.CONTAINER_NOT_FOUND,
+    exists=blob_errors.CONTAINER_ALREADY_EXISTS,
+    name_header=DELETED_NAME_HEADER,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,83 +191,30 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
 
 async def _delete(services: Services, call: Call[Any], mark: int | None) -> None:
     """Delete the container, which must have this mark. Raises: as delete_container; Disturbed."""
-    account, name = call.target.account, call.target.container
-    ref = keys.container(account, name)
-    switches = services.switches(account)
-    days, protection = switches.container_retention_days, switches.containers.get(name)
+    name = call.target.container
+    switches = services.switches(call.target.account)
+    protection = switches.containers.get(name)
+    deletion = PlaceDeletion(KEPT_CONTAINERS, call, switches.container_retention_days)
 
     def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
         require_mark(container, mark)
         if protection is not None and protection.holds:
             raise StorageError(blob_errors.CONTAINER_HAS_LEGAL_HOLD)
-        kind = JobKind.EXPIRE_CONTAINER if days else JobKind.SWEEP_CONTAINER
-        until = retention_end(stamp, days)
-        job = keys.job(until, stamp, kind)
-        sweep = Job(kind, container.generation, token=f"{account}/{name}")
-        writes = [Write(ref.key, None)]
-        if days:
-            unleased = msgspec.structs.replace(container, lease=None, deleting=0)
-            kept = records.DELETED_CONTAINER.encode(DeletedContainer(unleased, stamp, until))
-            key = keys.deleted_container(account, name, container.generation).key
-            writes.append(Write(key, kept))
-        # The job first: cut off in between, it finds the container alive and does nothing.
-        return Commit(
-            None,
-            (
-                Step(job.partition, (Write(job.key, records.JOB.encode(sweep)),)),
-                Step(ref.partition, tuple(writes)),
-            ),
-        )
+        unleased = msgspec.structs.replace(container, lease=None, deleting=0)
+
+        def kept(until: int) -> DeletedContainer:
+            return DeletedContainer(unleased, stamp, until)
+
+        return Commit(None, deletion.steps(container.generation, kept, stamp))
 
     await access.commit_container(services, call, decide)
     services.work.set()
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreContainer:
-    """Input of Restore Container: the deleted container's name, and its version as listed."""
-
-    name: str
-    version: str
-
-
-async def restore_container(services: Services, call: Call[RestoreContainer]) -> None:
+async def restore_container(services: Services, call: Call[RestorePlace]) -> None:
     """Restore Container: the container is as it was when it was deleted, but for its lease.
 
     Raises: StorageError InvalidHeaderValue (another name than the container's), ContainerNotFound
         (no such deleted container, or its retention has ended), ContainerAlreadyExists.
     """
-    account, name, given = call.target.account, call.target.container, call.input
-    if given.name != name:
-        reason = "A container can be restored under its own name only."
-        raise errors.invalid_header(DELETED_NAME_HEADER, given.name, reason)
-    generation = version_generation(given.version)
-    if generation is None:
-        raise StorageError(blob_errors.CONTAINER_NOT_FOUND)
-    ref = keys.container(account, name)
-    kept = keys.deleted_container(account, name, generation)
-    await services.commit(_Restore(ref.partition, [ref, kept], call.rule.purpose))
-
-
-class _Restore(Decision[None], frozen=True):
-    """Restore Container."""
-
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError ContainerNotFound, ContainerAlreadyExists."""
-        kept = records.DELETED_CONTAINER.of(found[1])
-        if kept is None or kept.until <= stamp:
-            raise StorageError(blob_errors.CONTAINER_NOT_FOUND)
-        if found[0] is not None:
-            raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
-        back = Write(self.reads[0].key, records.CONTAINER.encode(kept.container))
-        return Commit(None, (Step(self.partition, (back, Write(self.reads[1].key, None))),))
-
-
-def generation_version(generation: int) -> str:
-    """The version of a deleted container as it is listed."""
-    return f"{generation:016X}"
-
-
-def version_generation(version: str) -> int | None:
-    """The generation of a listed version; None for a text that is none."""
-    return int(version, 16) if _VERSION.fullmatch(version) else None
+    await restore_place(services, call, KEPT_CONTAINERS)

@@ -85,11 +85,11 @@ def _rows(
     """Arguments: kept_at: when deleted containers must still be kept; None = none is listed."""
     decode = records.CONTAINER.decode
     for name, key, value, version in found.rows():
-        if not keys.is_deleted_container(key):
+        if not keys.is_deleted_place(key):
             yield name, key, ContainerRow(name.decode(), decode(value), version)
             continue
         kept = None if kept_at is None else records.DELETED_CONTAINER.decode(value)
         if kept is None or kept_at is None or kept.until <= kept_at:
             yield name, key, None
         else:
-            yield name, key, ContainerRow(name.decode(), kept.container, version, kept)
+            yield name, key, ContainerRow(name.decode(), kept.record, version, kept)

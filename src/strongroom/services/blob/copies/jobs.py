@@ -238,7 +238,7 @@ async def _end_in_deleted(services: Services, job: Job, order: CopyOrder) -> Non
     """A copy fails whose container was deleted and is kept: restored, it must not have a copy that
     is pending for ever."""
     account, name = order.destination.split("/")
-    kept = keys.deleted_container(account, name, job.generation)
+    kept = keys.deleted_place(keys.container(account, name), job.generation)
     if await services.store.read([kept]) == [None]:
         return
 
