@@ -24,6 +24,7 @@ STATUS_OBJECT_PATH_SYNTAX_BAD: Final = 0xC000_003B
 STATUS_SHARING_VIOLATION: Final = 0xC000_0043
 STATUS_FILE_LOCK_CONFLICT: Final = 0xC000_0054
 STATUS_LOCK_NOT_GRANTED: Final = 0xC000_0055
+STATUS_DISK_FULL: Final = 0xC000_007F
 STATUS_DELETE_PENDING: Final = 0xC000_0056
 STATUS_INVALID_SECURITY_DESCR: Final = 0xC000_0079
 STATUS_RANGE_NOT_LOCKED: Final = 0xC000_007E
@@ -173,6 +174,13 @@ SHARE_ALREADY_EXISTS = row(
 )
 SHARE_NOT_FOUND = row(
     "ShareNotFound", 404, "The specified share does not exist.", STATUS_BAD_NETWORK_NAME
+)
+# 403 as recorded answers of the cloud service have it; no page lists the code.
+SHARE_SIZE_LIMIT_REACHED = row(
+    "ShareSizeLimitReached",
+    403,
+    "The files would exceed the quota of the share. Delete files, or set a larger quota.",
+    STATUS_DISK_FULL,
 )
 LEASE_ID_MISMATCH_WITH_SHARE_OPERATION = row(
     "LeaseIdMismatchWithShareOperation",

@@ -18,6 +18,7 @@ from strongroom.services.file.paths import OnPath
 from strongroom.services.file.ranges import ListRanges, PutRange
 from strongroom.services.file.reading import GetFile
 from strongroom.services.file.shares import CreateShare
+from strongroom.store.core import share_keys
 from strongroom.store.integrity import Integrity
 from strongroom.values import ByteRange
 from tests.services import container_calls as given
@@ -146,6 +147,16 @@ class Inspected:
 
     def read_content(self, content_id: int) -> Iterator[bytes]:
         raise AssertionError("files have no contents that are read as a whole")
+
+
+def of_files(on: Services) -> list[Ref]:
+    """Where there are records of names and files. The root's attributes and the share's usage stay
+    when there are no files."""
+    return [
+        ref
+        for ref in stored(on)
+        if ref.key != share_keys.USAGE_KEY and ref.partition.name != ref.partition.keyspace[1:]
+    ]
 
 
 def stored(on: Services) -> list[Ref]:

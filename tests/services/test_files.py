@@ -149,7 +149,7 @@ def test_a_reader_sees_one_state_while_others_write_and_delete() -> None:
         assert await given.refused(do.look(on, "f")) == (404, "ResourceNotFound")
         assert await do.drain(began) == text
         await sweep(on)
-        assert do.stored(on) == [] and do.problems(on) == []
+        assert do.of_files(on) == [] and do.problems(on) == []
 
     given.run(scenario)
 
@@ -185,7 +185,7 @@ def test_a_directory_goes_when_it_is_empty() -> None:
         assert await do.names(on) == []
         assert await given.refused(do.create(on, "d/f")) == (404, "ParentNotFound")
         await sweep(on)
-        assert do.stored(on) == [] and do.problems(on) == []
+        assert do.of_files(on) == [] and do.problems(on) == []
 
     given.run(scenario)
 
@@ -249,7 +249,7 @@ def test_cut_off_inside_a_deletion_a_job_removes_what_is_left(steps: int) -> Non
         if is_there:
             assert await do.read(after, "f") == b"x" * 100_000
         else:
-            assert do.stored(after) == []
+            assert do.of_files(after) == []
         assert do.problems(after) == []
 
     given.run(scenario)
@@ -269,7 +269,7 @@ def test_a_deleted_share_is_swept_and_begins_anew() -> None:
         await sweep(on)
         assert do.problems(on) == []
         assert await do.read(on, "f") == b"new"
-        assert len(do.stored(on)) == 5  # a name, its node, its attributes, a leaf and its bytes
+        assert len(do.of_files(on)) == 5  # a name, its node, its attributes, a leaf and its bytes
 
     given.run(scenario)
 
@@ -411,20 +411,6 @@ def test_attributes_times_and_permissions() -> None:
     given.run(scenario)
 
 
-def test_the_size_of_a_share_is_that_of_its_files() -> None:
-    """F-SHR-11."""
-
-    async def scenario() -> None:
-        on = await do.services()
-        assert await do.run(on, share.GET_SHARE_STATS, "") == 0
-        await do.mkdir(on, "d")
-        await do.create(on, "d/f", 1000)
-        await do.create(on, "g", 24)
-        assert await do.run(on, share.GET_SHARE_STATS, "") == 1024
-
-    given.run(scenario)
-
-
 def test_damage_is_found() -> None:
     async def scenario() -> None:
         on = await do.services()
@@ -432,7 +418,7 @@ def test_damage_is_found() -> None:
         await do.write(on, "d/f", b"x" * 100_000)
         store = on.store
         assert isinstance(store, MemoryStore)
-        whole = [(ref, record) for ref, record in store.records() if ref in do.stored(on)]
+        whole = [(ref, record) for ref, record in store.records() if ref in do.of_files(on)]
         assert len(whole) > 6
         for ref, record in whole:
             await overwrite(on, ref, None)

@@ -36,11 +36,16 @@ _ENGINE: Final = {
     "test_blocks": ("test_a_list_of_what_was_replaced_meanwhile_is_refused",),
     "test_containers": ("test_cut_off_inside_the_deletion_the_container_is_whole",),
     "test_deleted_containers": ("test_a_deletion_that_is_cut_off",),
+    "test_deleted_shares": (
+        "test_a_deletion_that_is_cut_off",
+        "test_an_end_of_the_retention_that_is_cut_off",
+    ),
     "test_file_renames": ("test_cut_off_inside_a_rename_one_name_leads_to_the_file",),
     "test_files": (
         "test_cut_off_inside_a_creation_no_name_leads_to_nothing",
         "test_cut_off_inside_a_deletion_a_job_removes_what_is_left",
     ),
+    "test_share_usage": ("test_cut_off_inside_a_resize_the_usage_is_that_of_what_is_counted",),
     "test_find_blobs": (
         "test_a_container_that_is_deleted_during_a_search_is_not_found",
         "test_a_search_looks_at_the_blobs_of_the_rarest_tag",

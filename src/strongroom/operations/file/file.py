@@ -56,7 +56,13 @@ CREATE_FILE: Final = Operation(
     success=201,
     returns=_CHANGED,
     spreads=give.smb_headers,
-    fails=(*CHANGES, *SMB_VALUES, errors.RESOURCE_TYPE_MISMATCH, errors.INVALID_MD5),
+    fails=(
+        *CHANGES,
+        *SMB_VALUES,
+        errors.RESOURCE_TYPE_MISMATCH,
+        errors.INVALID_MD5,
+        file_errors.SHARE_SIZE_LIMIT_REACHED,
+    ),
     run=creating.create_file,
 )
 
@@ -103,7 +109,7 @@ SET_FILE_PROPERTIES: Final = Operation(
     accepts=(fields.NEW_PROPERTIES, fields.NEW_SIZE, fields.SMB, fields.TRAILING_DOTS),
     returns=_CHANGED,
     spreads=give.smb_headers,
-    fails=(*CHANGES, *SMB_VALUES, errors.INVALID_MD5),
+    fails=(*CHANGES, *SMB_VALUES, errors.INVALID_MD5, file_errors.SHARE_SIZE_LIMIT_REACHED),
     run=files.set_file_properties,
 )
 

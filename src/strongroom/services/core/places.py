@@ -64,7 +64,7 @@ def _table(record: Record) -> Place:
 @lru_cache(_REMEMBERED)
 def _share(record: Record) -> Place:
     found = records.SHARE.decode(record.value)
-    return Place(found.generation, record.version, found.policies)
+    return Place(found.generation, record.version, found.policies, record=found)
 
 
 PLACES: Final = {

@@ -26,15 +26,17 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
+from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
-from strongroom.store.core import keys
+from strongroom.store.core import keys, share_keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
 from strongroom.values import ContentProperties, Metadata
 
+_NAMES_FROM: Final = 4
 NO_PROPERTIES: Final = ContentProperties()
 
 
@@ -104,7 +106,14 @@ class _New(msgspec.Struct, frozen=True):
 
 async def _create(services: Services, call: Call[Any], where: Where, new: _New) -> NodeWritten:
     parent = keys.file_node(where.generation, where.parent)
-    reads = [place_ref(call), parent, *where.refs, *new.smb.permission.ref(where.generation)]
+    reads = [
+        place_ref(call),
+        parent,
+        parent_ref(where),
+        share_keys.share_usage(where.generation),
+        *where.refs,
+        *new.smb.permission.ref(where.generation),
+    ]
     partition = keys.file_names(where.generation)
     decision = _Create(partition, reads, call.rule.purpose, call.as_of_now(), where, new)
     return await services.commit(decision)
@@ -121,8 +130,9 @@ class _Create(Decision[NodeWritten], frozen=True):
         """See Decision.decide. Raises: PathChanged when something has the name by now."""
         call, where, new = self.call, self.where, self.new
         check_place(call, found[0])
-        end = 2 + len(where.refs)
-        where.check(found[2:end])
+        assert found[0] is not None
+        end = _NAMES_FROM + len(where.refs)
+        where.check(found[_NAMES_FROM:end])
         leases.guard(None, call.terms.lease_id, call.rule.lease, stamp)
         permission, first = new.smb.permission.chosen(
             DEFAULT_KEY, where.generation, found[end] if len(found) > end else None
@@ -143,31 +153,32 @@ class _Create(Decision[NodeWritten], frozen=True):
             entry=NameRecord(stamp, where.name, new.is_directory),
         )
         attributes = Write(keys.FILE_KEY, file_records.FILE.encode(record))
+        node = NodeRecord(where.parent, names.fold(where.name), new.is_directory, 0, new.size_bytes)
+        counted = used(share_of(found[0]), found[3], new.size_bytes)
         steps = (
             *first,
             Step(keys.file(where.generation, stamp), (attributes,)),
-            Step(self.partition, linked(where, stamp, found[1], new.is_directory)),
+            Step(self.partition, (*linked(where, stamp, found[1], node), *counted)),
+            *parent_touched(where, found[2], stamp),
         )
         return Commit(NodeWritten(made, record), steps)
 
 
 def linked(
-    where: Where, file_id: int, parent: Record | None, is_directory: bool, children: int = 0
+    where: Where, file_id: int, parent: Record | None, node: NodeRecord
 ) -> tuple[Write, ...]:
     """The writes that give a name to an id: the name, its node, and its parent's count.
 
     Arguments:
         where: the name, in a parent that has the node `parent`; the root has none.
-        children: how many names are below it.
+        node: of the id.
 
     Raises: PathChanged when the parent is gone.
     """
-    generation, folded = where.generation, names.fold(where.name)
-    name = NameRecord(file_id, where.name, is_directory)
-    node = NodeRecord(where.parent, folded, is_directory, children)
+    name = NameRecord(file_id, where.name, node.is_directory)
     writes = [
         Write(where.refs[-1].key, file_records.NAME.encode(name)),
-        Write(keys.file_node(generation, file_id).key, file_records.NODE.encode(node)),
+        Write(keys.file_node(where.generation, file_id).key, file_records.NODE.encode(node)),
     ]
     return (*writes, *counted(where, parent, 1))
 

@@ -28,6 +28,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import Opens, facts_of
 from strongroom.services.file.creating import counted
+from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import (
@@ -37,7 +38,7 @@ from strongroom.services.file.smb_properties import (
     of_changed,
 )
 from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys
+from strongroom.store.core import keys, share_keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import ContentProperties, Metadata
@@ -242,6 +243,8 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
         keys.file_attributes(generation, where.id),
         keys.file_node(generation, where.id),
         keys.file_node(generation, where.parent),
+        parent_ref(where),
+        share_keys.share_usage(generation),
         *where.refs,
     ]
     partition = keys.file_names(generation)
@@ -260,7 +263,8 @@ class _Delete(Decision[None], frozen=True):
         """See Decision.decide. Raises: PathChanged."""
         call, where = self.call, self.where
         check_place(call, found[0])
-        where.check(found[4:])
+        assert found[0] is not None
+        where.check(found[6:])
         record = attributes_in(where, found[0], found[1])
         node = file_records.NODE.of(found[2])
         if node is None or facts_of(record) != self.facts:
@@ -269,7 +273,8 @@ class _Delete(Decision[None], frozen=True):
         refused = deletion.rest_deletion_refusal(replace(self.facts, is_empty=not node.children))
         if refused is not None:
             raise StorageError(refused)
-        gone = (Write(where.refs[-1].key, None), Write(self.reads[2].key, None))
+        freed = used(share_of(found[0]), found[5], -node.size_bytes)
+        gone = (Write(where.refs[-1].key, None), Write(self.reads[2].key, None), *freed)
         return Commit(
             None,
             (
@@ -277,5 +282,6 @@ class _Delete(Decision[None], frozen=True):
                 sweep_step(where.generation, where.id, stamp),
                 Step(self.partition, (*gone, *counted(where, found[3], -1))),
                 Step(where.partition, (Write(keys.FILE_KEY, None),)),
+                *parent_touched(where, found[4], stamp),
             ),
         )

@@ -17,7 +17,6 @@ import msgspec
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file.accesses import FileOperation
-from strongroom.semantics.file.attributes import Attribute
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
@@ -25,9 +24,9 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.node_writes import length_refs, recounted, root_attributes, share_of
 from strongroom.services.file.paths import PathChanged, Where
-from strongroom.services.file.permissions import DEFAULT_KEY
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 
@@ -95,18 +94,7 @@ def attributes_in(where: Where, share: Record | None, found: Record | None) -> F
         return record
     if not where.is_root or share is None:
         raise PathChanged
-    made = records.SHARE.decode(share.value).generation
-    return FileRecord(
-        made,
-        made,
-        is_directory=True,
-        attributes=int(Attribute.DIRECTORY),
-        creation=made,
-        access=made,
-        write=made,
-        change=made,
-        permission=DEFAULT_KEY,
-    )
+    return root_attributes(where.generation)
 
 
 async def view(services: Services, call: Call[Any], *, is_directory: bool) -> NodeView:
@@ -153,6 +141,7 @@ async def commit(services: Services, call: Call[Any], prepared: Prepared[T]) -> 
     reads = [
         place_ref(call),
         keys.file_attributes(where.generation, where.id),
+        *length_refs(where),
         *where.refs,
         *prepared.reads,
     ]
@@ -160,7 +149,7 @@ async def commit(services: Services, call: Call[Any], prepared: Prepared[T]) -> 
     return await services.commit(decision)
 
 
-_FIRST_NAME = 2
+_FIRST_NAME = 4
 
 
 class _OfNode(Decision[T], Generic[T], frozen=True):
@@ -186,7 +175,12 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
         if not writes:
             return Commit(change.result)
         step = Step(self.partition, writes, change.adopt, change.drop)
-        return Commit(change.result, (*change.before, step))
+        counted: tuple[Step, ...] = ()
+        if change.record is not None and change.record.size_bytes != record.size_bytes:
+            assert found[0] is not None
+            share = share_of(found[0])
+            counted = recounted(where, share, found[2:_FIRST_NAME], change.record.size_bytes)
+        return Commit(change.result, (*change.before, *counted, step))
 
 
 async def change_attributes(

@@ -31,11 +31,12 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys
+from strongroom.store.core import keys, share_keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
 from strongroom.values import Metadata
@@ -148,8 +149,12 @@ class _Seen(msgspec.Struct, frozen=True):
             keys.file_node(generation, source.id),
             keys.file_node(generation, source.parent),
             keys.file_node(generation, target.parent),
+            share_keys.share_usage(generation),
+            parent_ref(source),
+            parent_ref(target),
         ]
         if self.replaced is not None:
+            found.append(keys.file_node(generation, self.replaced))
             found.append(keys.file_attributes(generation, self.replaced))
         return tuple(found)
 
@@ -248,8 +253,13 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
             target, ids=(*target.ids[: len(target.components) - 1], source.id), entry=moved
         )
         own = Step(source.partition, (Write(keys.FILE_KEY, file_records.FILE.encode(after)),))
-        renamed = Step(self.partition, self._names(node, found[second + 2], found[second + 3]))
-        steps = [*before, renamed, own]
+        writes = self._names(node, found[second + 2], found[second + 3])
+        if seen.replaced is not None:
+            writes += self._freed(found[0], found[second + 4], found[third - 2])
+        steps = [*before, Step(self.partition, writes), own]
+        steps += parent_touched(source, found[second + 5], stamp)
+        if target.parent != source.parent:
+            steps += parent_touched(target, found[second + 6], stamp)
         if seen.replaced is not None:
             # First, so that nothing is ever left that no job removes.
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
@@ -293,6 +303,15 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
             permission=permission,
             **of_changed(given.smb, record, Touch.RENAME, stamp),
         )
+
+    def _freed(
+        self, share: Record | None, usage: Record | None, replaced: Record | None
+    ) -> tuple[Write, ...]:
+        """What is replaced is no longer counted."""
+        node = file_records.NODE.of(replaced)
+        if share is None or node is None:
+            raise PathChanged
+        return used(share_of(share), usage, -node.size_bytes)
 
     def _names(
         self, node: NodeRecord, old_parent: Record | None, new_parent: Record | None

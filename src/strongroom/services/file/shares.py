@@ -7,15 +7,14 @@ Source: "Operations on shares" of the REST reference; reference file.md 2, lease
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Position, Record, Step, Write
+from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
@@ -24,15 +23,13 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.kept_places import PlaceDeletion, RestorePlace, restore_place
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.file.node_writes import usage_bytes
 from strongroom.services.file.sweep import KEPT_SHARES
-from strongroom.store.core import keys, records
+from strongroom.store.core import records, share_keys
 from strongroom.store.core.records import DeletedShare, ShareRecord
-from strongroom.store.file import file_records
 from strongroom.values import AccessPolicy, Metadata
 
 T = TypeVar("T")
-
-_PAGE_RECORDS: Final = 1000
 
 ShareDecision = Callable[[ShareRecord, int], tuple[T, ShareRecord | None]]
 """(the share, stamp) -> (result, the share as it will be; None = unchanged)."""
@@ -214,21 +211,11 @@ async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWr
 async def get_stats(services: Services, call: Call[Any]) -> int:
     """Get Share Stats: the lengths of all files together, holes included.
 
-    It looks at every file. Files that change meanwhile count as they were or as they are.
-
     Raises: StorageError ShareNotFound, the lease errors (412).
     """
     share = (await get_share(services, call)).record
-    position: Position | None = Position(b"", b"")
-    total = 0
-    while position is not None:
-        page = await services.store.scan(
-            keys.files(share.generation), position, None, _PAGE_RECORDS
-        )
-        total += sum(file_records.FILE.decode(value).size_bytes for value in page.values)
-        position = page.resume
-        await asyncio.sleep(0)
-    return total
+    (found,) = await services.store.read([share_keys.share_usage(share.generation)])
+    return usage_bytes(found)
 
 
 async def change_share(services: Services, call: Call[Any], decide: ShareDecision[T]) -> T:

@@ -9,8 +9,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | deleted container       | `c` + account    | container name  | face   | `d` + generation         |
 | queue                   | `q` + account    | queue name      | face   | `q`                      |
 | table                   | `t` + account    | name, lower case| face   | `t`                      |
-| share                   | `f` + account    | share name      | face   | `f`                      |
-| deleted share           | `f` + account    | share name      | face   | `d` + generation         |
+| share, or a deleted one | `f` + account    | share name      | face   | `f`, `d` + generation    |
 | name in a share         | `n` + generation | `n`             | face   | parent's id, folded name |
 | node of a name          | `n` + generation | `n`             | hidden | `o` + id                 |
 | permission of a share   | `n` + generation | `p`             | face   | permission key           |
@@ -45,7 +44,8 @@ has another one, so its old blobs are unreachable at once and can be swept later
 before their base blob, oldest first, the order in which List Blobs reports them.
 
 Previous versions are hidden, so a plain listing reads past none. What has any has a head too, or a
-vacant one that stands for them, so that scans find it. The keys of tags are in tag_keys.py.
+vacant one that stands for them, so that scans find it. The keys of
+tags are in tag_keys.py, more of shares in share_keys.py.
 
 A message's number is the stamp of its Put. Its key says when it can be seen and which commit put it
 there (i: which message of that commit). A retrieval or update moves it. So one key never holds two

@@ -27,12 +27,14 @@ class NameRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
-    """Where the name of an id is, and how many names are below it."""
+    """Where the name of an id is, and how many names are below it. `size_bytes`: the length of a
+    file that the share's usage counts for it."""
 
     parent: int
     name: str
     is_directory: bool
     children: int = 0
+    size_bytes: int = 0
 
 
 class FileRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +59,12 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True):
     lease: Lease | None = None
 
 
+class UsageRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What the files of a share use of its quota: the sum of what their nodes say."""
+
+    size_bytes: int
+
+
 class PermissionRecord(msgspec.Struct, frozen=True, array_like=True):
     """A security descriptor, as SDDL."""
 
@@ -66,4 +74,5 @@ class PermissionRecord(msgspec.Struct, frozen=True, array_like=True):
 NAME: Final = Codec(NameRecord)
 NODE: Final = Codec(NodeRecord)
 FILE: Final = Codec(FileRecord)
+USAGE: Final = Codec(UsageRecord)
 PERMISSION: Final = Codec(PermissionRecord)

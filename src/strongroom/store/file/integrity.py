@@ -6,8 +6,8 @@ not live here: the walk over the store (store/integrity.py), rules of Azure.
 What must hold:
  1. Each name has a node that says where it is, and each node has its name.
  2. A directory counts the names below it, and each name is below a directory that is there.
- 3. Each node has attributes. Attributes without a node are those of a creation that was cut off,
-    which have no bytes, or a job removes them.
+ 3. The usage of a share is what its nodes count. Each node has attributes. Attributes without a
+    node are those of a creation that was cut off, which have no bytes, or a job removes them.
  4. The bytes of a file agree with its length (store/core/extents/check.py).
  5. What is not a living share's, or a deleted one's that is kept, has a job that removes it.
  6. A deleted share that is kept has a job that ends this.
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from strongroom.engines.base import Key, Partition, Record, Ref
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.extents import OFFSET_MAX, MapsCheck
 from strongroom.store.core.records import Job, JobKind
 from strongroom.store.file import file_records
@@ -36,6 +36,7 @@ class _Names:
         self.nodes: dict[int, bool] = {}
         self.places_sum = 0
         self.children_sum = 0
+        self.usage_bytes = 0
         self.parents: set[int] = set()
 
 
@@ -98,6 +99,9 @@ class FilesCheck:
                 found.children_sum += _hash(b"", parent, True)
                 found.parents.add(parent)
             return len(name) > _NUMBER_BYTES
+        if ref.key == share_keys.USAGE_KEY:
+            found.usage_bytes -= file_records.USAGE.decode(record.value).size_bytes
+            return True
         if name[:1] != keys.FILE_NODE or len(name) != 1 + _NUMBER_BYTES:
             return False
         node, file_id = file_records.NODE.decode(record.value), int.from_bytes(name[1:], "big")
@@ -105,6 +109,7 @@ class FilesCheck:
         found.places_sum -= _hash(place, file_id, node.is_directory)
         found.children_sum -= node.children * _hash(b"", file_id, True)
         found.nodes[file_id] = node.is_directory
+        found.usage_bytes += node.size_bytes
         return True
 
     def check(self, partition: Partition, face: Records, hidden: Records) -> FileFindings:
@@ -164,6 +169,8 @@ class FilesCheck:
                 continue
             if names.places_sum:
                 yield place, "its names do not agree with where they lead"
+            if names.usage_bytes:
+                yield place, "its usage is not that of its files"
             if names.children_sum or not names.parents <= names.nodes.keys():
                 yield place, "its directories do not count the names below them"
             for file_id in names.nodes:

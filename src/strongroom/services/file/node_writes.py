@@ -1,0 +1,131 @@
+"""What a decision writes of directories and files beside what it was asked for.
+
+Lives here: the times of a parent, and the bytes that a share's files take of its quota. Must not
+live here: decisions. Sources: smb.md 3.8 (times); "Get Share Stats", "Set Share Properties".
+
+**Usage** is the sum of the files' lengths, holes included. It lies among the share's names, and
+each name's node says which length was counted for it. Both change in one commit of one partition,
+so they always agree. A crash between the steps of a commit may leave a file whose length is not
+what was counted for it. The next change of its length puts that right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.auth.request import Service
+from strongroom.engines.base import Record, Ref, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.file.attributes import Attribute, Touch
+from strongroom.services.core.places import PLACES
+from strongroom.services.file.paths import PathChanged, Where
+from strongroom.services.file.permissions import DEFAULT_KEY
+from strongroom.services.file.smb_properties import NOTHING_GIVEN, of_changed
+from strongroom.store.core import keys, share_keys
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord, NodeRecord, UsageRecord
+
+_GIB: Final = 1 << 30
+
+
+def share_of(found: Record) -> ShareRecord:
+    """The share whose record a decision sees."""
+    share = PLACES[Service.FILE].read(found).record
+    assert isinstance(share, ShareRecord)
+    return share
+
+
+def root_attributes(generation: int) -> FileRecord:
+    """The attributes of a share's root, until some are set."""
+    return FileRecord(
+        generation,
+        generation,
+        is_directory=True,
+        attributes=int(Attribute.DIRECTORY),
+        creation=generation,
+        access=generation,
+        write=generation,
+        change=generation,
+        permission=DEFAULT_KEY,
+    )
+
+
+def parent_ref(where: Where) -> Ref:
+    """The attributes of the directory that a name is in."""
+    return keys.file_attributes(where.generation, where.parent)
+
+
+def parent_touched(where: Where, found: Record | None, stamp: int) -> tuple[Step, ...]:
+    """The step by which a directory's times say that a name below it came, went or changed. Its
+    ETag and Last-Modified stay.
+
+    Arguments:
+        found: the record of `parent_ref`.
+    """
+    parent = file_records.FILE.of(found)
+    if parent is None:
+        if where.parent != where.generation:
+            return ()
+        parent = root_attributes(where.generation)
+    times = of_changed(NOTHING_GIVEN, parent, Touch.CHILD, stamp)
+    after = msgspec.structs.replace(parent, **times)
+    write = Write(keys.FILE_KEY, file_records.FILE.encode(after))
+    return (Step(keys.file(where.generation, where.parent), (write,)),)
+
+
+def usage_bytes(found: Record | None) -> int:
+    """The usage that a share's record of it says."""
+    usage = file_records.USAGE.of(found)
+    return 0 if usage is None else usage.size_bytes
+
+
+def used(share: ShareRecord, found: Record | None, more_bytes: int) -> tuple[Write, ...]:
+    """The write that counts bytes more or less.
+
+    Arguments:
+        found: the record of `keys.share_usage`.
+
+    Raises: StorageError ShareSizeLimitReached when more bytes exceed the share's quota.
+    """
+    if not more_bytes:
+        return ()
+    after = usage_bytes(found) + more_bytes
+    if more_bytes > 0 and after > share.quota_gib * _GIB:
+        raise StorageError(file_errors.SHARE_SIZE_LIMIT_REACHED)
+    value = file_records.USAGE.encode(UsageRecord(max(0, after)))
+    return (Write(share_keys.share_usage(share.generation).key, value),)
+
+
+def length_refs(where: Where) -> tuple[Ref, Ref]:
+    """What a change of a file's length reads to count it."""
+    return keys.file_node(where.generation, where.id), share_keys.share_usage(where.generation)
+
+
+def recounted(
+    where: Where, share: ShareRecord, found: Sequence[Record | None], size_bytes: int
+) -> tuple[Step, ...]:
+    """The step that counts a file's new length, if it is another one than was counted.
+
+    Arguments:
+        found: the records of `length_refs`.
+
+    Raises: PathChanged when the file is gone; StorageError ShareSizeLimitReached.
+    """
+    node = file_records.NODE.of(found[0])
+    if node is None:
+        raise PathChanged
+    if node.size_bytes == size_bytes:
+        return ()
+    writes = used(share, found[1], size_bytes - node.size_bytes)
+    return (Step(keys.file_names(where.generation), (*writes, _sized(where, node, size_bytes))),)
+
+
+def _sized(where: Where, node: NodeRecord, size_bytes: int) -> Write:
+    counted = msgspec.structs.replace(node, size_bytes=size_bytes)
+    key = keys.file_node(where.generation, where.id).key
+    return Write(key, file_records.NODE.encode(counted))
