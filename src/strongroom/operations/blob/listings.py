@@ -42,7 +42,8 @@ from strongroom.wire.blob.list_blobs import (
     ListQuery,
     TierItem,
 )
-from strongroom.wire.blob.list_containers import ContainerItem, DeletedItem
+from strongroom.wire.blob.list_containers import ContainerItem
+from strongroom.wire.core.deleted_places import DeletedItem
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 
 _FREE: Final[LeaseItem | None] = LeaseItem("unlocked", "available")

@@ -29,8 +29,8 @@ _NOTED_MAX: Final = 10_000
 
 
 class Accesses:
-    """What was read, and has its time to be written: blobs by generation and name, and which of
-    their snapshots or versions (None = the blob itself)."""
+    """What was read, and when that is still to be written. The keys are a blob's generation and
+    name, and the snapshot or version (None = the blob itself)."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[int, str, Past | None], None] = {}

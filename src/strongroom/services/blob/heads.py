@@ -1,8 +1,8 @@
 """What every operation that creates or replaces a blob does to its head.
 
-Lives here: the rules shared by Put Blob, Put Block List and the copies: who may overwrite, what is
-kept (lease, snapshots), what is given up (body, staged blocks). Must not live here: where the new
-bytes come from. Source: reference sections 2 (Put Blob, 201) and 8.
+Lives here: the rules shared by Put Blob, Put Block List and the copies. They say who may overwrite,
+what is kept (lease, snapshots) and what is given up (body, staged blocks). Must not live here:
+where the new bytes come from. Source: reference sections 2 (Put Blob, 201) and 8.
 """
 
 from __future__ import annotations

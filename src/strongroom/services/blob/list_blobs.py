@@ -58,8 +58,8 @@ INCLUDES: Final = frozenset(
 class ListBlobs:
     """Input of List Blobs.
 
-    `start` is the decoded marker; `start_from` is the first name that may be listed (empty = any);
-    `include` has words of `INCLUDES`; an empty `delimiter` folds nothing.
+    `start` is the decoded marker. `start_from` is the first name that may be listed (empty = any).
+    `include` has words of `INCLUDES`. An empty `delimiter` folds nothing.
     """
 
     prefix: str = ""
@@ -86,9 +86,9 @@ class BlobRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class BlobPage:
-    """Result: rows and prefixes in order of names, where the next page begins (None = nothing is
-    left), and store time before they were read (0 = no row needs it). A row's lease is judged at
-    that time, or at its version when that is later."""
+    """Result: rows and prefixes in order of names, and where the next page begins (None = nothing
+    is left). `now` is store time before they were read (0 = no row needs it). A row's lease is
+    judged at that time, or at its version when that is later."""
 
     items: list[BlobRow | Prefix]
     marker: Position | None

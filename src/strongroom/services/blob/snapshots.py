@@ -116,9 +116,9 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
     """Delete Blob: the base, the base with its snapshots, these only, or one of them, or one
     previous version.
 
-    Base and snapshots go in one commit; of more than PAST_PER_COMMIT snapshots the oldest go
-    in commits before, each judged like the last: where one is refused (the blob was written or
-    leased meanwhile), what went before it stays deleted.
+    Base and snapshots go in one commit. Of more than PAST_PER_COMMIT snapshots the oldest go in
+    commits before, each judged like the last. One may be refused since the blob was written or
+    leased meanwhile. What went before it stays deleted.
 
     Raises: StorageError SnapshotsPresent, InvalidHeaderValue (one snapshot and a word about all),
         PendingCopyOperation, OperationNotAllowedOnRootBlob (the current version by its id), and

@@ -3,13 +3,13 @@
 Lives here: which contents nothing names any more, and when their last reader has gone. Must not
 live here: whole containers (containers/container_sweep.py), when jobs run (sweeper.py).
 
-Why nothing is dropped that is needed: what was given up never comes back, because a list commits
-only blocks of the upload in progress or of the body that it replaces, and both are guarded. So
-garbage is listed first, and what is alive is looked up after that: head first, then snapshots and
-versions, since a body moves from the head to one of these, never back. A reader of a body that is
-in parts registers before it looks at the head. The sweep waits for readers of this process that
-registered before the garbage was listed, and for those of other gateways until all of them see that
-it was retired. What such a reader has named is left until it names it no more.
+Why nothing is dropped that is needed: what was given up never comes back. A list commits only
+blocks of the upload in progress or of the body that it replaces, and both are guarded. So garbage
+is listed first, and living bodies are looked up after that. The head comes first, then snapshots
+and versions, since a body moves from the head to one of these, never back. A reader of a body that
+is in parts registers before it looks at the head. The sweep waits for readers of this process that
+registered before the garbage was listed. It waits for those of other gateways until all of them see
+that it was retired. What such a reader has named is left until it names it no more.
 """
 
 from __future__ import annotations
