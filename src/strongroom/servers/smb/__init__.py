@@ -1,0 +1,1 @@
+"""The SMB server: connections, sessions, credits, signing, encryption, and the commands."""

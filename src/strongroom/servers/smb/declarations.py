@@ -1,0 +1,249 @@
+"""The seam between the connection and the commands: what a command's handler is given and gives.
+
+Lives here: the rule of a command, one element of a compound as its handler sees it, the answer.
+Must not live here: the order of the checks before a handler is called, any handler.
+Source: [MS-SMB2] section 3.3.5; smb.md 1.3 to 1.7.
+
+A handler raises SmbError, StorageError (its row's `ntstatus` is answered) or MalformedMessage
+(INVALID_PARAMETER is answered). CloseConnection ends the connection without an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.sessions import SmbOpen, SmbSession, TreeConnect
+from strongroom.services.core.runner import Services
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.header import HEADER_BYTES, FileId, Header
+from strongroom.wire.smb.statuses import STATUS_CANCELLED, STATUS_FILE_CLOSED, STATUS_SUCCESS
+
+T = TypeVar("T")
+
+Piece = bytes | bytearray | memoryview
+
+
+class Needs(enum.IntEnum):
+    """How far the checks of a message must go; each includes those before it."""
+
+    NOTHING = 0
+    SESSION = 1
+    TREE = 2
+    OPEN = 3
+
+
+class SmbAnswer(msgspec.Struct, frozen=True):
+    """What a handler answers.
+
+    Attributes:
+        body: what follows the header. Pieces are sent one after the other; large ones, such as
+            the data of a READ, need not be joined by the handler.
+        status: of an answer with a body of its own: SUCCESS, BUFFER_OVERFLOW, NOTIFY_ENUM_DIR.
+        file_id: the open that the next element of a chain inherits; None = the element's own.
+        tree_id: the TreeId of the answer's header; None = the request's.
+    """
+
+    body: bytes | tuple[Piece, ...]
+    status: int = STATUS_SUCCESS
+    file_id: FileId | None = None
+    tree_id: int | None = None
+
+
+class Negotiated(msgspec.Struct, frozen=True):
+    """What a connection has agreed on. Ids are those of [MS-SMB2] section 2.2.3.1.
+
+    Attributes:
+        dialect: 0x0300, 0x0302 or 0x0311.
+        client_guid: 16 bytes; leases and durable handles belong to it.
+        dialects: those that the client offered, as VALIDATE_NEGOTIATE_INFO repeats them.
+        cipher: the id of the cipher; 0 = none.
+        signing: the id of the signing algorithm.
+    """
+
+    dialect: int
+    client_guid: bytes
+    client_capabilities: int
+    client_security_mode: int
+    dialects: tuple[int, ...]
+    server_guid: bytes
+    capabilities: int
+    security_mode: int
+    cipher: int
+    signing: int
+
+
+class SmbConnection(Protocol):
+    """What a handler may know of and ask from the connection."""
+
+    @property
+    def services(self) -> Services:
+        """The services that carry out what SMB asks for."""
+        ...
+
+    @property
+    def negotiated(self) -> Negotiated:
+        """What was agreed on. A handler runs only after that."""
+        ...
+
+    @property
+    def peer(self) -> str:
+        """The client's address and port."""
+        ...
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can still send."""
+        ...
+
+    @property
+    def io_bytes_max(self) -> int:
+        """MaxTransactSize, MaxReadSize and MaxWriteSize."""
+        ...
+
+    def send_break(self, session: SmbSession, body: bytes, *, of_lease: bool) -> None:
+        """Send a break notification: its message id is all ones, it is not signed, and it is
+        encrypted if the session requires that.
+
+        Arguments:
+            of_lease: the header then names no session.
+        """
+        ...
+
+
+class SmbElement:
+    """One element of a compound, as its handler sees it.
+
+    After each `await`, its session, tree and open may have ended: handlers look again.
+
+    Attributes:
+        message: from the first byte of the header on, without the chain's next element.
+        session: the caller; a handler runs only with one.
+        tree: None where the rule needs none.
+        open: what the FileId names, or the chain; None where the rule needs none.
+        cancelled: done once CANCEL, or the end of the connection, asks to give up.
+    """
+
+    __slots__ = (
+        "_chain_file_id",
+        "_interim",
+        "cancelled",
+        "connection",
+        "header",
+        "is_encrypted",
+        "message",
+        "open",
+        "session",
+        "tree",
+    )
+
+    def __init__(
+        self,
+        header: Header,
+        message: memoryview,
+        connection: SmbConnection,
+        *,
+        is_encrypted: bool,
+        interim: Callable[[], None],
+        chain_file_id: FileId | None = None,
+    ) -> None:
+        self.header = header
+        self.message = message
+        self.connection = connection
+        self.is_encrypted = is_encrypted
+        self.session: SmbSession = _NO_SESSION
+        self.tree: TreeConnect | None = None
+        self.open: SmbOpen | None = None
+        self.cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._interim = interim
+        self._chain_file_id = chain_file_id
+
+    @property
+    def services(self) -> Services:
+        """The services that carry out what SMB asks for."""
+        return self.connection.services
+
+    @property
+    def body(self) -> memoryview:
+        """What follows the header."""
+        return self.message[HEADER_BYTES:]
+
+    def find_open(self, file_id: FileId) -> SmbOpen:
+        """The open that a FileId of this message names: in a chain, the predecessor's replaces it.
+
+        Raises: SmbError(FILE_CLOSED).
+        """
+        named = file_id if self._chain_file_id is None else self._chain_file_id
+        found = self.session.find_open(named)
+        if found.tree is not self.tree:
+            raise SmbError(STATUS_FILE_CLOSED)
+        return found
+
+    async def pending(self) -> None:
+        """Send the interim answer, once; the client can then cancel by its AsyncId. Nothing is
+        sent in the middle of a chain."""
+        self._interim()
+
+    async def or_cancelled(self, waiting: Awaitable[T]) -> T:
+        """What `waiting` gives. When CANCEL comes first, `waiting` is cancelled.
+
+        Raises: SmbError(CANCELLED); what `waiting` raises.
+        """
+        task = asyncio.ensure_future(waiting)
+        try:
+            first: set[asyncio.Future[Any]] = {task, self.cancelled}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        raise SmbError(STATUS_CANCELLED)
+
+
+Handler = Callable[[SmbElement], Awaitable[SmbAnswer]]
+PayloadSizes = Callable[[memoryview], int]
+
+
+def no_payload(body: memoryview) -> int:
+    """The payload of a command that one credit always pays for."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRule:
+    """What the connection checks of a command, and who carries it out.
+
+    Attributes:
+        request_size: StructureSize of the request; the body has that many bytes at least, or one
+            fewer if the number is odd.
+        needs: how far the checks go.
+        file_id_at: where the FileId lies in the body, for Needs.OPEN.
+        payload: how many bytes the request carries or its answer may carry, whichever is more.
+            It gets a body of at least `request_size` bytes. One credit pays for 64 KiB.
+        is_large: whether its messages may exceed 68 KiB.
+        changes: whether an old ChannelSequence refuses it: WRITE, SET_INFO, IOCTL.
+        when_expired: whether an expired session may still ask for it.
+    """
+
+    command: Command
+    request_size: int
+    needs: Needs
+    handler: Handler
+    file_id_at: int | None = None
+    payload: PayloadSizes = no_payload
+    is_large: bool = False
+    changes: bool = False
+    when_expired: bool = False
+
+
+CommandTable = Mapping[Command, CommandRule]
+
+_NO_SESSION: Final[Any] = None

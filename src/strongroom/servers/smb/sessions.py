@@ -1,0 +1,177 @@
+"""What a connection holds: sessions, their tree connects, and their opens.
+
+Lives here: the three, how they are found and how they end. Must not live here: who may have a
+session, what an open stands for (commands/). Source: [MS-SMB2] sections
+3.3.1.8 to 3.3.1.10; smb.md 2.2, 2.3, 5.1.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from strongroom.auth.smb_keys import SessionKeys
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.wire.smb.header import ALL_ONES, FileId
+from strongroom.wire.smb.statuses import STATUS_FILE_CLOSED, STATUS_INSUFFICIENT_RESOURCES
+
+TREES_MAX: Final = 256
+OPENS_MAX: Final = 16_384
+_ID_MAX: Final = 0xFFFF_FFFF
+
+RandomId = Callable[[], int]
+"""Returns 64 unpredictable bits."""
+
+
+class Ending(enum.Enum):
+    """Why an open ends without a CLOSE."""
+
+    TREE_DISCONNECTED = enum.auto()
+    LOGGED_OFF = enum.auto()
+    DISCONNECTED = enum.auto()
+
+
+class OpenTarget(Protocol):
+    """What an open stands for: the handle of a file or a directory, or a pipe."""
+
+    async def end(self, ending: Ending) -> None:
+        """The open ends without a CLOSE. Requests that wait on it are answered, locks go, what is
+        to be deleted on close is deleted. A durable handle may outlive LOGGED_OFF and
+        DISCONNECTED. The open is in no table any more when this is called."""
+        ...
+
+
+class SmbOpen:
+    """An open: what a FileId names within its session.
+
+    Attributes:
+        channel_sequence: the newest that a request carried (smb.md 1.6).
+    """
+
+    __slots__ = ("channel_sequence", "file_id", "target", "tree")
+
+    def __init__(self, file_id: FileId, tree: TreeConnect, target: OpenTarget) -> None:
+        self.file_id = file_id
+        self.tree = tree
+        self.target = target
+        self.channel_sequence = 0
+
+
+class TreeConnect:
+    """A share that a session is connected to.
+
+    Attributes:
+        share: the share's name as the client wrote it.
+        access: the ShareAccess of the services; None = IPC$, which has pipes only.
+    """
+
+    __slots__ = ("access", "id", "share")
+
+    def __init__(self, tree_id: int, share: str, access: Any) -> None:
+        self.id = tree_id
+        self.share = share
+        self.access = access
+
+    @property
+    def has_pipes(self) -> bool:
+        """Whether it is IPC$."""
+        return self.access is None
+
+
+class SmbSession:
+    """An authenticated caller on one connection, or one whose authentication is under way.
+
+    Attributes:
+        id: 64 random bits; neither 0 nor all ones.
+        account: whose key was proven; "" until the authentication is complete.
+        workstation: the name that the client gives itself; it proves nothing.
+        keys: None until the authentication is complete.
+        must_encrypt: whether an unencrypted request is refused.
+        must_sign: whether a request that is neither signed nor encrypted is refused.
+        is_expired: whether only LOGOFF, CLOSE and unlocking are allowed.
+    """
+
+    def __init__(self, session_id: int, random_id: RandomId) -> None:
+        self.id = session_id
+        self.account = ""
+        self.workstation = ""
+        self.keys: SessionKeys | None = None
+        self.must_encrypt = False
+        self.must_sign = False
+        self.is_expired = False
+        self.trees: dict[int, TreeConnect] = {}
+        self.opens: dict[int, SmbOpen] = {}
+        self._random_id = random_id
+        self._last_tree_id = 0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it is authenticated."""
+        return self.keys is not None
+
+    def add_tree(self, share: str, access: Any) -> TreeConnect:
+        """Connect to a share. Raises: SmbError when there are too many tree connects."""
+        if len(self.trees) >= TREES_MAX:
+            raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
+        while True:
+            self._last_tree_id = self._last_tree_id % (_ID_MAX - 1) + 1
+            if self._last_tree_id not in self.trees:
+                break
+        tree = TreeConnect(self._last_tree_id, share, access)
+        self.trees[tree.id] = tree
+        return tree
+
+    def add_open(self, tree: TreeConnect, target: OpenTarget, persistent: int) -> SmbOpen:
+        """Give an open its FileId.
+
+        Arguments:
+            persistent: the half that outlives the connection, where the open is durable.
+
+        Raises: SmbError when there are too many opens; the target is then not ended.
+        """
+        if len(self.opens) >= OPENS_MAX:
+            raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
+        while True:
+            volatile = self._random_id()
+            if volatile not in (0, ALL_ONES) and volatile not in self.opens:
+                break
+        found = SmbOpen(FileId(persistent, volatile), tree, target)
+        self.opens[volatile] = found
+        return found
+
+    def find_open(self, file_id: FileId) -> SmbOpen:
+        """The open that a FileId names. Raises: SmbError(FILE_CLOSED)."""
+        found = self.opens.get(file_id.volatile)
+        if found is None or found.file_id.persistent != file_id.persistent:
+            raise SmbError(STATUS_FILE_CLOSED)
+        return found
+
+    def remove_open(self, gone: SmbOpen) -> bool:
+        """Forget an open, so that its FileId means nothing any more; its target is not ended.
+
+        Returns: whether it was still there. Of several that close it at once, one gets True.
+        """
+        if self.opens.get(gone.file_id.volatile) is not gone:
+            return False
+        del self.opens[gone.file_id.volatile]
+        return True
+
+    async def end_tree(self, tree: TreeConnect) -> None:
+        """Forget a tree connect, and end its opens."""
+        if self.trees.get(tree.id) is tree:
+            del self.trees[tree.id]
+        await self._end(
+            [one for one in self.opens.values() if one.tree is tree], Ending.TREE_DISCONNECTED
+        )
+
+    async def end(self, ending: Ending) -> None:
+        """Forget all tree connects, and end all opens."""
+        self.trees.clear()
+        await self._end(list(self.opens.values()), ending)
+
+    async def _end(self, opens: list[SmbOpen], ending: Ending) -> None:
+        # All leave the table before the first await: no request can find them any more.
+        gone = [one for one in opens if self.remove_open(one)]
+        for one in gone:
+            await one.target.end(ending)

@@ -1,0 +1,33 @@
+"""The commands of SMB 2 and 3 by their numbers.
+
+Lives here: the numbers. Must not live here: any message's layout, who carries a command out.
+Source: [MS-SMB2] section 2.2.1.2; smb.md 1.2.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Command(enum.IntEnum):
+    """What a message asks for, or answers."""
+
+    NEGOTIATE = 0
+    SESSION_SETUP = 1
+    LOGOFF = 2
+    TREE_CONNECT = 3
+    TREE_DISCONNECT = 4
+    CREATE = 5
+    CLOSE = 6
+    FLUSH = 7
+    READ = 8
+    WRITE = 9
+    LOCK = 10
+    IOCTL = 11
+    CANCEL = 12
+    ECHO = 13
+    QUERY_DIRECTORY = 14
+    CHANGE_NOTIFY = 15
+    QUERY_INFO = 16
+    SET_INFO = 17
+    OPLOCK_BREAK = 18

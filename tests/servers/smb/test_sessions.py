@@ -1,0 +1,114 @@
+"""Sessions, tree connects and opens: found by their ids, bounded, and ended once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from strongroom.servers.smb import sessions
+from strongroom.servers.smb.declarations import Needs, SmbAnswer
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.sessions import Ending, SmbSession
+from strongroom.wire.smb.header import ALL_ONES, FileId
+from strongroom.wire.smb.statuses import (
+    STATUS_FILE_CLOSED,
+    STATUS_INSUFFICIENT_RESOURCES,
+    STATUS_SUCCESS,
+)
+
+
+class _Target:
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+
+    async def end(self, ending: Ending) -> None:
+        self.endings.append(ending)
+        await asyncio.sleep(0)
+
+
+def _session(ids: Iterator[int] | None = None) -> SmbSession:
+    numbers = iter(range(1, 100_000)) if ids is None else ids
+    return SmbSession(7, lambda: next(numbers))
+
+
+def test_an_open_is_found_by_both_halves_of_its_id() -> None:
+    session = _session()
+    tree = session.add_tree("share", object())
+    found = session.add_open(tree, _Target(), 500)
+    assert session.find_open(found.file_id) is found
+    for wrong in (FileId(501, found.file_id.volatile), FileId(500, found.file_id.volatile + 1)):
+        with pytest.raises(SmbError) as refused:
+            session.find_open(wrong)
+        assert refused.value.status == STATUS_FILE_CLOSED
+
+
+def test_no_id_is_zero_all_ones_or_in_use() -> None:
+    session = _session(iter([0, ALL_ONES, 5, 5, 6]))
+    tree = session.add_tree("share", object())
+    assert session.add_open(tree, _Target(), 1).file_id.volatile == 5
+    assert session.add_open(tree, _Target(), 2).file_id.volatile == 6
+
+
+def test_of_two_that_remove_an_open_one_succeeds() -> None:
+    session = _session()
+    found = session.add_open(session.add_tree("share", object()), _Target(), 1)
+    assert session.remove_open(found)
+    assert not session.remove_open(found)
+
+
+def test_a_tree_ends_with_its_own_opens_only() -> None:
+    session = _session()
+    first, second = session.add_tree("a", object()), session.add_tree("b", None)
+    assert (first.id, second.id) == (1, 2)
+    assert second.has_pipes and not first.has_pipes
+    ended, left = _Target(), _Target()
+    session.add_open(first, ended, 1)
+    kept = session.add_open(second, left, 2)
+    asyncio.run(session.end_tree(first))
+    assert ended.endings == [Ending.TREE_DISCONNECTED]
+    assert left.endings == []
+    assert list(session.trees) == [2]
+    assert session.find_open(kept.file_id) is kept
+
+
+def test_a_session_ends_all_and_each_only_once() -> None:
+    async def both() -> None:
+        await asyncio.gather(session.end(Ending.LOGGED_OFF), session.end(Ending.DISCONNECTED))
+
+    session = _session()
+    targets = [_Target() for _ in range(3)]
+    for number, target in enumerate(targets):
+        session.add_open(session.add_tree(str(number), object()), target, number)
+    asyncio.run(both())
+    assert [target.endings for target in targets] == [[Ending.LOGGED_OFF]] * 3
+    assert not session.trees and not session.opens
+
+
+def test_trees_and_opens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "TREES_MAX", 2)
+    monkeypatch.setattr(sessions, "OPENS_MAX", 2)
+    session = _session()
+    trees = [session.add_tree("share", object()) for _ in range(2)]
+    for number in range(2):
+        session.add_open(trees[0], _Target(), number)
+    with pytest.raises(SmbError) as refused:
+        session.add_tree("share", object())
+    assert refused.value.status == STATUS_INSUFFICIENT_RESOURCES
+    with pytest.raises(SmbError) as refused:
+        session.add_open(trees[0], _Target(), 9)
+    assert refused.value.status == STATUS_INSUFFICIENT_RESOURCES
+
+
+def test_a_tree_id_is_used_again_only_when_it_is_free() -> None:
+    session = _session()
+    first = session.add_tree("a", object())
+    session._last_tree_id = 0xFFFF_FFFE  # the next one wraps round to 1, which is taken
+    second = session.add_tree("b", object())
+    assert (first.id, second.id) == (1, 2)
+
+
+def test_an_answer_succeeds_unless_it_says_otherwise() -> None:
+    assert SmbAnswer(b"").status == STATUS_SUCCESS
+    assert Needs.SESSION < Needs.TREE < Needs.OPEN
