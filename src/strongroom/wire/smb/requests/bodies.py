@@ -1,0 +1,80 @@
+"""Bodies of messages: their StructureSize, and names in UTF-16.
+
+Lives here: what the bodies of several commands share. Must not live here: any command's body.
+Source: [MS-SMB2] sections 2.2.13 to 2.2.40 (StructureSize); smb.md 5.2.
+
+A StructureSize is odd when a variable part follows: the fixed part is one byte shorter then.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from strongroom.wire.smb.header import HEADER_BYTES
+from strongroom.wire.smb.structures import Layout, MalformedMessage
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_SIZE: Final = struct.Struct("<H")
+
+
+class MessageBody(Generic[S]):
+    """The fixed part of a body, which begins with its StructureSize.
+
+    Arguments:
+        kind: the struct of the fields after the StructureSize.
+        form: as in Layout.
+        structure_size: the constant of the message; the form has to agree with it.
+    """
+
+    def __init__(self, kind: type[S], form: str, structure_size: int) -> None:
+        self._layout = Layout(kind, form)
+        self._name = kind.__name__
+        self.structure_size = structure_size
+        self.size = _SIZE.size + self._layout.size
+        if self.size != structure_size & ~1:
+            raise ValueError(f"{self._name} has {self.size} bytes, not {structure_size}")
+
+    @property
+    def end(self) -> int:
+        """Where the variable part may begin, counted from the header's first byte."""
+        return HEADER_BYTES + self.size
+
+    def read(self, message: memoryview) -> S:
+        """The fixed part of a message that begins with its header.
+
+        Raises: MalformedMessage when it is cut off, or has another StructureSize.
+        """
+        if len(message) < self.end:
+            raise MalformedMessage(f"{self._name} needs {self.size} bytes")
+        (found,) = _SIZE.unpack_from(message, HEADER_BYTES)
+        if found != self.structure_size:
+            raise MalformedMessage(f"{self._name} has StructureSize {found}")
+        return self._layout.read(message, HEADER_BYTES + _SIZE.size)
+
+    def write(self, value: S) -> bytes:
+        """The bytes of the fixed part, without a header."""
+        return _SIZE.pack(self.structure_size) + self._layout.write(value)
+
+
+def utf16(data: bytes | memoryview) -> str:
+    """A text in UTF-16. Unpaired surrogates stay as they are: the rules of names refuse them.
+
+    Raises: MalformedMessage when half a unit is left over.
+    """
+    if len(data) % 2:
+        raise MalformedMessage(f"a text of {len(data)} bytes is no UTF-16")
+    return bytes(data).decode("utf-16-le", "surrogatepass")
+
+
+def utf16_bytes(text: str) -> bytes:
+    """The bytes of a text in UTF-16, without a terminator."""
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def padded(data: bytes, alignment: int = 8) -> bytes:
+    """The bytes, followed by zeros up to the next multiple of `alignment`."""
+    return data + bytes(-len(data) % alignment)

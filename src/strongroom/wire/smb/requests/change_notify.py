@@ -1,0 +1,103 @@
+"""CHANGE_NOTIFY: which changes of a directory are waited for, and what happened.
+
+Lives here: the bodies, filters and actions. Must not live here: who waits. Sources: [MS-SMB2]
+sections 2.2.35, 2.2.36 and 3.3.5.19; [MS-FSCC] section 2.7.1; smb.md 2.9.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.requests.bodies import MessageBody, padded, utf16_bytes
+from strongroom.wire.smb.structures import MalformedMessage
+
+WATCH_TREE: Final = 0x1
+
+
+class NotifyAction(enum.IntEnum):
+    """What happened to a name."""
+
+    ADDED = 1
+    REMOVED = 2
+    MODIFIED = 3
+    RENAMED_OLD_NAME = 4
+    RENAMED_NEW_NAME = 5
+
+
+class ChangeNotifyRequest(msgspec.Struct, frozen=True):
+    """CHANGE_NOTIFY."""
+
+    file_id: FileId
+    room: int
+    completion_filter: int
+    watches_tree: bool
+
+
+class ChangedName(msgspec.Struct, frozen=True):
+    """One change; the path is relative to the directory, with backslashes."""
+
+    action: int
+    path: str
+
+
+class _Fixed(msgspec.Struct, frozen=True):
+    flags: int
+    room: int
+    persistent: int
+    volatile: int
+    completion_filter: int
+
+
+_REQUEST: Final = MessageBody(_Fixed, "HIQQI4x", 32)
+_ALIGNMENT: Final = 4
+
+
+def read_change_notify(message: memoryview, room_max: int) -> ChangeNotifyRequest:
+    """A CHANGE_NOTIFY.
+
+    Arguments:
+        room_max: MaxTransactSize.
+
+    Raises: MalformedMessage, also for an OutputBufferLength beyond it.
+    """
+    fixed = _REQUEST.read(message)
+    if fixed.room > room_max:
+        raise MalformedMessage(f"an answer of {fixed.room} bytes is too large")
+    return ChangeNotifyRequest(
+        FileId(fixed.persistent, fixed.volatile),
+        fixed.room,
+        fixed.completion_filter,
+        watches_tree=bool(fixed.flags & WATCH_TREE),
+    )
+
+
+def write_change_notify(request: ChangeNotifyRequest) -> bytes:
+    """The body of a CHANGE_NOTIFY, for clients."""
+    file_id = request.file_id
+    fixed = _Fixed(
+        int(request.watches_tree),
+        request.room,
+        file_id.persistent,
+        file_id.volatile,
+        request.completion_filter,
+    )
+    return _REQUEST.write(fixed)
+
+
+def write_changes(changes: Iterable[ChangedName], room: int) -> bytes:
+    """The entries of an answer; b"" when they do not fit all (NOTIFY_ENUM_DIR)."""
+    entries = []
+    for change in changes:
+        name = utf16_bytes(change.path)
+        entries.append(struct.pack("<III", 0, change.action, len(name)) + name)
+    for index, entry in enumerate(entries[:-1]):
+        whole = padded(entry, _ALIGNMENT)
+        entries[index] = struct.pack("<I", len(whole)) + whole[4:]
+    data = b"".join(entries)
+    return data if len(data) <= room else b""

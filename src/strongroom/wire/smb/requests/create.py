@@ -1,0 +1,160 @@
+"""CREATE: the open of a file, a directory or a pipe, asked for and answered.
+
+Lives here: the bodies of the request and the answer. Must not live here: contexts
+(create_contexts.py), and which values are refused. Source: [MS-SMB2] sections 2.2.13 and 2.2.14.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import HEADER_BYTES, FileId
+from strongroom.wire.smb.information.file_information import (
+    NETWORK_OPEN,
+    NetworkOpenInformation,
+)
+from strongroom.wire.smb.requests.bodies import MessageBody, padded, utf16, utf16_bytes
+from strongroom.wire.smb.requests.create_contexts import CreateContexts, read_contexts
+from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+
+
+class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """SMB2 CREATE as it was sent; masks and enumerations are not judged yet."""
+
+    oplock_level: int = 0
+    impersonation: int = 2
+    access: int
+    attributes: int = 0
+    share: int = 0
+    disposition: int
+    options: int = 0
+    name: str
+    contexts: CreateContexts = CreateContexts()
+
+
+class CreateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer: what was opened and how.
+
+    Attributes:
+        contexts: their chain, as bytes.
+    """
+
+    oplock_level: int
+    action: int
+    node: NetworkOpenInformation
+    file_id: FileId
+    contexts: bytes = b""
+
+
+class _Fixed(msgspec.Struct, frozen=True):
+    oplock_level: int
+    impersonation: int
+    access: int
+    attributes: int
+    share: int
+    disposition: int
+    options: int
+    name_offset: int
+    name_length: int
+    contexts_offset: int
+    contexts_length: int
+
+
+class _AnswerHead(msgspec.Struct, frozen=True):
+    structure_size: int
+    oplock_level: int
+    action: int
+
+
+class _AnswerTail(msgspec.Struct, frozen=True):
+    persistent: int
+    volatile: int
+    contexts_offset: int
+    contexts_length: int
+
+
+_REQUEST: Final = MessageBody(_Fixed, "xBI16xIIIIIHHII", 57)
+_ANSWER_SIZE: Final = 89
+_ANSWER_HEAD: Final = Layout(_AnswerHead, "HBxI")
+_ANSWER_TAIL: Final = Layout(_AnswerTail, "QQII")
+_ANSWER_END: Final = HEADER_BYTES + _ANSWER_HEAD.size + NETWORK_OPEN.size + _ANSWER_TAIL.size
+
+
+def read_create(message: memoryview) -> CreateRequest:
+    """The request of a message that begins with its header.
+
+    Raises: MalformedMessage for parts outside of the message, contexts at no multiple of 8, and
+        half a UTF-16 unit.
+    """
+    fixed = _REQUEST.read(message)
+    name = part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
+    contexts = part(message, fixed.contexts_offset, fixed.contexts_length, after=_REQUEST.end)
+    if contexts and fixed.contexts_offset % 8:
+        raise MalformedMessage("the contexts begin at no multiple of 8")
+    return CreateRequest(
+        oplock_level=fixed.oplock_level,
+        impersonation=fixed.impersonation,
+        access=fixed.access,
+        attributes=fixed.attributes,
+        share=fixed.share,
+        disposition=fixed.disposition,
+        options=fixed.options,
+        name=utf16(name),
+        contexts=read_contexts(contexts),
+    )
+
+
+def write_create(request: CreateRequest, contexts: bytes = b"") -> bytes:
+    """The body of a request, for clients; `contexts` is a chain in place of the request's own."""
+    name = utf16_bytes(request.name)
+    variable = padded(name) or bytes(8)
+    fixed = _Fixed(
+        request.oplock_level,
+        request.impersonation,
+        access=request.access,
+        attributes=request.attributes,
+        share=request.share,
+        disposition=request.disposition,
+        options=request.options,
+        name_offset=_REQUEST.end,
+        name_length=len(name),
+        contexts_offset=_REQUEST.end + len(variable) if contexts else 0,
+        contexts_length=len(contexts),
+    )
+    return _REQUEST.write(fixed) + variable + contexts
+
+
+def write_create_answer(answer: CreateAnswer) -> bytes:
+    """The body of an answer."""
+    tail = _AnswerTail(
+        answer.file_id.persistent,
+        answer.file_id.volatile,
+        contexts_offset=_ANSWER_END if answer.contexts else 0,
+        contexts_length=len(answer.contexts),
+    )
+    head = _AnswerHead(_ANSWER_SIZE, answer.oplock_level, answer.action)
+    return (
+        _ANSWER_HEAD.write(head)
+        + NETWORK_OPEN.write(answer.node)
+        + _ANSWER_TAIL.write(tail)
+        + answer.contexts
+    )
+
+
+def read_create_answer(message: memoryview) -> CreateAnswer:
+    """The answer within a whole message, for clients. Raises: MalformedMessage."""
+    head = _ANSWER_HEAD.read(message, HEADER_BYTES)
+    if head.structure_size != _ANSWER_SIZE:
+        raise MalformedMessage(f"CreateAnswer has StructureSize {head.structure_size}")
+    node = NETWORK_OPEN.read(message, HEADER_BYTES + _ANSWER_HEAD.size)
+    tail = _ANSWER_TAIL.read(message, HEADER_BYTES + _ANSWER_HEAD.size + NETWORK_OPEN.size)
+    contexts = part(message, tail.contexts_offset, tail.contexts_length, after=_ANSWER_END)
+    return CreateAnswer(
+        oplock_level=head.oplock_level,
+        action=head.action,
+        node=node,
+        file_id=FileId(tail.persistent, tail.volatile),
+        contexts=bytes(contexts),
+    )

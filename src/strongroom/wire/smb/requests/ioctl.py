@@ -1,0 +1,320 @@
+"""IOCTL: control codes for files, pipes and the connection, and the data of those that are served.
+
+Lives here: the bodies, the codes, and their inputs and outputs. Must not live here: what a code
+does. Sources: [MS-SMB2] sections 2.2.31, 2.2.32 and 3.3.5.15; [MS-FSCC] section 2.3; smb.md 2.7.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.wire.smb import statuses
+from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.refusals import SmbRefusal
+from strongroom.wire.smb.requests.bodies import MessageBody, utf16_bytes
+from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+
+
+class Fsctl(enum.IntEnum):
+    """CtlCode, as far as it has a row of its own in smb.md 2.7."""
+
+    DFS_GET_REFERRALS = 0x0006_0194
+    DFS_GET_REFERRALS_EX = 0x0006_01B0
+    GET_COMPRESSION = 0x0009_003C
+    GET_NTFS_VOLUME_DATA = 0x0009_0064
+    SET_REPARSE_POINT = 0x0009_00A4
+    GET_REPARSE_POINT = 0x0009_00A8
+    DELETE_REPARSE_POINT = 0x0009_00AC
+    CREATE_OR_GET_OBJECT_ID = 0x0009_00C0
+    SET_SPARSE = 0x0009_00C4
+    QUERY_ALLOCATED_RANGES = 0x0009_40CF
+    SET_ZERO_DATA = 0x0009_80C8
+    FILE_LEVEL_TRIM = 0x0009_8208
+    DUPLICATE_EXTENTS = 0x0009_8344
+    SET_COMPRESSION = 0x0009_C040
+    SET_INTEGRITY = 0x0009_C280
+    PIPE_WAIT = 0x0011_0018
+    PIPE_PEEK = 0x0011_400C
+    PIPE_TRANSCEIVE = 0x0011_C017
+    SRV_REQUEST_RESUME_KEY = 0x0014_0078
+    LMR_REQUEST_RESILIENCY = 0x0014_01D4
+    QUERY_NETWORK_INTERFACE_INFO = 0x0014_01FC
+    VALIDATE_NEGOTIATE_INFO = 0x0014_0204
+    SRV_ENUMERATE_SNAPSHOTS = 0x0014_4064
+    SRV_COPYCHUNK = 0x0014_40F2
+    SRV_READ_HASH = 0x0014_41BB
+    SRV_COPYCHUNK_WRITE = 0x0014_80F2
+
+
+class IoctlRequest(msgspec.Struct, frozen=True):
+    """IOCTL; `room` is MaxOutputResponse."""
+
+    code: int
+    file_id: FileId
+    data: memoryview
+    room: int
+
+
+class _Fixed(msgspec.Struct, frozen=True):
+    code: int
+    persistent: int
+    volatile: int
+    input_offset: int
+    input_count: int
+    room: int
+    flags: int
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    code: int
+    persistent: int
+    volatile: int
+    input_offset: int
+    input_count: int
+    output_offset: int
+    output_count: int
+
+
+# MaxInputResponse, and an output within a request, are of no code that is served.
+_REQUEST: Final = MessageBody(_Fixed, "2xIQQII12xII4x", 57)
+_ANSWER: Final = MessageBody(_Answer, "2xIQQIIII8x", 49)
+_IS_FSCTL: Final = 1
+
+
+def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
+    """An IOCTL.
+
+    Arguments:
+        size_max: MaxTransactSize.
+
+    Raises: MalformedMessage, also for an input that begins at no multiple of 8, and sizes beyond
+        the limit; SmbRefusal NOT_SUPPORTED for what is no FSCTL.
+    """
+    fixed = _REQUEST.read(message)
+    if fixed.flags != _IS_FSCTL:
+        raise SmbRefusal(statuses.STATUS_NOT_SUPPORTED)
+    if max(fixed.input_count, fixed.room) > size_max:
+        raise MalformedMessage("the input or the output is too large")
+    if fixed.input_count and fixed.input_offset % 8:
+        raise MalformedMessage("the input begins at no multiple of 8")
+    return IoctlRequest(
+        fixed.code,
+        FileId(fixed.persistent, fixed.volatile),
+        part(message, fixed.input_offset, fixed.input_count, after=_REQUEST.end),
+        fixed.room,
+    )
+
+
+def write_ioctl(request: IoctlRequest) -> bytes:
+    """The body of an IOCTL, for clients."""
+    fixed = _Fixed(
+        request.code,
+        request.file_id.persistent,
+        request.file_id.volatile,
+        input_offset=_REQUEST.end,
+        input_count=len(request.data),
+        room=request.room,
+        flags=_IS_FSCTL,
+    )
+    return _REQUEST.write(fixed) + (bytes(request.data) or b"\0")
+
+
+def write_ioctl_answer(request: IoctlRequest, data: bytes) -> bytes:
+    """The body of an answer, which repeats code and FileId."""
+    fixed = _Answer(
+        request.code,
+        request.file_id.persistent,
+        request.file_id.volatile,
+        input_offset=_ANSWER.end,
+        input_count=0,
+        output_offset=_ANSWER.end,
+        output_count=len(data),
+    )
+    return _ANSWER.write(fixed) + (data or b"\0")
+
+
+def read_ioctl_answer(message: memoryview) -> memoryview:
+    """The output of an answer, for clients. Raises: MalformedMessage."""
+    fixed = _ANSWER.read(message)
+    return part(message, fixed.output_offset, fixed.output_count, after=_ANSWER.end)
+
+
+class ValidateNegotiate(msgspec.Struct, frozen=True):
+    """What a client says that it sent in NEGOTIATE."""
+
+    capabilities: int
+    guid: bytes
+    security_mode: int
+    dialects: tuple[int, ...]
+
+
+class _Validate(msgspec.Struct, frozen=True):
+    capabilities: int
+    guid: bytes
+    security_mode: int
+    count: int
+
+
+_VALIDATE: Final = Layout(_Validate, "I16sHH")
+VALIDATE_ANSWER_BYTES: Final = _VALIDATE.size
+
+
+def read_validate_negotiate(data: memoryview) -> ValidateNegotiate:
+    """The input of VALIDATE_NEGOTIATE_INFO. Raises: MalformedMessage."""
+    fixed = _VALIDATE.read(data)
+    listed = data[_VALIDATE.size :]
+    if len(listed) < 2 * fixed.count:
+        raise MalformedMessage(f"{fixed.count} dialects are not in the input")
+    dialects = struct.unpack_from(f"<{fixed.count}H", listed)
+    return ValidateNegotiate(fixed.capabilities, fixed.guid, fixed.security_mode, dialects)
+
+
+def write_validate_answer(
+    capabilities: int, guid: bytes, security_mode: int, dialect: int
+) -> bytes:
+    """The output of VALIDATE_NEGOTIATE_INFO: what the server has answered in NEGOTIATE."""
+    return _VALIDATE.write(_Validate(capabilities, guid, security_mode, dialect))
+
+
+RESUME_KEY_BYTES: Final = 24
+RESUME_KEY_ANSWER_BYTES: Final = 32
+
+
+def write_resume_key(key: bytes) -> bytes:
+    """The output of SRV_REQUEST_RESUME_KEY: the key, and an empty context."""
+    return key.ljust(RESUME_KEY_ANSWER_BYTES, b"\0")
+
+
+class CopyChunk(msgspec.Struct, frozen=True):
+    """One range of a server-side copy."""
+
+    source_offset: int
+    target_offset: int
+    length: int
+
+
+class CopyChunks(msgspec.Struct, frozen=True):
+    """The input of SRV_COPYCHUNK."""
+
+    source_key: bytes
+    chunks: tuple[CopyChunk, ...]
+
+
+class _Chunks(msgspec.Struct, frozen=True):
+    key: bytes
+    count: int
+
+
+_CHUNKS: Final = Layout(_Chunks, "24sI4x")
+_CHUNK: Final = Layout(CopyChunk, "QQI4x")
+CHUNKS_MAX: Final = 256
+CHUNK_BYTES_MAX: Final = 1 << 20
+COPY_BYTES_MAX: Final = 16 << 20
+_OFFSET_MAX: Final = (1 << 63) - 1
+COPY_ANSWER_BYTES: Final = 12
+
+
+def write_copy_answer(chunks: int, total_bytes: int) -> bytes:
+    """The output of SRV_COPYCHUNK: chunks and bytes that were copied."""
+    return struct.pack("<III", chunks, 0, total_bytes)
+
+
+COPY_LIMITS: Final = struct.pack("<III", CHUNKS_MAX, CHUNK_BYTES_MAX, COPY_BYTES_MAX)
+"""What is answered to a copy beyond the limits, with INVALID_PARAMETER."""
+
+
+def read_copy_chunks(data: memoryview) -> CopyChunks | None:
+    """The input of SRV_COPYCHUNK; None when it is beyond the limits, which are answered then.
+
+    Raises: MalformedMessage when chunks are not in the input, or end beyond a file's last byte.
+    """
+    fixed = _CHUNKS.read(data)
+    if fixed.count > CHUNKS_MAX:
+        return None
+    if len(data) < _CHUNKS.size + fixed.count * _CHUNK.size:
+        raise MalformedMessage(f"{fixed.count} chunks are not in the input")
+    chunks = tuple(
+        _CHUNK.read(data, _CHUNKS.size + index * _CHUNK.size) for index in range(fixed.count)
+    )
+    if any(not 0 < chunk.length <= CHUNK_BYTES_MAX for chunk in chunks):
+        return None
+    if sum(chunk.length for chunk in chunks) > COPY_BYTES_MAX:
+        return None
+    for chunk in chunks:
+        if max(chunk.source_offset, chunk.target_offset) + chunk.length > _OFFSET_MAX:
+            raise MalformedMessage("a chunk ends beyond the last byte of any file")
+    return CopyChunks(fixed.key, chunks)
+
+
+def write_copy_chunks(chunks: CopyChunks) -> bytes:
+    """The input of SRV_COPYCHUNK, for clients."""
+    head = _CHUNKS.write(_Chunks(chunks.source_key, len(chunks.chunks)))
+    return head + b"".join(_CHUNK.write(chunk) for chunk in chunks.chunks)
+
+
+class FileSpan(msgspec.Struct, frozen=True):
+    """Two numbers: of SET_ZERO_DATA offset and end, of QUERY_ALLOCATED_RANGES offset and length."""
+
+    first: int
+    second: int
+
+
+_SPAN: Final = Layout(FileSpan, "qq")
+
+
+def read_zero_data(data: memoryview) -> FileSpan:
+    """The input of SET_ZERO_DATA: offset and end.
+
+    Raises: MalformedMessage for negative numbers and an end before the offset.
+    """
+    span = _SPAN.read(data)
+    if span.first < 0 or span.second < span.first:
+        raise MalformedMessage("no range of a file")
+    return span
+
+
+def read_allocated_ranges(data: memoryview) -> FileSpan:
+    """The input of QUERY_ALLOCATED_RANGES: offset and length.
+
+    Raises: MalformedMessage for negative numbers and an end beyond any file's.
+    """
+    span = _SPAN.read(data)
+    if min(span.first, span.second) < 0 or span.first + span.second > _OFFSET_MAX:
+        raise MalformedMessage("no range of a file")
+    return span
+
+
+def write_allocated_ranges(ranges: Iterable[tuple[int, int]], room: int) -> tuple[int, bytes]:
+    """The status and the output: offsets and lengths, as many as fit.
+
+    Raises: SmbRefusal BUFFER_TOO_SMALL when there is room for none of them.
+    """
+    written = b"".join(_SPAN.write(FileSpan(offset, length)) for offset, length in ranges)
+    if len(written) <= room:
+        return statuses.STATUS_SUCCESS, written
+    if room < _SPAN.size:
+        raise SmbRefusal(statuses.STATUS_BUFFER_TOO_SMALL)
+    return statuses.STATUS_BUFFER_OVERFLOW, written[: room - room % _SPAN.size]
+
+
+_SNAPSHOT_HEAD_BYTES: Final = 12
+SNAPSHOT_ROOM_MIN: Final = 16
+
+
+def write_snapshots(labels: list[str], room: int) -> bytes:
+    """The output of SRV_ENUMERATE_SNAPSHOTS: `@GMT-...` labels, or their number if they do not fit.
+
+    Raises: SmbRefusal INVALID_PARAMETER when there is no room for the numbers.
+    """
+    if room < SNAPSHOT_ROOM_MIN:
+        raise SmbRefusal(file_errors.STATUS_INVALID_PARAMETER)
+    names = utf16_bytes("".join(label + "\0" for label in labels) + "\0")
+    if _SNAPSHOT_HEAD_BYTES + len(names) > room:
+        return struct.pack("<III", len(labels), 0, len(names)).ljust(SNAPSHOT_ROOM_MIN, b"\0")
+    return struct.pack("<III", len(labels), len(labels), len(names)) + names

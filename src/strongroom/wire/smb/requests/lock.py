@@ -1,0 +1,136 @@
+"""LOCK: byte ranges to lock or to unlock, in one request.
+
+Lives here: the bodies, and which flags make which kind of request. Must not live here: conflicts.
+Sources: [MS-SMB2] sections 2.2.26, 2.2.27 and 3.3.5.14; smb.md 2.6.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.requests.bodies import MessageBody
+from strongroom.wire.smb.structures import Layout, MalformedMessage
+
+ELEMENTS_MAX: Final = 64
+SHARED: Final = 1
+EXCLUSIVE: Final = 2
+UNLOCK: Final = 4
+FAIL_IMMEDIATELY: Final = 0x10
+_LOCKING: Final = frozenset(
+    (SHARED, EXCLUSIVE, SHARED | FAIL_IMMEDIATELY, EXCLUSIVE | FAIL_IMMEDIATELY)
+)
+LOCK_ANSWER: Final = struct.pack("<HH", 4, 0)
+
+
+class LockElement(msgspec.Struct, frozen=True):
+    """One range of a request."""
+
+    offset: int
+    length: int
+    flags: int
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the lock excludes the locks of all others."""
+        return bool(self.flags & EXCLUSIVE)
+
+    @property
+    def is_unlock(self) -> bool:
+        """Whether it is an unlock, without any other flag."""
+        return self.flags == UNLOCK
+
+
+class LockRequest(msgspec.Struct, frozen=True):
+    """LOCK.
+
+    Attributes:
+        sequence_number: of the last use of the bucket, to find repeated requests by.
+        sequence_index: of the bucket; 0 = none.
+    """
+
+    file_id: FileId
+    elements: tuple[LockElement, ...]
+    sequence_number: int = 0
+    sequence_index: int = 0
+
+    @property
+    def unlocks(self) -> bool:
+        """Whether the first element is an unlock, so that all have to be."""
+        return bool(self.elements[0].flags & UNLOCK)
+
+    @property
+    def fails_immediately(self) -> bool:
+        """Whether a conflict is answered at once."""
+        return bool(self.elements[0].flags & FAIL_IMMEDIATELY)
+
+
+class _Fixed(msgspec.Struct, frozen=True):
+    count: int
+    sequence: int
+    persistent: int
+    volatile: int
+
+
+# The body counts its first element, whatever their number is.
+_FIXED_FORM: Final = Layout(_Fixed, "HIQQ")
+_ELEMENT: Final = Layout(LockElement, "QQI4x")
+
+
+class _Whole(msgspec.Struct, frozen=True):
+    count: int
+    sequence: int
+    persistent: int
+    volatile: int
+    offset: int
+    length: int
+    flags: int
+
+
+_BODY: Final = MessageBody(_Whole, "HIQQQQI4x", 48)
+
+
+def read_lock(message: memoryview) -> LockRequest:
+    """A LOCK.
+
+    Raises: MalformedMessage for no element, more than ELEMENTS_MAX or more than the message has.
+        Also for locks of which one has other flags, or of which several may wait.
+    """
+    fixed = _BODY.read(message)
+    if not 1 <= fixed.count <= ELEMENTS_MAX:
+        raise MalformedMessage(f"LOCK of {fixed.count} ranges")
+    start = _BODY.end - _ELEMENT.size
+    elements = tuple(
+        _ELEMENT.read(message, start + index * _ELEMENT.size) for index in range(fixed.count)
+    )
+    request = LockRequest(
+        FileId(fixed.persistent, fixed.volatile),
+        elements,
+        fixed.sequence & 0xF,
+        fixed.sequence >> 4,
+    )
+    if not request.unlocks:
+        _check_locks(elements)
+    return request
+
+
+def _check_locks(elements: tuple[LockElement, ...]) -> None:
+    """All elements are judged before any lock; unlocks are judged one by one, as they are done."""
+    for element in elements:
+        if element.flags not in _LOCKING:
+            raise MalformedMessage(f"a lock cannot have the flags {element.flags:#x}")
+        if len(elements) > 1 and not element.flags & FAIL_IMMEDIATELY:
+            raise MalformedMessage("a series of locks cannot wait")
+
+
+def write_lock(request: LockRequest) -> bytes:
+    """The body of a LOCK, for clients."""
+    sequence = request.sequence_index << 4 | request.sequence_number
+    fixed = _Fixed(
+        len(request.elements), sequence, request.file_id.persistent, request.file_id.volatile
+    )
+    head = struct.pack("<H", _BODY.structure_size) + _FIXED_FORM.write(fixed)
+    return head + b"".join(_ELEMENT.write(element) for element in request.elements)

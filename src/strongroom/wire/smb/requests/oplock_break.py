@@ -1,0 +1,109 @@
+"""OPLOCK_BREAK: notices to holders of oplocks and leases, their answers, and what these get.
+
+Lives here: the bodies. Must not live here: who holds what. Sources: [MS-SMB2] sections 2.2.23 to
+2.2.25, 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import HEADER_BYTES, FileId
+from strongroom.wire.smb.requests.bodies import MessageBody
+from strongroom.wire.smb.structures import MalformedMessage
+
+_ACK_REQUIRED: Final = 1
+
+
+class OplockBreak(msgspec.Struct, frozen=True):
+    """An oplock's notice, its acknowledgment or the answer to that: the same body."""
+
+    file_id: FileId
+    level: int
+
+
+class LeaseBreakNotice(msgspec.Struct, frozen=True):
+    """A lease's notice.
+
+    Attributes:
+        epoch: of version 2; 0 otherwise.
+        must_acknowledge: whether the server waits for an answer.
+    """
+
+    key: bytes
+    current: int
+    new: int
+    epoch: int
+    must_acknowledge: bool
+
+
+class LeaseBreakAck(msgspec.Struct, frozen=True):
+    """A lease's acknowledgment or the answer to it: the same body."""
+
+    key: bytes
+    state: int
+
+
+class _Oplock(msgspec.Struct, frozen=True):
+    level: int
+    persistent: int
+    volatile: int
+
+
+class _Notice(msgspec.Struct, frozen=True):
+    epoch: int
+    flags: int
+    key: bytes
+    current: int
+    new: int
+
+
+_OPLOCK: Final = MessageBody(_Oplock, "B5xQQ", 24)
+_NOTICE: Final = MessageBody(_Notice, "HI16sII12x", 44)
+_LEASE_ACK: Final = MessageBody(LeaseBreakAck, "6x16sI8x", 36)
+
+
+def read_acknowledgment(message: memoryview) -> OplockBreak | LeaseBreakAck:
+    """The acknowledgment of a break; its StructureSize says of which kind it is.
+
+    Raises: MalformedMessage.
+    """
+    if len(message) < HEADER_BYTES + 2:
+        raise MalformedMessage("an acknowledgment has no body")
+    (size,) = struct.unpack_from("<H", message, HEADER_BYTES)
+    if size == _LEASE_ACK.structure_size:
+        return _LEASE_ACK.read(message)
+    fixed = _OPLOCK.read(message)
+    return OplockBreak(FileId(fixed.persistent, fixed.volatile), fixed.level)
+
+
+def write_oplock_break(message: OplockBreak) -> bytes:
+    """The body of an oplock's notice, acknowledgment, or answer."""
+    file_id = message.file_id
+    return _OPLOCK.write(_Oplock(message.level, file_id.persistent, file_id.volatile))
+
+
+def write_lease_acknowledgment(message: LeaseBreakAck) -> bytes:
+    """The body of a lease's acknowledgment, or of the answer to it."""
+    return _LEASE_ACK.write(message)
+
+
+def write_lease_notice(notice: LeaseBreakNotice) -> bytes:
+    """The body of a lease's notice."""
+    flags = _ACK_REQUIRED if notice.must_acknowledge else 0
+    return _NOTICE.write(_Notice(notice.epoch, flags, notice.key, notice.current, notice.new))
+
+
+def read_lease_notice(message: memoryview) -> LeaseBreakNotice:
+    """A lease's notice, for clients. Raises: MalformedMessage."""
+    fixed = _NOTICE.read(message)
+    return LeaseBreakNotice(
+        fixed.key,
+        fixed.current,
+        fixed.new,
+        fixed.epoch,
+        must_acknowledge=bool(fixed.flags & _ACK_REQUIRED),
+    )

@@ -1,0 +1,158 @@
+"""QUERY_INFO and SET_INFO: which information of which kind, and the bytes of a change.
+
+Lives here: the bodies. Must not live here: the information (information/). Sources: [MS-SMB2]
+sections 2.2.37 to 2.2.40, 3.3.5.20 and 3.3.5.21; smb.md 2.10 and 2.11.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.requests.bodies import MessageBody
+from strongroom.wire.smb.structures import MalformedMessage, part
+
+
+class InfoType(enum.IntEnum):
+    """What the information is about."""
+
+    FILE = 1
+    FILESYSTEM = 2
+    SECURITY = 3
+    QUOTA = 4
+
+
+class QueryInfoRequest(msgspec.Struct, frozen=True):
+    """QUERY_INFO.
+
+    Attributes:
+        room: OutputBufferLength.
+        additional: of SECURITY, which parts of the descriptor.
+    """
+
+    info_type: int
+    information_class: int
+    file_id: FileId
+    room: int
+    additional: int = 0
+    data: bytes = b""
+
+
+class SetInfoRequest(msgspec.Struct, frozen=True):
+    """SET_INFO."""
+
+    info_type: int
+    information_class: int
+    file_id: FileId
+    data: memoryview
+    additional: int = 0
+
+
+class _Query(msgspec.Struct, frozen=True):
+    info_type: int
+    information_class: int
+    room: int
+    input_offset: int
+    input_length: int
+    additional: int
+    persistent: int
+    volatile: int
+
+
+class _Set(msgspec.Struct, frozen=True):
+    info_type: int
+    information_class: int
+    length: int
+    offset: int
+    additional: int
+    persistent: int
+    volatile: int
+
+
+_QUERY: Final = MessageBody(_Query, "BBIH2xII4xQQ", 41)
+_SET: Final = MessageBody(_Set, "BBIH2xIQQ", 33)
+SET_INFO_ANSWER: Final = struct.pack("<H", 2)
+
+
+def read_query_info(message: memoryview, room_max: int) -> QueryInfoRequest:
+    """A QUERY_INFO.
+
+    Arguments:
+        room_max: MaxTransactSize.
+
+    Raises: MalformedMessage, also for an OutputBufferLength or an input beyond it, and for an
+        InfoType that does not exist.
+    """
+    fixed = _QUERY.read(message)
+    if fixed.room > room_max or fixed.input_length > room_max:
+        raise MalformedMessage(f"an answer of {fixed.room} bytes is too large")
+    _check_type(fixed.info_type)
+    given = part(message, fixed.input_offset, fixed.input_length, after=_QUERY.end)
+    return QueryInfoRequest(
+        fixed.info_type,
+        fixed.information_class,
+        FileId(fixed.persistent, fixed.volatile),
+        fixed.room,
+        additional=fixed.additional,
+        data=bytes(given),
+    )
+
+
+def _check_type(info_type: int) -> None:
+    if not InfoType.FILE <= info_type <= InfoType.QUOTA:
+        raise MalformedMessage(f"there is no InfoType {info_type}")
+
+
+def write_query_info(request: QueryInfoRequest) -> bytes:
+    """The body of a QUERY_INFO, for clients."""
+    fixed = _Query(
+        request.info_type,
+        request.information_class,
+        request.room,
+        input_offset=_QUERY.end if request.data else 0,
+        input_length=len(request.data),
+        additional=request.additional,
+        persistent=request.file_id.persistent,
+        volatile=request.file_id.volatile,
+    )
+    return _QUERY.write(fixed) + (request.data or b"\0")
+
+
+def read_set_info(message: memoryview, length_max: int) -> SetInfoRequest:
+    """A SET_INFO.
+
+    Arguments:
+        length_max: MaxTransactSize.
+
+    Raises: MalformedMessage, also for no data, data beyond the limit, and an InfoType that does not
+        exist.
+    """
+    fixed = _SET.read(message)
+    if not 0 < fixed.length <= length_max:
+        raise MalformedMessage(f"SET_INFO of {fixed.length} bytes")
+    _check_type(fixed.info_type)
+    return SetInfoRequest(
+        fixed.info_type,
+        fixed.information_class,
+        FileId(fixed.persistent, fixed.volatile),
+        part(message, fixed.offset, fixed.length, after=_SET.end),
+        fixed.additional,
+    )
+
+
+def write_set_info(request: SetInfoRequest) -> bytes:
+    """The body of a SET_INFO, for clients."""
+    fixed = _Set(
+        request.info_type,
+        request.information_class,
+        len(request.data),
+        offset=_SET.end,
+        additional=request.additional,
+        persistent=request.file_id.persistent,
+        volatile=request.file_id.volatile,
+    )
+    return _SET.write(fixed) + bytes(request.data)

@@ -1,0 +1,251 @@
+"""A pipe of IPC$: DCE/RPC calls come in by writes, and their results go out by reads.
+
+Lives here: PDUs, binding, fragments, and what waits to be read. Must not live here: calls
+(calls.py). Sources: DCE 1.1 Remote Procedure Call, chapter 12 (connection-oriented PDUs);
+[MS-RPCE] section 2.2.2; smb.md 2.3.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.rpc.calls import CALLS, SRVSVC, WKSSVC, Inventory
+from strongroom.wire.smb.rpc.ndr import NdrReader
+from strongroom.wire.smb.structures import Layout, MalformedMessage
+
+_REQUEST: Final = 0
+_RESPONSE: Final = 2
+_FAULT: Final = 3
+_BIND: Final = 11
+_BIND_ACK: Final = 12
+_BIND_NAK: Final = 13
+_ALTER_CONTEXT: Final = 14
+_ALTER_CONTEXT_ANSWER: Final = 15
+_FIRST: Final = 1
+_LAST: Final = 2
+_HAS_OBJECT: Final = 0x80
+_OBJECT_BYTES: Final = 16
+_LITTLE_ENDIAN: Final = 0x10
+_OP_RANGE_ERROR: Final = 0x1C01_0002
+_UNKNOWN_INTERFACE: Final = 0x1C01_0003
+_BAD_STUB: Final = 0x0000_06F7
+_AUTHENTICATION_UNKNOWN: Final = 8
+
+FRAGMENT_BYTES: Final = 4280
+"""How large PDUs are in either direction."""
+_FRAGMENT_BYTES_MIN: Final = 1432
+CALL_BYTES_MAX: Final = 64 * 1024
+"""How much of a call's stub is collected from its fragments."""
+RESULTS_MAX: Final = 4096
+"""How many PDUs may wait to be read."""
+_CONTEXTS_MAX: Final = 16
+
+
+class _Head(msgspec.Struct, frozen=True):
+    version: int
+    minor: int
+    type: int
+    flags: int
+    representation: int
+    length: int
+    auth_length: int
+    call_id: int
+
+
+class _Bind(msgspec.Struct, frozen=True):
+    max_sent: int
+    max_received: int
+    group: int
+    contexts: int
+
+
+class _Context(msgspec.Struct, frozen=True):
+    id: int
+    syntaxes: int
+    interface: bytes
+    version: int
+
+
+class _Call(msgspec.Struct, frozen=True):
+    hint: int
+    context: int
+    number: int
+
+
+_HEAD: Final = Layout(_Head, "BBBBIHHI")
+_BIND_HEAD: Final = Layout(_Bind, "HHIB3x")
+_CONTEXT: Final = Layout(_Context, "HBx16sI")
+_CALL: Final = Layout(_Call, "IHH")
+_SYNTAX_BYTES: Final = 20
+
+
+def _syntax(name: str, major: int) -> bytes:
+    return uuid.UUID(name).bytes_le + struct.pack("<I", major)
+
+
+_NDR: Final = _syntax("8a885d04-1ceb-11c9-9fe8-08002b104860", 2)
+_INTERFACES: Final = {
+    SRVSVC: _syntax("4b324fc8-1670-01d3-1278-5a47bf6ee188", 3),
+    WKSSVC: _syntax("6bffd098-a112-3610-9833-46c3f87e345a", 1),
+}
+_ACCEPTED: Final = (0, 0)
+_NO_INTERFACE: Final = (2, 1)
+_NO_SYNTAX: Final = (2, 2)
+
+
+class RpcPipe:
+    """One open of a pipe.
+
+    Arguments:
+        name: one of `calls.CALLS`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls = CALLS[name]
+        self._bound: set[int] = set()
+        self._fragment_bytes = FRAGMENT_BYTES
+        self._incoming = bytearray()
+        self._stub = bytearray()
+        self._results: list[bytes] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of the next result wait to be read."""
+        return len(self._results[0]) if self._results else 0
+
+    def write(self, data: bytes | bytearray | memoryview, inventory: Inventory) -> None:
+        """Take bytes in, and carry out each call that they complete.
+
+        Arguments:
+            inventory: what calls show.
+
+        Raises: MalformedMessage for what is no PDU, and for a call of more than CALL_BYTES_MAX.
+        """
+        self._incoming += data
+        while len(self._incoming) >= _HEAD.size:
+            head = _HEAD.read(bytes(self._incoming[: _HEAD.size]))
+            if head.version != 5 or head.representation & 0xFF != _LITTLE_ENDIAN:
+                raise MalformedMessage("no PDU of version 5 in little-endian order")
+            if not _HEAD.size <= head.length:
+                raise MalformedMessage(f"a PDU of {head.length} bytes")
+            if len(self._incoming) < head.length:
+                break
+            body = bytes(self._incoming[_HEAD.size : head.length])
+            del self._incoming[: head.length]
+            self._pdu(head, body, inventory)
+
+    def read(self, length: int) -> tuple[bytes, bool]:
+        """The next bytes of the result, and whether more of the same message wait.
+
+        Each PDU is one message of the pipe: a read ends with it.
+        """
+        if not self._results:
+            return b"", False
+        first = self._results[0]
+        taken, rest = first[:length], first[length:]
+        if rest:
+            self._results[0] = rest
+        else:
+            del self._results[0]
+        return taken, bool(rest)
+
+    def _pdu(self, head: _Head, body: bytes, inventory: Inventory) -> None:
+        if head.type in (_BIND, _ALTER_CONTEXT):
+            self._bind(head, body)
+        elif head.type == _REQUEST:
+            self._request(head, body, inventory)
+        # Others (cancel, orphaned, auth3) have no answer.
+
+    def _answer(self, kind: int, call_id: int, body: bytes, flags: int = _FIRST | _LAST) -> None:
+        if len(self._results) >= RESULTS_MAX:
+            raise MalformedMessage("results of earlier calls wait to be read")
+        head = _Head(
+            version=5,
+            minor=0,
+            type=kind,
+            flags=flags,
+            representation=_LITTLE_ENDIAN,
+            length=_HEAD.size + len(body),
+            auth_length=0,
+            call_id=call_id,
+        )
+        self._results.append(_HEAD.write(head) + body)
+
+    def _bind(self, head: _Head, body: bytes) -> None:
+        if head.auth_length:
+            nak = struct.pack("<HBxx", _AUTHENTICATION_UNKNOWN, 0)
+            self._answer(_BIND_NAK, head.call_id, nak)
+            return
+        fixed = _BIND_HEAD.read(body)
+        if fixed.contexts > _CONTEXTS_MAX:
+            raise MalformedMessage(f"{fixed.contexts} contexts of a bind")
+        self._fragment_bytes = min(FRAGMENT_BYTES, max(_FRAGMENT_BYTES_MIN, fixed.max_received))
+        results, at = [], _BIND_HEAD.size
+        for _ in range(fixed.contexts):
+            context = _CONTEXT.read(body, at)
+            at += _CONTEXT.size
+            syntaxes = body[at : at + _SYNTAX_BYTES * context.syntaxes]
+            at += _SYNTAX_BYTES * context.syntaxes
+            outcome = self._bind_context(context, syntaxes)
+            syntax = _NDR if outcome == _ACCEPTED else bytes(_SYNTAX_BYTES)
+            results.append(struct.pack("<HH", *outcome) + syntax)
+        address = f"\\PIPE\\{self._name}\0".encode("ascii")
+        made = struct.pack("<HHIH", FRAGMENT_BYTES, FRAGMENT_BYTES, fixed.group or 1, len(address))
+        made += address
+        made += bytes(-len(made) % 4) + struct.pack("<Bxxx", len(results)) + b"".join(results)
+        kind = _BIND_ACK if head.type == _BIND else _ALTER_CONTEXT_ANSWER
+        self._answer(kind, head.call_id, made)
+
+    def _bind_context(self, context: _Context, syntaxes: bytes) -> tuple[int, int]:
+        wanted = context.interface + struct.pack("<I", context.version)
+        if wanted != _INTERFACES[self._name]:
+            return _NO_INTERFACE
+        offered = (
+            syntaxes[at : at + _SYNTAX_BYTES] for at in range(0, len(syntaxes), _SYNTAX_BYTES)
+        )
+        if _NDR not in offered:
+            return _NO_SYNTAX
+        self._bound.add(context.id)
+        return _ACCEPTED
+
+    def _request(self, head: _Head, body: bytes, inventory: Inventory) -> None:
+        call = _CALL.read(body)
+        skipped = _CALL.size + (_OBJECT_BYTES if head.flags & _HAS_OBJECT else 0)
+        if head.flags & _FIRST:
+            self._stub.clear()
+        self._stub += body[skipped:]
+        if len(self._stub) > CALL_BYTES_MAX:
+            raise MalformedMessage("a call of too many bytes")
+        if not head.flags & _LAST:
+            return
+        stub = bytes(self._stub)
+        self._stub.clear()
+        function = self._calls.get(call.number)
+        if call.context not in self._bound:
+            self._fault(head.call_id, call.context, _UNKNOWN_INTERFACE)
+            return
+        if function is None:
+            self._fault(head.call_id, call.context, _OP_RANGE_ERROR)
+            return
+        try:
+            result = function(NdrReader(stub), inventory).data
+        except MalformedMessage:
+            self._fault(head.call_id, call.context, _BAD_STUB)
+            return
+        self._respond(head.call_id, call.context, result)
+
+    def _fault(self, call_id: int, context: int, status: int) -> None:
+        self._answer(_FAULT, call_id, struct.pack("<IHBxI4x", 0, context, 0, status))
+
+    def _respond(self, call_id: int, context: int, result: bytes) -> None:
+        room = (self._fragment_bytes - _HEAD.size - _CALL.size) & ~7
+        for at in range(0, max(1, len(result)), room):
+            rest = len(result) - at
+            flags = (_FIRST if not at else 0) | (_LAST if rest <= room else 0)
+            head = struct.pack("<IHBx", rest, context, 0)
+            self._answer(_RESPONSE, call_id, head + result[at : at + room], flags)
