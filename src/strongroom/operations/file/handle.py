@@ -17,7 +17,7 @@ from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file.directory import NAMES
 from strongroom.semantics.core import listing
 from strongroom.services.core.calls import Call, ConditionUse, Rule
-from strongroom.services.file import handles
+from strongroom.services.file.handles import listing as handles
 from strongroom.values import Purpose
 from strongroom.wire.core import headers as wire
 from strongroom.wire.file.list_directory import write_no_handles

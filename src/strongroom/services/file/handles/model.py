@@ -1,0 +1,320 @@
+"""What SMB's handles are made of: a tree's share, who holds a handle, and what a CREATE asks for.
+
+Lives here: the values that commands and services exchange, and `Handle` itself. Must not live here:
+bytes of SMB (wire/smb), what operations do (the other modules of this folder), rules
+(semantics/file). Sources: [MS-SMB2] section 3.3.1.10; smb.md 2.4 and 3.
+
+A handle is held state: it dies with the process. Its entry in the table of opens has the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+
+from strongroom.engines.base import Partition
+from strongroom.semantics.file import accesses
+from strongroom.semantics.file.accesses import Disposition, Use
+from strongroom.semantics.file.attributes import TimeField
+from strongroom.semantics.file.oplocks import BreakNotice, Caching, CachingKey, CachingKind
+from strongroom.semantics.file.wildcards import EVERYTHING
+from strongroom.store.core import keys
+from strongroom.store.file.file_records import FileRecord
+
+
+class ShareAccess(msgspec.Struct, frozen=True):
+    """A share as a tree is connected to it. Who connects has the account's key: full access."""
+
+    account: str
+    share: str
+    generation: int
+
+
+class HandleOwner(Protocol):
+    """A session that holds handles. Two are the same owner if they are the same object.
+
+    Attributes:
+        client_guid: of its client; leases are looked up by it.
+        session_id: as List Handles shows it.
+        peer: the client's address, with its port.
+        user: who is signed in: durable handles are given back to nobody else.
+        alive: whether notices can reach its client.
+    """
+
+    client_guid: bytes
+    session_id: int
+    peer: str
+    user: str
+
+    @property
+    def alive(self) -> bool: ...
+
+    def notify_break(self, handle: Handle, notice: BreakNotice) -> None:
+        """Send an OPLOCK_BREAK notification. It must not wait.
+
+        Arguments:
+            handle: the open of an oplock, or any open of a lease.
+        """
+        ...
+
+
+class AsyncRequest(Protocol):
+    """The request of a client that may have to wait.
+
+    Attributes:
+        cancelled: done when the client has cancelled the request.
+    """
+
+    cancelled: asyncio.Future[None]
+
+    async def pending(self) -> None:
+        """Tell the client that it waits; called once at most."""
+        ...
+
+
+class CacheWanted(msgspec.Struct, frozen=True):
+    """The oplock or lease that an open asks for.
+
+    Attributes:
+        wanted: bits of a lease, or `oplocks.LEVELS` of an oplock's level. It may be no valid state.
+        lease_key: of a lease; None = an oplock.
+        epoch: of a lease of version 2, as the client has sent it.
+    """
+
+    kind: CachingKind = CachingKind.OPLOCK
+    wanted: int = 0
+    lease_key: bytes | None = None
+    epoch: int = 0
+
+
+NO_CACHE_WANTED: Final = CacheWanted()
+
+
+class DurableWanted(msgspec.Struct, frozen=True):
+    """What DHnQ or DH2Q asks for.
+
+    Attributes:
+        create_guid: of DH2Q; None = version 1.
+        timeout_ms: of DH2Q; 0 = the server's default.
+    """
+
+    create_guid: bytes | None = None
+    timeout_ms: int = 0
+
+
+class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
+    """An SMB2 CREATE, decoded.
+
+    Attributes:
+        path: the names from the share's root down; none = the root.
+        access: DesiredAccess as it was sent, generic rights and MAXIMUM_ALLOWED included.
+        attributes: FileAttributes as they were sent.
+        must_be_directory, must_be_file: FILE_DIRECTORY_FILE and FILE_NON_DIRECTORY_FILE.
+        mode: the bits of CreateOptions that FileModeInformation shows.
+        allocation_bytes: of AlSi; None = not said.
+        permission: the security descriptor of SecD as SDDL, for a file that is created.
+        has_extended_attributes: whether ExtA came: a creation fails by it.
+    """
+
+    path: tuple[str, ...]
+    access: int
+    share: Use
+    disposition: Disposition
+    attributes: int = 0
+    must_be_directory: bool = False
+    must_be_file: bool = False
+    deletes_on_close: bool = False
+    is_unbuffered: bool = False
+    mode: int = 0
+    cache: CacheWanted = NO_CACHE_WANTED
+    durable: DurableWanted | None = None
+    allocation_bytes: int | None = None
+    permission: str | None = None
+    has_extended_attributes: bool = False
+
+
+@dataclass(slots=True)
+class Enumeration:
+    """Where QUERY_DIRECTORY stands in a directory.
+
+    Attributes:
+        pattern: what the names are compared with; None = nothing was asked yet.
+        dots: how many of `.` and `..` were given or passed over.
+        after: the key of the last name that was given or passed over.
+        has_ended: whether a query has ended: only the first one can find that no name matches.
+    """
+
+    pattern: str | None = None
+    dots: int = 0
+    after: bytes | None = None
+    has_ended: bool = False
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True, eq=False)
+class Handle:
+    """An open of a file or directory by SMB.
+
+    Attributes:
+        id: 63 bits, random, never 0; the id of its entry in the table of opens, and what List
+            Handles shows. SMB's persistent and volatile ids are the server's own.
+        owner: whose it is; None while a durable one waits for its client.
+        node_id, parent_id: of the file or directory; the root's parent is 0.
+        path: its names from the root down, as they are now. Renames keep it.
+        mask: the access that was granted, without generic rights.
+        key: of its oplock or lease.
+        frozen: the times that its operations do not change (FILETIME -1, or set by it).
+        opened: store time, in ticks.
+        is_closed: no operation begins any more.
+        under_way: operations that its close waits for.
+        ending: done when it is to be closed: what waits on its behalf gives up.
+    """
+
+    id: int
+    owner: HandleOwner | None
+    access: ShareAccess
+    node_id: int
+    parent_id: int
+    path: tuple[str, ...]
+    is_directory: bool
+    mask: int
+    share: Use
+    mode: int
+    key: CachingKey
+    kind: CachingKind
+    opened: int
+    peer: str
+    session_id: int
+    ending: asyncio.Future[None]
+    frozen: set[TimeField] = field(default_factory=set)
+    enumeration: Enumeration = field(default_factory=Enumeration)
+    is_closed: bool = False
+    under_way: int = 0
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def partition(self) -> Partition:
+        """Where its attributes and bytes are; the key of its table of opens."""
+        return keys.file(self.access.generation, self.node_id)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it is the share's root directory."""
+        return not self.path
+
+    def may(self, mask: int) -> bool:
+        """Whether any of these rights was granted."""
+        return bool(self.mask & mask)
+
+
+class CreateAction(enum.IntEnum):
+    """What an open has done, by its number on the wire."""
+
+    SUPERSEDED = 0
+    OPENED = 1
+    CREATED = 2
+    OVERWRITTEN = 3
+
+
+class NodeInfo(msgspec.Struct, frozen=True):
+    """What the information classes show of an open file or directory.
+
+    Attributes:
+        record: its attributes; times are ticks.
+        path: its names, in their stored case.
+        allocation_bytes: for a directory 0.
+        is_delete_pending: whether it goes when nobody has it open any more.
+        mask, mode: of the handle.
+        share_created: the stamp of the share's creation, for the volume.
+    """
+
+    node_id: int
+    parent_id: int
+    record: FileRecord
+    path: tuple[str, ...]
+    allocation_bytes: int
+    is_delete_pending: bool
+    mask: int
+    mode: int
+    share_created: int
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return self.record.is_directory
+
+    @property
+    def size_bytes(self) -> int:
+        """EndOfFile."""
+        return self.record.size_bytes
+
+
+class OpenedHandle(msgspec.Struct, frozen=True):
+    """Result of an open.
+
+    Attributes:
+        caching: what the client may cache now.
+        kind: whether it holds an oplock or a lease.
+        is_breaking: SMB2_LEASE_FLAG_BREAK_IN_PROGRESS.
+        epoch: of a lease of version 2.
+        maximal_access: for MxAc.
+        durable_timeout_ms: None = it is not durable.
+    """
+
+    handle: Handle
+    action: CreateAction
+    info: NodeInfo
+    caching: Caching = Caching.NONE
+    kind: CachingKind = CachingKind.OPLOCK
+    is_breaking: bool = False
+    epoch: int = 0
+    maximal_access: int = accesses.EVERYTHING
+    durable_timeout_ms: int | None = None
+
+
+class EnumeratedNode(msgspec.Struct, frozen=True):
+    """One row of a directory; `name` may be `.` or `..`."""
+
+    name: str
+    node_id: int
+    record: FileRecord
+    allocation_bytes: int
+
+
+class EnumerateWanted(msgspec.Struct, frozen=True):
+    """A QUERY_DIRECTORY: the pattern, and its flags RESTART_SCANS, REOPEN and SINGLE_ENTRY."""
+
+    pattern: str = EVERYTHING
+    restarts: bool = False
+    reopens: bool = False
+    is_single: bool = False
+
+
+class LockWanted(msgspec.Struct, frozen=True):
+    """One element of a LOCK request that takes a lock."""
+
+    offset: int
+    length: int
+    is_exclusive: bool
+
+
+class BasicWanted(msgspec.Struct, frozen=True):
+    """FileBasicInformation: FILETIMEs as signed numbers (0 keeps, -1 freezes, -2 thaws), and
+    attributes (0 keeps)."""
+
+    creation: int = 0
+    access: int = 0
+    write: int = 0
+    change: int = 0
+    attributes: int = 0
+
+
+class RenameWanted(msgspec.Struct, frozen=True):
+    """FileRenameInformation: the new path from the root down; whether it may replace a file."""
+
+    path: tuple[str, ...]
+    replaces: bool = False
