@@ -294,7 +294,12 @@ RESOURCE_ALREADY_EXISTS = row(
     409,
     "The specified resource already exists.",
 )
-RESOURCE_NOT_FOUND = row("ResourceNotFound", 404, "The specified resource does not exist.")
+RESOURCE_NOT_FOUND = row(
+    "ResourceNotFound",
+    404,
+    "The specified resource does not exist.",
+    0xC000_0034,  # OBJECT_NAME_NOT_FOUND
+)
 SERVER_BUSY = row(
     "ServerBusy",
     503,

@@ -15,6 +15,8 @@ from strongroom.errors import row
 
 STATUS_UNSUCCESSFUL: Final = 0xC000_0001
 STATUS_INVALID_PARAMETER: Final = 0xC000_000D
+STATUS_INVALID_DEVICE_REQUEST: Final = 0xC000_0010
+STATUS_END_OF_FILE: Final = 0xC000_0011
 STATUS_ACCESS_DENIED: Final = 0xC000_0022
 STATUS_OBJECT_NAME_INVALID: Final = 0xC000_0033
 STATUS_OBJECT_NAME_NOT_FOUND: Final = 0xC000_0034
@@ -22,21 +24,30 @@ STATUS_OBJECT_NAME_COLLISION: Final = 0xC000_0035
 STATUS_OBJECT_PATH_NOT_FOUND: Final = 0xC000_003A
 STATUS_OBJECT_PATH_SYNTAX_BAD: Final = 0xC000_003B
 STATUS_SHARING_VIOLATION: Final = 0xC000_0043
+STATUS_EAS_NOT_SUPPORTED: Final = 0xC000_004F
 STATUS_FILE_LOCK_CONFLICT: Final = 0xC000_0054
 STATUS_LOCK_NOT_GRANTED: Final = 0xC000_0055
 STATUS_DISK_FULL: Final = 0xC000_007F
 STATUS_DELETE_PENDING: Final = 0xC000_0056
+STATUS_PRIVILEGE_NOT_HELD: Final = 0xC000_0061
 STATUS_INVALID_SECURITY_DESCR: Final = 0xC000_0079
 STATUS_RANGE_NOT_LOCKED: Final = 0xC000_007E
+STATUS_DISK_FULL: Final = 0xC000_007F
+STATUS_INSUFFICIENT_RESOURCES: Final = 0xC000_009A
+STATUS_FILE_IS_A_DIRECTORY: Final = 0xC000_00BA
+STATUS_NETWORK_NAME_DELETED: Final = 0xC000_00C9
 STATUS_BAD_NETWORK_NAME: Final = 0xC000_00CC
 STATUS_REQUEST_NOT_ACCEPTED: Final = 0xC000_00D0
 STATUS_INVALID_OPLOCK_PROTOCOL: Final = 0xC000_00E3
 STATUS_DIRECTORY_NOT_EMPTY: Final = 0xC000_0101
+STATUS_NOT_A_DIRECTORY: Final = 0xC000_0103
+STATUS_CANCELLED: Final = 0xC000_0120
 STATUS_CANNOT_DELETE: Final = 0xC000_0121
+STATUS_FILE_CLOSED: Final = 0xC000_0128
 STATUS_INVALID_DEVICE_STATE: Final = 0xC000_0184
 STATUS_INVALID_LOCK_RANGE: Final = 0xC000_01A1
 
-# Only handles of SMB meet the next two rows; the codes are the nearest that REST has.
+# Only handles of SMB meet the next rows; the codes are the nearest that REST has.
 ACCESS_DENIED_TO_HANDLE = row(
     "InsufficientAccountPermissions",
     403,
@@ -48,6 +59,110 @@ DELETE_ON_CLOSE_WITHOUT_DELETE = row(
     400,
     "An open with delete-on-close must ask for the access DELETE.",
     STATUS_INVALID_PARAMETER,
+)
+ACCESS_DENIED_TO_OPEN = row(
+    "InsufficientAccountPermissions",
+    403,
+    "The open asks for no access, or for access that nobody can be granted.",
+    STATUS_ACCESS_DENIED,
+)
+ATTRIBUTES_NOT_REPEATED = row(
+    "InsufficientAccountPermissions",
+    403,
+    "The file is hidden or a system file, and the open that overwrites it does not say so.",
+    STATUS_ACCESS_DENIED,
+)
+BREAK_NOT_UNDER_WAY = row(
+    "InvalidOperation", 400, "The lease is not being broken.", STATUS_UNSUCCESSFUL
+)
+BREAK_STATE_REFUSED = row(
+    "InvalidOperation",
+    400,
+    "The lease was asked to keep less than the answer says.",
+    STATUS_REQUEST_NOT_ACCEPTED,
+)
+LEASE_UNKNOWN = row(
+    "ResourceNotFound",
+    404,
+    "The client has no lease of this key.",
+    STATUS_OBJECT_NAME_NOT_FOUND,
+)
+LEASE_OF_OTHER_FILE = row(
+    "InvalidInput",
+    400,
+    "The client has a lease of this key on another file.",
+    STATUS_INVALID_PARAMETER,
+)
+OPLOCK_ANSWER_REFUSED = row(
+    "InvalidOperation",
+    400,
+    "The answer to the break of an oplock names a level that cannot be kept.",
+    STATUS_INVALID_OPLOCK_PROTOCOL,
+)
+OPLOCK_LEVEL_INVALID = row(
+    "InvalidInput", 400, "An oplock is not answered for as a lease.", STATUS_INVALID_PARAMETER
+)
+OPLOCK_NOT_BREAKING = row(
+    "InvalidOperation", 400, "The oplock is not being broken.", STATUS_INVALID_DEVICE_STATE
+)
+CANNOT_OVERWRITE_ROOT = row(
+    "InsufficientAccountPermissions",
+    403,
+    "The share's root cannot be overwritten.",
+    STATUS_ACCESS_DENIED,
+)
+CANCELLED = row("OperationTimedOut", 500, "The client has cancelled the request.", STATUS_CANCELLED)
+DISK_FULL = row(
+    "ShareSizeLimitReached",
+    413,
+    "The file would be larger than a file, the share's quota or the disk allows.",
+    STATUS_DISK_FULL,
+)
+END_OF_FILE = row(
+    "InvalidRange", 416, "The range begins behind the end of the file.", STATUS_END_OF_FILE
+)
+EXTENDED_ATTRIBUTES_REFUSED = row(
+    "FeatureNotSupported",
+    400,
+    "Files have no extended attributes.",
+    STATUS_EAS_NOT_SUPPORTED,
+)
+HANDLE_CLOSED = row("ResourceNotFound", 404, "The handle is closed.", STATUS_FILE_CLOSED)
+INVALID_OPEN = row(
+    "InvalidInput",
+    400,
+    "The options of the open contradict each other, or a number is out of its range.",
+    STATUS_INVALID_PARAMETER,
+)
+IS_A_DIRECTORY = row(
+    "ResourceTypeMismatch", 409, "The name is that of a directory.", STATUS_FILE_IS_A_DIRECTORY
+)
+NOT_A_DIRECTORY = row(
+    "ResourceTypeMismatch", 409, "The name is that of a file.", STATUS_NOT_A_DIRECTORY
+)
+NOT_FOR_DIRECTORIES = row(
+    "ResourceTypeMismatch",
+    409,
+    "A directory has no bytes to read or write.",
+    STATUS_INVALID_DEVICE_REQUEST,
+)
+PRIVILEGE_NOT_HELD = row(
+    "InsufficientAccountPermissions",
+    403,
+    "Nobody is granted access to system ACLs.",
+    STATUS_PRIVILEGE_NOT_HELD,
+)
+SHARE_GONE = row(
+    "ShareNotFound",
+    404,
+    "The share that the tree was connected to has been deleted.",
+    STATUS_NETWORK_NAME_DELETED,
+)
+TOO_MANY_HANDLES = row(
+    "HandleLimitExceeded",
+    400,
+    "The file has as many handles as it may have. Close some of them.",
+    STATUS_INSUFFICIENT_RESOURCES,
 )
 CANNOT_DELETE = row(
     "CannotDeleteFileOrDirectory",

@@ -335,7 +335,8 @@ def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None
 
 def _read_only(request: RestRequest, node: FileFacts) -> ErrorCode | None:
     refuses = request.operation in accesses.READ_ONLY_REFUSES and not request.clears_read_only
-    return file_errors.READ_ONLY_ATTRIBUTE if node.is_read_only and refuses else None
+    is_read_only = node.is_read_only and not node.is_directory
+    return file_errors.READ_ONLY_ATTRIBUTE if is_read_only and refuses else None
 
 
 def _conflict(

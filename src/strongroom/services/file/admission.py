@@ -1,26 +1,51 @@
 """The tables of opens of this process: who may enter, as semantics/file/opens.py decides.
 
-Lives here: held state, one table for each file that is open. Must not live here: rules, records.
+Lives here: held state, one table for each file or directory that is open; who waits for its change;
+the entry of a REST operation. Must not live here: rules, records, what SMB does by handles
+(handles/).
+
 An operation enters before it decides, and leaves when its commit is durable or refused. Nothing is
 awaited between looking at a table and changing it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, NamedTuple
 
-from strongroom.engines.base import Partition
+from strongroom import file_errors
+from strongroom.engines.base import Key, Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.file import byte_ranges, deletion, opens
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Attribute
+from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.semantics.file.opens import OpenAdmitted, OpenRefused, OpenTable, RestRequest
+from strongroom.semantics.file.oplocks import (
+    REST_WAIT_LIMIT_S,
+    SMB_BREAK_LIMIT_S,
+    BreakNotice,
+    CachingKey,
+    timed_out,
+)
+from strongroom.services.core.runner import Services
+from strongroom.services.core.waiting import NotYet
+from strongroom.services.file.open_handle import Handle
 from strongroom.store.file.file_records import FileRecord
+from strongroom.values import TICKS_PER_S
 
-_NOBODY: Final = OpenTable()
+NOBODY: Final = OpenTable()
+# Where no record ever is, so that a wait for it ends by the clock alone.
+_NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
+_LONG_S: Final = 365 * 24 * 3600.0
+
+Removal = Callable[[], Coroutine[Any, Any, None]]
+"""Takes the name of a file away whose deletion was pending until its last open left."""
 
 
 def facts_of(record: FileRecord) -> FileFacts:
@@ -33,48 +58,316 @@ def facts_of(record: FileRecord) -> FileFacts:
     )
 
 
+class _WriteUnderWay(NamedTuple):
+    offset: int
+    length: int
+    over: asyncio.Future[None]
+
+
 class Opens:
-    """All tables of opens. It dies with the process."""
+    """All tables of opens, and all handles. It dies with the process.
+
+    Attributes:
+        handles: the open handles, by id.
+        reserved: bytes that were reserved behind a file's end, until its last open leaves.
+    """
 
     def __init__(self) -> None:
+        self.handles: dict[int, Handle] = {}
+        self.reserved: dict[Partition, int] = {}
         self._tables: dict[Partition, OpenTable] = {}
+        self._removals: dict[Partition, Removal] = {}
+        self._changes: dict[Partition, list[asyncio.Future[None]]] = {}
+        self._granted: dict[int, asyncio.Future[None]] = {}
+        self._timers: dict[tuple[Partition, CachingKey], asyncio.Task[None]] = {}
+        self._writes: dict[Partition, list[_WriteUnderWay]] = {}
+        self._leases: dict[CachingKey, Partition] = {}
+        self._barriers: dict[Hashable, asyncio.Future[None]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._last = byte_ranges.REST_OWNER
 
-    @contextmanager
-    def entered(
-        self,
-        file: Partition,
-        operation: FileOperation,
-        facts: FileFacts,
-        *,
-        clears_read_only: bool = False,
-        concerned: tuple[int, int] = byte_ranges.WHOLE_FILE,
-    ) -> Iterator[None]:
-        """Hold the entry of an operation.
+    def table(self, file: Partition) -> OpenTable:
+        """The opens of a file, at this moment."""
+        return self._tables.get(file, NOBODY)
 
-        Arguments:
-            concerned: (offset, length) of the bytes that it reads or writes.
+    def put(self, file: Partition, table: OpenTable) -> None:
+        """Store what a rule has made of a table, and wake whoever waits for a change of it."""
+        if table == self.table(file):
+            return
+        if table == NOBODY:
+            self._tables.pop(file, None)
+            self._removals.pop(file, None)
+            self.reserved.pop(file, None)
+        else:
+            self._tables[file] = table
+        breaking = {one.key for one in table.holders if one.is_breaking}
+        for key in [key for at, key in self._timers if at == file and key not in breaking]:
+            self._timers.pop((file, key)).cancel()
+        for waiter in self._changes.pop(file, ()):
+            if not waiter.done():
+                waiter.set_result(None)
 
-        Raises: StorageError SMBDeletePending, ReadOnlyAttribute, SharingViolation,
-            FileLockConflict.
-        """
+    def change(self, file: Partition) -> asyncio.Future[None]:
+        """Done once the table of a file has changed. Ask for it before anything is awaited."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiters = self._changes.setdefault(file, [])
+        waiters[:] = [one for one in waiters if not one.done()]
+        waiters.append(waiter)
+        return waiter
+
+    def next_id(self) -> int:
+        """An id for an operation or a waiting lock: a number that was given to nobody before."""
         self._last += 1
-        request = RestRequest(self._last, operation, clears_read_only, *concerned)
-        found = opens.admit_rest(self._tables.get(file, _NOBODY), request, facts)
-        if isinstance(found, OpenRefused):
-            raise StorageError(found.row)
-        assert isinstance(found, OpenAdmitted), "only SMB handles cache what is waited for"
-        self._tables[file] = found.table
-        try:
-            yield
-        finally:
-            left = opens.leave(self._tables[file], request.id, facts).table
-            if left == _NOBODY:
-                del self._tables[file]
-            else:
-                self._tables[file] = left
+        return self._last
+
+    def handles_on(self, file: Partition) -> list[Handle]:
+        """The handles of a file or directory, oldest first."""
+        entries = self.table(file).entries
+        return [self.handles[one.id] for one in entries if one.id in self.handles]
 
     def is_listed(self, file: Partition) -> bool:
         """Whether List Directories and Files shows it."""
-        table = self._tables.get(file, _NOBODY)
-        return deletion.is_listed(table.deletion, over_rest=True)
+        return deletion.is_listed(self.table(file).deletion, over_rest=True)
+
+    def admitted(self, handle: Handle) -> None:
+        """A handle has its entry in the table."""
+        self.handles[handle.id] = handle
+        if isinstance(handle.key, tuple):
+            self._leases[handle.key] = handle.partition
+
+    def leased_file(self, key: CachingKey) -> Partition | None:
+        """The file that the opens of a lease are of."""
+        return self._leases.get(key)
+
+    @contextmanager
+    def changing(self, file: Partition, offset: int, length: int) -> Iterator[None]:
+        """Bytes are being written, which no lock stops any more: a lock of them waits."""
+        write = _WriteUnderWay(offset, length, asyncio.get_running_loop().create_future())
+        writes = self._writes.setdefault(file, [])
+        writes.append(write)
+        try:
+            yield
+        finally:
+            write.over.set_result(None)
+            writes.remove(write)
+            if not writes:
+                del self._writes[file]
+
+    def write_under_way(
+        self, file: Partition, ranges: Sequence[tuple[int, int]]
+    ) -> asyncio.Future[None] | None:
+        """A write that began before locks of these (offset, length) ranges, and is not over."""
+        for write in self._writes.get(file, ()):
+            for offset, length in ranges:
+                if offset < write.offset + write.length and write.offset < offset + length:
+                    return write.over
+        return None
+
+    def may_be_removed(self, file: Partition, removal: Removal) -> None:
+        """Say how a file is removed, should its last open leave it with its deletion pending."""
+        self._removals[file] = removal
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something that goes on even if the request that began it ends."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Who waits for it is given the error. One that nobody waits for has no client left.
+            task.exception()
+
+    async def settled(self) -> None:
+        """Return when nothing that was spawned is under way any more."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    def barred(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
+        """What an open must wait for: a creation or a rename under way of one of these."""
+        return next((self._barriers[key] for key in keys if key in self._barriers), None)
+
+    def bar(self, key: Hashable) -> Callable[[], None]:
+        """Let opens wait until the returned function is called."""
+        assert key not in self._barriers, "ask barred() first"
+        barrier = self._barriers[key] = asyncio.get_running_loop().create_future()
+
+        def lift() -> None:
+            del self._barriers[key]
+            barrier.set_result(None)
+
+        return lift
+
+    def waits_for_lock(self, wait_id: int) -> asyncio.Future[None]:
+        """Done once a waiting lock request is granted."""
+        self._granted[wait_id] = asyncio.get_running_loop().create_future()
+        return self._granted[wait_id]
+
+    def forget_lock(self, wait_id: int) -> None:
+        """Nobody waits for it any more."""
+        self._granted.pop(wait_id, None)
+
+    def answered(self, file: Partition, key: CachingKey) -> None:
+        """A holder has answered a notice in time."""
+        timer = self._timers.pop((file, key), None)
+        if timer is not None:
+            timer.cancel()
+
+    def grant(self, wait_ids: Sequence[int]) -> None:
+        """Tell those whose waiting lock requests were granted."""
+        for wait_id in wait_ids:
+            waiter = self._granted.get(wait_id)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+    def depart(self, file: Partition, open_id: int, facts: FileFacts) -> asyncio.Task[None] | None:
+        """Take an entry out.
+
+        Returns: the removal of the file, if this was its last open and its deletion is pending.
+        """
+        gone = self.handles.pop(open_id, None)
+        found = opens.leave(self.table(file), open_id, facts)
+        removal = self._removals.get(file)
+        self.put(file, found.table)
+        self.grant(found.granted_locks)
+        if gone is not None and all(one.key != gone.key for one in self.handles_on(file)):
+            self._leases.pop(gone.key, None)
+        if not found.removes or removal is None:
+            return None
+        return self.spawn(self._remove(file, removal))
+
+    def retract(self, file: Partition, open_id: int, facts: FileFacts) -> None:
+        """Take the entry of an open out that has failed: it deletes nothing on close."""
+        table = self.table(file)
+        state = replace(table.deletion, on_close=table.deletion.on_close - {open_id})
+        self.put(file, replace(table, deletion=state))
+        self.depart(file, open_id, facts)
+
+    async def _remove(self, file: Partition, removal: Removal) -> None:
+        try:
+            await removal()
+        finally:
+            # Meanwhile everybody was refused. Either it is gone, or it stays and can be opened.
+            self.put(file, NOBODY)
+
+    def notify(self, services: Services, file: Partition, notices: Sequence[BreakNotice]) -> None:
+        """Send notices to the holders of caches, and begin to wait for their answers."""
+        for notice in notices:
+            holders = [one for one in self.handles_on(file) if one.key == notice.key]
+            alive = [one for one in holders if one.owner is not None and one.owner.alive]
+            if alive:
+                owner = alive[0].owner
+                assert owner is not None, "it is alive"
+                owner.notify_break(alive[0], notice)
+            if notice.needs_answer:
+                timer = asyncio.ensure_future(self._timer(services, file, notice.key))
+                timer.add_done_callback(self._finished)
+                self._timers[file, notice.key] = timer
+
+    async def _timer(self, services: Services, file: Partition, key: CachingKey) -> None:
+        if not await slept(services, SMB_BREAK_LIMIT_S):
+            return
+        self._timers.pop((file, key), None)
+        table = self.table(file)
+        holder = opens.holder_of(table, key)
+        if holder is not None and holder.is_breaking:
+            self.put(file, opens.with_holder(table, timed_out(holder)))
+
+
+async def slept(services: Services, seconds: float) -> bool:
+    """Wait for some seconds of store time.
+
+    Returns: False when the server stops before.
+    """
+    now = await services.store.now()
+    until = now + round(seconds * TICKS_PER_S)
+
+    async def look() -> None:
+        now = await services.store.now()
+        if now < until:
+            late = StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
+            raise NotYet(late, [(_NEVER, None)], now, until)
+
+    try:
+        await services.waiting.until_answered(_LONG_S, look)
+    except StorageError:
+        return False
+    return True
+
+
+class OperationEntry:
+    """The entry of a REST operation. As a context manager it leaves at the end.
+
+    Attributes:
+        has_waited: whether a cache was broken first, so that what was seen before may be stale.
+    """
+
+    __slots__ = ("_stack", "has_waited")
+
+    def __init__(self, stack: ExitStack, *, has_waited: bool) -> None:
+        self.has_waited = has_waited
+        self._stack = stack
+
+    def leave(self) -> None:
+        """Leave the table. The file goes with the last open if its deletion is pending."""
+        self._stack.close()
+
+    def __enter__(self) -> OperationEntry:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.leave()
+
+
+async def enter(
+    services: Services,
+    file: Partition,
+    operation: FileOperation,
+    facts: FileFacts,
+    *,
+    clears_read_only: bool = False,
+    concerned: tuple[int, int] = byte_ranges.WHOLE_FILE,
+) -> OperationEntry:
+    """Let a REST operation enter, after the breaks of caches that it has to wait for.
+
+    What was looked at before may have changed meanwhile: a client that has cached writes sends them
+    first. So look again, or let the decision look.
+
+    Arguments:
+        concerned: (offset, length) of the bytes that it reads or writes.
+
+    Raises: StorageError SMBDeletePending, ReadOnlyAttribute, SharingViolation, FileLockConflict,
+        ClientCacheFlushDelay.
+    """
+    held = services.held.of(Opens)
+    request = RestRequest(held.next_id(), operation, clears_read_only, *concerned)
+    limit: asyncio.Task[bool] | None = None
+    try:
+        while True:
+            found = opens.admit_rest(held.table(file), request, facts)
+            if isinstance(found, OpenRefused):
+                raise StorageError(found.row)
+            held.put(file, found.table)
+            held.notify(services, file, found.notices)
+            if isinstance(found, OpenAdmitted):
+                stack = ExitStack()
+                stack.callback(held.depart, file, request.id, facts)
+                if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:
+                    stack.enter_context(held.changing(file, *concerned))
+                return OperationEntry(stack, has_waited=limit is not None)
+            change = held.change(file)
+            if limit is None:
+                limit = asyncio.ensure_future(slept(services, REST_WAIT_LIMIT_S))
+            await asyncio.wait((change, limit), return_when=asyncio.FIRST_COMPLETED)
+            if limit.done() and not change.done():
+                raise StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
+    finally:
+        if limit is not None:
+            limit.cancel()

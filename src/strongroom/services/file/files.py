@@ -26,7 +26,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
-from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.creating import counted
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
@@ -69,7 +69,7 @@ async def get_directory(services: Services, call: Call[Any]) -> NodeView:
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound.
     """
-    return await nodes.view(services, call, is_directory=True)
+    return await _entered(services, call, FileOperation.LIST_FILES, is_directory=True)
 
 
 async def get_properties(services: Services, call: Call[Any]) -> NodeView:
@@ -82,10 +82,15 @@ async def get_metadata(services: Services, call: Call[Any]) -> NodeView:
     return await _entered(services, call, FileOperation.GET_METADATA)
 
 
-async def _entered(services: Services, call: Call[Any], operation: FileOperation) -> NodeView:
-    seen = await nodes.view(services, call, is_directory=False)
-    with services.held.of(Opens).entered(seen.where.partition, operation, facts_of(seen.record)):
-        return seen
+async def _entered(
+    services: Services, call: Call[Any], operation: FileOperation, *, is_directory: bool = False
+) -> NodeView:
+    while True:
+        seen = await nodes.view(services, call, is_directory=is_directory)
+        facts = facts_of(seen.record)
+        with await enter(services, seen.where.partition, operation, facts) as entry:
+            if not entry.has_waited:
+                return seen
 
 
 async def set_file_properties(services: Services, call: Call[SetFileProperties]) -> NodeWritten:
@@ -205,12 +210,11 @@ async def delete_file(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError ReadOnlyAttribute, and what `nodes.view` raises.
     """
-    opens = services.held.of(Opens)
     while True:
         seen = await nodes.view(services, call, is_directory=False)
         facts = facts_of(seen.record)
         try:
-            with opens.entered(seen.where.partition, FileOperation.DELETE_FILE, facts):
+            with await enter(services, seen.where.partition, FileOperation.DELETE_FILE, facts):
                 await _delete(services, call, seen.where, facts)
         except PathChanged:
             continue
@@ -228,8 +232,10 @@ async def delete_directory(services: Services, call: Call[Any]) -> None:
         seen = await nodes.view(services, call, is_directory=True)
         if seen.where.is_root:
             raise StorageError(file_errors.CANNOT_DELETE)
+        facts = facts_of(seen.record)
         try:
-            await _delete(services, call, seen.where, facts_of(seen.record))
+            with await enter(services, seen.where.partition, FileOperation.DELETE_FILE, facts):
+                await _delete(services, call, seen.where, facts)
         except PathChanged:
             continue
         services.work.set()

@@ -23,7 +23,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.node_writes import length_refs, recounted, root_attributes, share_of
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import keys
@@ -195,23 +195,24 @@ async def change_attributes(
     """Change the attributes of the file, or of the directory, that a request names.
 
     Arguments:
-        operation: what is done to a file; None = it is a directory, which nobody can lock.
+        operation: what is done to a file; None = it is a directory, whose use nobody denies.
         reads: further records that the decision is given.
         clears_read_only: see RestRequest.
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412),
         and what admission and the decision raise.
     """
-    opens = services.held.of(Opens)
     while True:
         seen = await view(services, call, is_directory=operation is None)
         facts = facts_of(seen.record)
         prepared = Prepared(seen.where, facts, change, reads(seen.where))
         try:
-            if operation is None:
-                return await commit(services, call, prepared)
-            with opens.entered(
-                seen.where.partition, operation, facts, clears_read_only=clears_read_only
+            with await enter(
+                services,
+                seen.where.partition,
+                operation or FileOperation.LIST_FILES,
+                facts,
+                clears_read_only=clears_read_only,
             ):
                 return await commit(services, call, prepared)
         except PathChanged:

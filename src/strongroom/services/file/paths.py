@@ -116,21 +116,33 @@ async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) ->
     """
     (share,) = await services.store.read([place_ref(call)])
     check_place(call, share)
-    generation = generation_of(call)
-    at, refs, ids = generation, list[Ref](), list[int]()
+    return (await walk(services, generation_of(call), path))[0]
+
+
+async def walk(
+    services: Services, generation: int, path: tuple[str, ...]
+) -> tuple[Where, tuple[str, ...]]:
+    """Follow a path of a share.
+
+    Returns: where it leads, and its names as they are stored; one that nothing has, as it is asked.
+
+    Raises: StorageError ParentNotFound.
+    """
+    at, refs, ids, stored = generation, list[Ref](), list[int](), list[str]()
     entry: NameRecord | None = None
     for index, name in enumerate(path):
         ref = keys.file_name(generation, at, names.fold(name))
         (found,) = await services.store.read([ref])
         entry = file_records.NAME.of(found)
         refs.append(ref)
+        stored.append(name if entry is None else entry.name)
         is_last = index == len(path) - 1
         if not is_last and (entry is None or not entry.is_directory):
             raise StorageError(file_errors.PARENT_NOT_FOUND)
         if entry is not None:
             at = entry.id
             ids.append(at)
-    return Where(generation, path, tuple(refs), tuple(ids), entry)
+    return Where(generation, path, tuple(refs), tuple(ids), entry), tuple(stored)
 
 
 async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Where:

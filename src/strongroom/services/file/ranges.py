@@ -24,7 +24,7 @@ from strongroom.semantics.file.byte_ranges import WHOLE_FILE
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes
-from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, Prepared
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.readers import FileReaders
@@ -234,12 +234,13 @@ async def _change(
             a failed attempt has stored.
         is_resize: whether that depends on the file's length.
     """
-    opens, sweeps = services.held.of(Opens), 0
+    sweeps = 0
     while True:
         view = await nodes.view(services, call, is_directory=False)
         facts = facts_of(view.record)
         try:
-            with opens.entered(
+            with await enter(
+                services,
                 view.where.partition,
                 making.operation,
                 facts,

@@ -17,11 +17,11 @@ from strongroom import errors, limits
 from strongroom.auth.authorize import Overrides
 from strongroom.errors import StorageError
 from strongroom.semantics.file.accesses import FileOperation
-from strongroom.semantics.file.byte_ranges import WHOLE_FILE
+from strongroom.semantics.file.byte_ranges import OFFSETS, WHOLE_FILE
 from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes
-from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.nodes import NodeView
 from strongroom.services.file.paths import OnPath
 from strongroom.services.file.readers import FileReaders
@@ -65,7 +65,7 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
         raise errors.invalid_header("x-ms-range-get-content-md5", "true")
     stack = ExitStack()
     try:
-        view = await _look(services, call, FileOperation.GET_FILE, stack)
+        view = await _look(services, call, FileOperation.GET_FILE, stack, _concerned(given.range))
         offset, length = _wanted(given, view.record.size_bytes)
         where = view.where
         place = MapPlace(where.partition, where.id)
@@ -88,6 +88,14 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
         )
     finally:
         stack.close()
+
+
+def _concerned(asked: ByteRange | None) -> tuple[int, int]:
+    """(offset, length) of the bytes that locks may protect from it."""
+    if asked is None or asked.last is None:
+        start = 0 if asked is None else asked.first
+        return start, OFFSETS - start
+    return asked.first, asked.last - asked.first + 1
 
 
 def _wanted(given: GetFile, size_bytes: int) -> tuple[int, int]:
@@ -115,7 +123,11 @@ async def registered(
 
 
 async def _look(
-    services: Services, call: Call[Any], operation: FileOperation, stack: ExitStack
+    services: Services,
+    call: Call[Any],
+    operation: FileOperation,
+    stack: ExitStack,
+    concerned: tuple[int, int] = WHOLE_FILE,
 ) -> NodeView:
     """The file, entered, with a registered reader that ends with `stack`.
 
@@ -125,19 +137,19 @@ async def _look(
     readers = services.held.of(FileReaders).maps
     while True:
         first = await nodes.view(services, call, is_directory=False)
+        partition, facts = first.where.partition, facts_of(first.record)
         with ExitStack() as attempt:
-            reading = readers.begin(first.where.partition)
+            # Before the second look: a client that has cached writes sends them while this waits.
+            attempt.enter_context(
+                await enter(services, partition, operation, facts, concerned=concerned)
+            )
+            reading = readers.begin(partition)
             attempt.callback(reading.end)
             attempt.callback(services.store.gateways.begin_reading().end)
             await reading.settled()
             view = await nodes.view(services, call, is_directory=False)
-            if view.where.id != first.where.id:
+            if view.where.id != first.where.id or facts_of(view.record) != facts:
                 continue
             reading.stand(view.version)
-            attempt.enter_context(
-                services.held.of(Opens).entered(
-                    view.where.partition, operation, facts_of(view.record), concerned=WHOLE_FILE
-                )
-            )
             stack.push(attempt.pop_all())
             return view

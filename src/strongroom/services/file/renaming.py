@@ -30,7 +30,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
@@ -170,15 +170,18 @@ async def _attempt(
     replaced = None if seen.replaced is None else _attributes(looked[-1])
     facts = None if replaced is None else facts_of(replaced)
     seen = _Seen(source, target, facts_of(record), facts)
-    opens, given = services.held.of(Opens), call.input
+    given = call.input
     with ExitStack() as stack:
         if not record.is_directory:
             stack.enter_context(
-                opens.entered(source.partition, FileOperation.RENAME_SOURCE, seen.source_facts)
+                await enter(
+                    services, source.partition, FileOperation.RENAME_SOURCE, seen.source_facts
+                )
             )
         if facts is not None and not facts.is_directory and given.replaces:
             stack.enter_context(
-                opens.entered(
+                await enter(
+                    services,
                     target.partition,
                     FileOperation.RENAME_TARGET,
                     facts,

@@ -1,9 +1,26 @@
-"""CLOSE, lost connections and forced closes."""
+"""CLOSE, lost connections and forced closes: a handle ends, and what depends on it with it.
+
+Lives here: the end of a handle. Must not live here: what the last close deletes (removing.py), the
+rules of leaving (semantics/file/opens.py). Sources: [MS-SMB2] sections 3.3.5.10 and 3.3.4.17;
+[MS-FSA] section 2.1.5.4; smb.md 2.5 and 3.4.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+from strongroom import file_errors
+from strongroom.engines.base import EngineError
+from strongroom.errors import StorageError
+from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import information
 from strongroom.services.file.handles.model import Handle, HandleOwner, NodeInfo
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
 
 
 async def close(
@@ -11,19 +28,62 @@ async def close(
 ) -> NodeInfo | None:
     """Close a handle: its locks and its cache go, and the file with it if its deletion is pending.
 
+    It goes on if the caller is cancelled.
+
     Arguments:
         wants_attributes: SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB: as they were before the close.
 
-    Raises: StorageError HANDLE_CLOSED.
+    Raises: StorageError HANDLE_CLOSED; the engine's errors when what is pending cannot be deleted
+        now: the handle is closed all the same, and the file stays.
     """
-    raise NotImplementedError
+    info = await information.attributes(services, handle) if wants_attributes else None
+    if handle.is_closed:
+        raise StorageError(file_errors.HANDLE_CLOSED)
+    await asyncio.shield(_begin(services, handle))
+    return info
+
+
+def _begin(services: Services, handle: Handle) -> asyncio.Task[None]:
+    """No operation begins any more from here on, and what waits on its behalf gives up."""
+    handle.is_closed = True
+    handle.ending.set_result(None)
+    return services.held.of(Opens).spawn(_end(services, handle))
+
+
+async def _end(services: Services, handle: Handle) -> None:
+    held = services.held.of(Opens)
+    if handle.under_way:
+        await handle.idle.wait()
+    facts = FileFacts(handle.is_directory, is_root=handle.node_id == handle.access.generation)
+    if handle.is_directory and held.table(handle.partition).deletion.on_close:
+        facts = replace(facts, is_empty=await _is_empty(services, handle))
+    removal = held.depart(handle.partition, handle.id, facts)
+    if removal is not None:
+        await removal
+
+
+async def _is_empty(services: Services, handle: Handle) -> bool:
+    """Whether no names are below a directory; one that cannot be read now is not deleted."""
+    ref = keys.file_node(handle.access.generation, handle.node_id)
+    try:
+        node = file_records.NODE.of((await services.store.read([ref]))[0])
+    except EngineError:
+        return False
+    return node is not None and not node.children
 
 
 async def disconnected(services: Services, owner: HandleOwner) -> None:
-    """Close all handles of a session whose connection, or which itself, has gone."""
-    raise NotImplementedError
+    """Close all handles of a session that has ended, or whose connection has gone."""
+    handles = services.held.of(Opens).handles.values()
+    await close_all(services, [one for one in handles if one.owner is owner])
 
 
-async def tree_disconnected(services: Services, owner: HandleOwner, handles: list[Handle]) -> None:
-    """Close the handles of a tree."""
-    raise NotImplementedError
+async def close_all(services: Services, handles: Iterable[Handle]) -> int:
+    """Close handles: of a tree, or by force. Those that are being closed already are passed over.
+
+    Returns: how many were closed.
+    """
+    ends = [_begin(services, handle) for handle in handles if not handle.is_closed]
+    if ends:
+        await asyncio.shield(asyncio.gather(*ends, return_exceptions=True))
+    return len(ends)

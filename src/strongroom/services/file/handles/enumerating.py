@@ -1,11 +1,38 @@
-"""QUERY_DIRECTORY."""
+"""QUERY_DIRECTORY: the names of a directory, by a cursor that its handle keeps.
+
+Lives here: the cursor, and the join of names with attributes. Must not live here: layouts of rows
+(wire/smb), patterns (semantics/file/wildcards.py). Sources: [MS-SMB2] section 3.3.5.18; [MS-FSA]
+section 2.1.5.6.3; smb.md 2.8.
+
+The cursor is the last name that was given. So a name that is neither created nor deleted during the
+scan is given once, whatever else is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Final
 
+from strongroom import file_errors
+from strongroom.engines.base import Item
+from strongroom.errors import StorageError
+from strongroom.semantics.file import accesses, wildcards
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles.model import EnumeratedNode, EnumerateWanted, Handle
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import deciding
+from strongroom.services.file.handles.deciding import NodePlace, operating
+from strongroom.services.file.handles.information import allocation
+from strongroom.services.file.handles.model import (
+    EnumeratedNode,
+    EnumerateWanted,
+    Handle,
+)
+from strongroom.services.file.open_handle import Enumeration
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+
+_PAGE_NAMES: Final = 250
+_DOTS: Final = (".", "..")
 
 
 async def enumerate_names(
@@ -24,4 +51,88 @@ async def enumerate_names(
 
     Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, OBJECT_NAME_INVALID.
     """
-    raise NotImplementedError
+    with operating(handle):
+        if not handle.is_directory:
+            raise StorageError(file_errors.INVALID_OPEN)
+        deciding.check_may(handle, accesses.READ_DATA)
+        asked = wildcards.check_pattern(wanted.pattern)
+        cursor = handle.enumeration
+        # Two queries of one handle take turns, so that no row is given twice.
+        async with cursor.turn:
+            is_first = cursor.pattern is None
+            if cursor.pattern is None or wanted.restarts or wanted.reopens:
+                is_same = not wanted.pattern and cursor.pattern is not None
+                cursor.pattern = cursor.pattern if is_same else asked
+                cursor.dots, cursor.after = 0, None
+            count = await _give(services, handle, cursor, wanted.is_single, accept)
+            return count, is_first
+
+
+async def _give(
+    services: Services,
+    handle: Handle,
+    cursor: Enumeration,
+    is_single: bool,
+    accept: Callable[[EnumeratedNode], bool],
+) -> int:
+    pattern, count = cursor.pattern or wildcards.EVERYTHING, 0
+    while cursor.dots < len(_DOTS):
+        name = _DOTS[cursor.dots]
+        if wildcards.matches(pattern, name):
+            if not accept(await _dot(services, handle, name)):
+                return count
+            count += 1
+        cursor.dots += 1
+        if is_single and count:
+            return count
+    async for key, row in _rows(services, handle, cursor.after, pattern):
+        if row is not None:
+            if not accept(row):
+                return count
+            count += 1
+        cursor.after = key
+        if is_single and count:
+            return count
+    return count
+
+
+async def _dot(services: Services, handle: Handle, name: str) -> EnumeratedNode:
+    """The directory itself, or the one above; the root is its own."""
+    is_own = name == "." or handle.is_root
+    node_id = handle.node_id if is_own else handle.parent_id
+    seen = await deciding.look(services, NodePlace(handle.access, node_id))
+    return EnumeratedNode(name, node_id, seen.record, 0)
+
+
+async def _rows(
+    services: Services, handle: Handle, after: bytes | None, pattern: str
+) -> AsyncIterator[tuple[bytes, EnumeratedNode | None]]:
+    """(the key of a name, its row; None where it does not match) in the order of the names."""
+    base = keys.number(handle.node_id)
+    first, until = base if after is None else after + b"\0", base + b"\xff"
+    partition = keys.file_names(handle.access.generation)
+    while True:
+        page = await services.store.read_range(partition, False, first, until, _PAGE_NAMES)
+        for key, row in await _joined(services, handle, page, pattern):
+            yield key, row
+        if len(page) < _PAGE_NAMES:
+            return
+        first = page[-1].name + b"\0"
+
+
+async def _joined(
+    services: Services, handle: Handle, page: list[Item], pattern: str
+) -> list[tuple[bytes, EnumeratedNode | None]]:
+    held, generation = services.held.of(Opens), handle.access.generation
+    names = [(item.name, file_records.NAME.decode(item.value)) for item in page]
+    matching = [(key, name) for key, name in names if wildcards.matches(pattern, name.name)]
+    refs = [keys.file_attributes(generation, name.id) for _, name in matching]
+    found: dict[bytes, EnumeratedNode] = {}
+    stored = await services.store.read(refs) if refs else []
+    for (key, name), ref, value in zip(matching, refs, stored, strict=True):
+        record = file_records.FILE.of(value)
+        if record is not None:  # else it was deleted between the two looks
+            reserved = held.reserved.get(ref.partition, 0)
+            size = 0 if record.is_directory else allocation(record.size_bytes, reserved)
+            found[key] = EnumeratedNode(name.name, name.id, record, size)
+    return [(key, found.get(key)) for key, _ in names]

@@ -1,27 +1,149 @@
-"""QUERY_INFO and SET_INFO but for names and dispositions."""
+"""QUERY_INFO and SET_INFO by a handle, but for names and dispositions (renaming.py).
+
+Lives here: attributes, times, sizes, security. Must not live here: layouts of the information
+classes (wire/smb). Sources: [MS-FSA] sections 2.1.5.12 and 2.1.5.15; [MS-FSCC] section 2.4; smb.md
+2.10, 2.11, 3.3 and 3.8.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.engines.base import Record, Step
+from strongroom.errors import StorageError
+from strongroom.semantics.file import accesses, permissions
+from strongroom.semantics.file import attributes as rules
+from strongroom.semantics.file.attributes import FREEZE, KEEP, THAW, Attribute, TimeField, Touch
+from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import deciding, transfers
+from strongroom.services.file.handles.deciding import Look, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, BasicWanted, Handle, NodeInfo
+from strongroom.services.file.nodes import NodeChange
+from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT, PermissionGiven
+from strongroom.store.core import extents, keys
+from strongroom.store.core.extents import Draft
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
+from strongroom.values import Purpose
+
+_CLUSTER_BYTES: Final = 4096
+
+
+def allocation(size_bytes: int, reserved_bytes: int = 0) -> int:
+    """AllocationSize of a file: whole clusters."""
+    return -(-max(size_bytes, reserved_bytes) // _CLUSTER_BYTES) * _CLUSTER_BYTES
 
 
 async def attributes(services: Services, handle: Handle) -> NodeInfo:
-    """All that the information classes show. Rights are the caller's to check (`handle.may`)."""
-    raise NotImplementedError
+    """All that the information classes show. Rights are the caller's to check (`handle.may`).
+
+    Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
+    """
+    with operating(handle):
+        seen = await deciding.look(services, deciding.place_of(handle))
+        return info_of(services, handle, seen.record)
+
+
+def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
+    """What the information classes show of these attributes."""
+    held = services.held.of(Opens)
+    reserved = held.reserved.get(handle.partition, 0)
+    return NodeInfo(
+        handle.node_id,
+        handle.parent_id,
+        record,
+        handle.path,
+        0 if record.is_directory else allocation(record.size_bytes, reserved),
+        held.table(handle.partition).deletion.is_pending,
+        handle.mask,
+        handle.mode,
+        handle.access.generation,
+    )
 
 
 async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> None:
-    """FileBasicInformation. Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER."""
-    raise NotImplementedError
+    """FileBasicInformation: attributes, and times by FILETIME; see BasicWanted.
+
+    Raises: StorageError ACCESS_DENIED; INVALID_PARAMETER for attributes and times that cannot be.
+    """
+    with operating(handle):
+        deciding.check_may(handle, accesses.WRITE_ATTRIBUTES)
+        bits = _attributes(handle, wanted.attributes)
+        given = {
+            TimeField.CREATION: wanted.creation,
+            TimeField.ACCESS: wanted.access,
+            TimeField.WRITE: wanted.write,
+            TimeField.CHANGE: wanted.change,
+        }
+        times = {field: time for field, time in given.items() if time not in (KEEP, FREEZE, THAW)}
+        ticks = {field: rules.ticks_of_filetime(time) for field, time in times.items()}
+        _freeze(handle, given)
+        if bits is None and not ticks:
+            return
+        frozen = frozenset(handle.frozen)
+
+        def change(
+            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+        ) -> NodeChange[None]:
+            after = deciding.after(record, Touch.SET_PROPERTIES, stamp, frozen)
+            changes: dict[str, Any] = {_NAMES[field]: time for field, time in ticks.items()}
+            if bits is not None:
+                changes["attributes"] = int(bits)
+            return NodeChange(None, msgspec.structs.replace(after, **changes))
+
+        place = deciding.place_of(handle)
+        await deciding.commit(services, place, change, purpose=Purpose.UPKEEP)
+        if TimeField.WRITE in ticks:
+            # What was set itself stays, whatever this handle writes (smb.md 3.8).
+            handle.frozen.add(TimeField.WRITE)
+
+
+_NAMES: Final = {
+    TimeField.CREATION: "creation",
+    TimeField.ACCESS: "access",
+    TimeField.WRITE: "write",
+    TimeField.CHANGE: "change",
+}
+
+
+def _attributes(handle: Handle, bits: int) -> Attribute | None:
+    """The attributes to be set, or None to keep them. Raises: INVALID_PARAMETER."""
+    if not bits:
+        return None
+    if bits & Attribute.DIRECTORY and not handle.is_directory:
+        raise StorageError(file_errors.INVALID_FILE_ATTRIBUTES)
+    kind = Attribute.DIRECTORY if handle.is_directory else Attribute.NONE
+    return rules.check_smb(bits, is_directory=handle.is_directory) | kind
+
+
+def _freeze(handle: Handle, given: dict[TimeField, int]) -> None:
+    for field, time in given.items():
+        if field is TimeField.CREATION:
+            continue  # operations do not change it anyway
+        if time == FREEZE:
+            handle.frozen.add(field)
+        elif time == THAW:
+            handle.frozen.discard(field)
 
 
 async def set_end_of_file(
     services: Services, handle: Handle, size_bytes: int, request: AsyncRequest
 ) -> None:
-    """FileEndOfFileInformation. Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER,
-    DISK_FULL."""
-    raise NotImplementedError
+    """FileEndOfFileInformation: the file is cut, or continued by zeros.
+
+    Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER (a directory, a length that no file can
+        have), DISK_FULL (more than the share's quota).
+    """
+    with operating(handle):
+        _check_resize(handle, size_bytes)
+        await _resize(services, handle, size_bytes, request)
 
 
 async def set_allocation(
@@ -29,19 +151,90 @@ async def set_allocation(
 ) -> None:
     """FileAllocationInformation: less than the end truncates, more is reserved until the last
     close. Raises: as set_end_of_file."""
-    raise NotImplementedError
+    with operating(handle):
+        _check_resize(handle, size_bytes)
+        place = deciding.place_of(handle)
+        seen = await deciding.look(services, place)
+        if size_bytes < seen.record.size_bytes:
+            await _resize(services, handle, size_bytes, request, shrinks_only=True)
+            return
+        transfers.check_size(seen.share, size_bytes)
+        patience = Patience(request, handle.ending)
+        await deciding.act(services, handle, Cause.WRITE, patience)
+        services.held.of(Opens).reserved[handle.partition] = size_bytes
+
+
+def _check_resize(handle: Handle, size_bytes: int) -> None:
+    if handle.is_directory or not 0 <= size_bytes <= transfers.FILE_BYTES_MAX:
+        raise StorageError(file_errors.INVALID_OPEN)
+    deciding.check_may(handle, accesses.WRITE_DATA)
+
+
+async def _resize(
+    services: Services,
+    handle: Handle,
+    size_bytes: int,
+    request: AsyncRequest,
+    *,
+    shrinks_only: bool = False,
+) -> None:
+    await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
+    place, frozen = deciding.place_of(handle), frozenset(handle.frozen)
+
+    def changes(
+        share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        size = min(record.size_bytes, size_bytes) if shrinks_only else size_bytes
+        if size > record.size_bytes:
+            transfers.check_size(share, size)
+        after = deciding.after(record, Touch.RESIZE, stamp, frozen)
+        return msgspec.structs.replace(after, size_bytes=size), ()
+
+    def draft(seen: Look) -> Draft:
+        size = seen.record.size_bytes
+        return extents.resize(services.store, transfers.map_of(place), size, min(size, size_bytes))
+
+    await transfers.change_bytes(services, place, changes, draft, is_resize=True)
 
 
 async def security(services: Services, handle: Handle) -> str:
-    """The security descriptor as SDDL. Rights are the caller's to check."""
-    raise NotImplementedError
+    """The security descriptor as SDDL. Rights are the caller's to check.
+
+    Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
+    """
+    with operating(handle):
+        seen = await deciding.look(services, deciding.place_of(handle))
+        key = seen.record.permission
+        if key == DEFAULT_KEY:
+            return DEFAULT_TEXT
+        ref = keys.permission(handle.access.generation, key)
+        found = file_records.PERMISSION.of((await services.store.read([ref]))[0])
+        assert found is not None, "permissions are kept as long as the share"
+        return found.text
 
 
 async def set_security(
     services: Services, handle: Handle, text: str, request: AsyncRequest
 ) -> None:
     """Store a whole security descriptor; the caller has put its parts into the one that was there.
+    Handle caches of others are broken.
 
-    Raises: StorageError FileInvalidPermission.
+    Raises: StorageError FileInvalidPermission (INVALID_SECURITY_DESCR), ACCESS_DENIED.
     """
-    raise NotImplementedError
+    with operating(handle):
+        rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
+        deciding.check_may(handle, rights)
+        permissions.check_sddl(text)
+        given = PermissionGiven(text=text)
+        generation, frozen = handle.access.generation, frozenset(handle.frozen)
+        await deciding.act(services, handle, Cause.NAME_CHANGE, Patience(request, handle.ending))
+
+        def change(
+            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+        ) -> NodeChange[None]:
+            key, first = given.chosen(record.permission, generation, found[0] if found else None)
+            after = deciding.after(record, Touch.SET_PROPERTIES, stamp, frozen)
+            return NodeChange(None, msgspec.structs.replace(after, permission=key), first)
+
+        place = deciding.place_of(handle)
+        await deciding.commit(services, place, change, given.ref(generation))

@@ -1,65 +1,24 @@
-"""What SMB's handles are made of: a tree's share, who holds a handle, and what a CREATE asks for.
+"""What SMB's commands ask for and are answered: opens, rows, information.
 
-Lives here: the values that commands and services exchange, and `Handle` itself. Must not live here:
-bytes of SMB (wire/smb), what operations do (the other modules of this folder), rules
-(semantics/file). Sources: [MS-SMB2] section 3.3.1.10; smb.md 2.4 and 3.
-
-A handle is held state: it dies with the process. Its entry in the table of opens has the same id.
+Lives here: the values that commands and services exchange. Must not live here: bytes of SMB
+(wire/smb), `Handle` (open_handle.py), what operations do, rules (semantics/file). Sources:
+[MS-SMB2] section 2.2; smb.md 2.4 and 3.
 """
 
 from __future__ import annotations
 
 import asyncio
 import enum
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import msgspec
 
-from strongroom.engines.base import Partition
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
-from strongroom.semantics.file.attributes import TimeField
-from strongroom.semantics.file.oplocks import BreakNotice, Caching, CachingKey, CachingKind
+from strongroom.semantics.file.oplocks import Caching, CachingKind
 from strongroom.semantics.file.wildcards import EVERYTHING
-from strongroom.store.core import keys
+from strongroom.services.file.open_handle import Handle, HandleOwner, ShareAccess
 from strongroom.store.file.file_records import FileRecord
-
-
-class ShareAccess(msgspec.Struct, frozen=True):
-    """A share as a tree is connected to it. Who connects has the account's key: full access."""
-
-    account: str
-    share: str
-    generation: int
-
-
-class HandleOwner(Protocol):
-    """A session that holds handles. Two are the same owner if they are the same object.
-
-    Attributes:
-        client_guid: of its client; leases are looked up by it.
-        session_id: as List Handles shows it.
-        peer: the client's address, with its port.
-        user: who is signed in: durable handles are given back to nobody else.
-        alive: whether notices can reach its client.
-    """
-
-    client_guid: bytes
-    session_id: int
-    peer: str
-    user: str
-
-    @property
-    def alive(self) -> bool: ...
-
-    def notify_break(self, handle: Handle, notice: BreakNotice) -> None:
-        """Send an OPLOCK_BREAK notification. It must not wait.
-
-        Arguments:
-            handle: the open of an oplock, or any open of a lease.
-        """
-        ...
 
 
 class AsyncRequest(Protocol):
@@ -135,80 +94,6 @@ class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
     allocation_bytes: int | None = None
     permission: str | None = None
     has_extended_attributes: bool = False
-
-
-@dataclass(slots=True)
-class Enumeration:
-    """Where QUERY_DIRECTORY stands in a directory.
-
-    Attributes:
-        pattern: what the names are compared with; None = nothing was asked yet.
-        dots: how many of `.` and `..` were given or passed over.
-        after: the key of the last name that was given or passed over.
-        has_ended: whether a query has ended: only the first one can find that no name matches.
-    """
-
-    pattern: str | None = None
-    dots: int = 0
-    after: bytes | None = None
-    has_ended: bool = False
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-@dataclass(slots=True, eq=False)
-class Handle:
-    """An open of a file or directory by SMB.
-
-    Attributes:
-        id: 63 bits, random, never 0; the id of its entry in the table of opens, and what List
-            Handles shows. SMB's persistent and volatile ids are the server's own.
-        owner: whose it is; None while a durable one waits for its client.
-        node_id, parent_id: of the file or directory; the root's parent is 0.
-        path: its names from the root down, as they are now. Renames keep it.
-        mask: the access that was granted, without generic rights.
-        key: of its oplock or lease.
-        frozen: the times that its operations do not change (FILETIME -1, or set by it).
-        opened: store time, in ticks.
-        is_closed: no operation begins any more.
-        under_way: operations that its close waits for.
-        ending: done when it is to be closed: what waits on its behalf gives up.
-    """
-
-    id: int
-    owner: HandleOwner | None
-    access: ShareAccess
-    node_id: int
-    parent_id: int
-    path: tuple[str, ...]
-    is_directory: bool
-    mask: int
-    share: Use
-    mode: int
-    key: CachingKey
-    kind: CachingKind
-    opened: int
-    peer: str
-    session_id: int
-    ending: asyncio.Future[None]
-    frozen: set[TimeField] = field(default_factory=set)
-    enumeration: Enumeration = field(default_factory=Enumeration)
-    is_closed: bool = False
-    under_way: int = 0
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def partition(self) -> Partition:
-        """Where its attributes and bytes are; the key of its table of opens."""
-        return keys.file(self.access.generation, self.node_id)
-
-    @property
-    def is_root(self) -> bool:
-        """Whether it is the share's root directory."""
-        return not self.path
-
-    def may(self, mask: int) -> bool:
-        """Whether any of these rights was granted."""
-        return bool(self.mask & mask)
 
 
 class CreateAction(enum.IntEnum):
@@ -318,3 +203,22 @@ class RenameWanted(msgspec.Struct, frozen=True):
 
     path: tuple[str, ...]
     replaces: bool = False
+
+
+__all__ = [
+    "AsyncRequest",
+    "BasicWanted",
+    "CacheWanted",
+    "CreateAction",
+    "DurableWanted",
+    "EnumerateWanted",
+    "EnumeratedNode",
+    "Handle",
+    "HandleOwner",
+    "LockWanted",
+    "NodeInfo",
+    "OpenWanted",
+    "OpenedHandle",
+    "RenameWanted",
+    "ShareAccess",
+]

@@ -1,15 +1,56 @@
-"""TREE_CONNECT and CREATE."""
+"""TREE_CONNECT and CREATE: a share, and an open of a file or directory in it.
+
+Lives here: the way of an open from its path to its entry and its commit. Must not live here: the
+order of admission (semantics/file/opens.py), what is refused from the request alone (wanted.py),
+creation (creating.py). Sources: [MS-SMB2] sections 3.3.5.7 and 3.3.5.9; [MS-FSA] section 2.1.5.1;
+smb.md 2.3 and 2.4.
+
+An open enters the table before it decides. Then it looks at the path again. If that leads elsewhere
+by now, or the file is not as admission has judged it, the open leaves and begins anew.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from strongroom import errors, file_errors
+from strongroom.engines.base import Record, Step
+from strongroom.errors import StorageError
+from strongroom.semantics.file import attributes as rules
+from strongroom.semantics.file import names, opens
+from strongroom.semantics.file.accesses import Disposition
+from strongroom.semantics.file.attributes import Attribute, Touch
+from strongroom.semantics.file.deletion import FileFacts
+from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRefused
 from strongroom.services.core.runner import Services
+from strongroom.services.file import paths
+from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.handles import creating, deciding, removing, transfers, wanted
+from strongroom.services.file.handles.deciding import Look, NodePlace, Patience
+from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
     AsyncRequest,
+    CreateAction,
+    Handle,
     HandleOwner,
     OpenedHandle,
     OpenWanted,
     ShareAccess,
 )
+from strongroom.services.file.paths import PathChanged, Where
+from strongroom.store.core import extents, keys, records
+from strongroom.store.core.extents import Draft
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file.file_records import FileRecord
+
+_HANDLES_MAX: Final = 2000
+"""Of one file or directory, as in Azure."""
+_ID_BITS: Final = 1 << 62
 
 
 async def connect_share(services: Services, account: str, name: str) -> ShareAccess:
@@ -17,13 +58,19 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
 
     Raises: StorageError ShareNotFound (BAD_NETWORK_NAME).
     """
-    raise NotImplementedError
+    share = names.share_of_tree(name)
+    found = None
+    if share is not None:
+        found = records.SHARE.of((await services.store.read([keys.share(account, share)]))[0])
+    if share is None or found is None:
+        raise StorageError(file_errors.SHARE_NOT_FOUND)
+    return ShareAccess(account, share, found.generation)
 
 
 async def open_node(
     services: Services,
     access: ShareAccess,
-    wanted: OpenWanted,
+    asked: OpenWanted,
     owner: HandleOwner,
     request: AsyncRequest,
 ) -> OpenedHandle:
@@ -34,4 +81,266 @@ async def open_node(
 
     Raises: StorageError; CANCELLED when the request was cancelled.
     """
-    raise NotImplementedError
+    wanted.check(asked)
+    now = await services.store.now()
+    opening = _Opening(services, access, asked, owner, Patience(request), now)
+    while True:
+        try:
+            return await opening.attempt()
+        except PathChanged:
+            continue
+
+
+class _Opening:
+    """One open, until it has its handle."""
+
+    def __init__(
+        self,
+        services: Services,
+        access: ShareAccess,
+        asked: OpenWanted,
+        owner: HandleOwner,
+        patience: Patience,
+        now: int,
+    ) -> None:
+        self._now = now
+        self._services = services
+        self._held = services.held.of(Opens)
+        self._access = access
+        self._asked = asked
+        self._owner = owner
+        self._patience = patience
+        self._id = self._fresh_id()
+
+    def _fresh_id(self) -> int:
+        """63 bits, so that List Handles can show it; no id of an operation has the highest."""
+        while True:
+            chosen = int.from_bytes(self._services.clock.random_bytes(8), "big")
+            chosen = chosen & (_ID_BITS - 1) | _ID_BITS
+            if chosen not in self._held.handles:
+                return chosen
+
+    async def attempt(self) -> OpenedHandle:
+        """Raises: PathChanged to be tried again."""
+        where, stored = await paths.walk(self._services, self._access.generation, self._asked.path)
+        if where.is_root or where.entry is not None:
+            return await self._open(where, stored)
+        if self._asked.disposition in (Disposition.OPEN, Disposition.OVERWRITE):
+            (share,) = await self._services.store.read([self._place(where).refs[0]])
+            deciding.share_in(self._access, share)
+            raise StorageError(errors.RESOURCE_NOT_FOUND)
+        return await self._create(where, stored)
+
+    def _place(self, where: Where) -> NodePlace:
+        return NodePlace(self._access, where.id)
+
+    async def _unbarred(self, keys: Sequence[Hashable]) -> None:
+        """Nothing is being created or renamed here; nothing was awaited since. Raises PathChanged
+        after a wait."""
+        barrier = self._held.barred(keys)
+        if barrier is not None:
+            await self._patience.until(barrier)
+            raise PathChanged
+
+    async def _open(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
+        """Open what is there."""
+        seen = await self._look(where)
+        # From here to the entry nothing is awaited, unless it ends in PathChanged.
+        await self._unbarred(barriers_of(where))
+        mask = self._refuse(where, seen.record)
+        facts = replace(facts_of(seen.record), is_root=where.is_root)
+        handle = self._handle(where, stored, mask, seen.record)
+        admitted = await self._admit(handle, self._asked.disposition, facts)
+        try:
+            again = await self._look(where, is_confirmed=True)
+            if replace(facts_of(again.record), is_root=where.is_root) != facts:
+                raise PathChanged
+            record, action = again.record, CreateAction.OPENED
+            if self._asked.disposition in opens.OVERWRITES:
+                record, action = await self._overwrite(where, handle), CreateAction.OVERWRITTEN
+                if self._asked.disposition is Disposition.SUPERSEDE:
+                    action = CreateAction.SUPERSEDED
+        except BaseException:
+            self._held.retract(handle.partition, handle.id, facts)
+            raise
+        return self._opened(handle, admitted, record, action)
+
+    async def _look(self, where: Where, *, is_confirmed: bool = False) -> Look:
+        """The share and the attributes.
+
+        Arguments:
+            is_confirmed: whether the names are looked at too.
+
+        Raises: PathChanged; StorageError SHARE_GONE.
+        """
+        place = self._place(where)
+        refs = [*place.refs, *(where.refs if is_confirmed else ())]
+        found = await self._services.store.read(refs)
+        where.check(found[2:])
+        try:
+            records = place.records_in(found[0], found[1])
+        except StorageError as error:
+            if error.row is file_errors.HANDLE_CLOSED:
+                raise PathChanged from None
+            raise
+        return Look(*records, 0 if found[1] is None else found[1].version)
+
+    def _refuse(self, where: Where, record: FileRecord) -> int:
+        """What is refused because of what is there. Returns the access that it may be granted."""
+        asked, table = self._asked, self._held.table(where.partition)
+        if table.deletion.is_pending:
+            raise StorageError(file_errors.SMB_DELETE_PENDING)
+        refused = wanted.refusal(asked, record, is_root=where.is_root)
+        if refused is not None:
+            raise StorageError(refused)
+        if sum(one.is_handle for one in table.entries) >= _HANDLES_MAX:
+            raise StorageError(file_errors.TOO_MANY_HANDLES)
+        self._check_lease(where)
+        return wanted.mask(asked, is_read_only=_is_read_only(record))
+
+    def _check_lease(self, where: Where | None) -> None:
+        """A lease is of one file."""
+        key = self._lease
+        if key is None:
+            return
+        leased = self._held.leased_file(key)
+        if leased is None or (where is not None and leased == where.partition):
+            return
+        state = self._held.table(leased).deletion
+        if not state.is_pending and not state.on_close:
+            raise StorageError(file_errors.LEASE_OF_OTHER_FILE)
+
+    @property
+    def _lease(self) -> tuple[bytes, bytes] | None:
+        lease_key = self._asked.cache.lease_key
+        return None if lease_key is None else (self._owner.client_guid, lease_key)
+
+    def _handle(
+        self, where: Where, stored: tuple[str, ...], mask: int, record: FileRecord
+    ) -> Handle:
+        asked = self._asked
+        return Handle(
+            self._id,
+            self._owner,
+            self._access,
+            where.id,
+            where.parent,
+            stored,
+            record.is_directory,
+            mask,
+            asked.share,
+            asked.mode,
+            self._id if self._lease is None else self._lease,
+            asked.cache.kind,
+            self._now,
+            self._owner.peer,
+            self._owner.session_id,
+            asyncio.get_running_loop().create_future(),
+        )
+
+    async def _admit(
+        self, handle: Handle, disposition: Disposition, facts: FileFacts
+    ) -> OpenAdmitted:
+        """Enter the table. Raises: StorageError; PathChanged after a wait."""
+        asked, cache = self._asked, self._asked.cache
+        request = HandleRequest(
+            handle.id,
+            handle.mask,
+            asked.share,
+            disposition,
+            self._lease,
+            cache.kind,
+            cache.wanted,
+            cache.epoch,
+            asked.deletes_on_close,
+        )
+        file = handle.partition
+        found = opens.admit_handle(self._held.table(file), request, facts)
+        if isinstance(found, OpenRefused):
+            raise StorageError(found.row)
+        self._held.put(file, found.table)
+        if isinstance(found, OpenAdmitted):
+            self._held.admitted(handle)
+            place = NodePlace(self._access, handle.node_id)
+            self._held.may_be_removed(file, lambda: removing.remove(self._services, place))
+            self._held.notify(self._services, file, found.notices)
+            return found
+        self._held.notify(self._services, file, found.notices)
+        await self._patience.until(self._held.change(file))
+        # What it has waited for may have changed the file.
+        raise PathChanged
+
+    async def _overwrite(self, where: Where, handle: Handle) -> FileRecord:
+        """Let the file begin anew, with the attributes of the request."""
+        services, place = self._services, self._place(where)
+        bits = rules.check_smb(self._asked.attributes, is_directory=False)
+
+        def changes(
+            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+        ) -> tuple[FileRecord, tuple[Step, ...]]:
+            after = deciding.after(record, Touch.OVERWRITE, stamp)
+            attributes = int(bits | Attribute.ARCHIVE)
+            return msgspec.structs.replace(after, size_bytes=0, attributes=attributes), ()
+
+        def draft(seen: Look) -> Draft:
+            size_bytes = seen.record.size_bytes
+            return extents.resize(services.store, transfers.map_of(place), size_bytes, 0)
+
+        with self._held.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
+            return await transfers.change_bytes(services, place, changes, draft, is_resize=True)
+
+    async def _create(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
+        """Create what is not there, and open it before anybody else can."""
+        await self._unbarred(barriers_of(where))
+        parent = keys.file(where.generation, where.parent)
+        if self._held.table(parent).deletion.is_pending:
+            raise StorageError(file_errors.SMB_DELETE_PENDING)
+        self._check_lease(None)
+        # Others wait until it is entered, since its name can be found before.
+        lift = self._held.bar(where.refs[-1])
+        try:
+            made, record = await creating.create(self._services, self._access, where, self._asked)
+            mask = wanted.mask(self._asked, is_read_only=False)
+            handle = self._handle(made, stored, mask, record)
+            # Whoever creates a read-only file may write to it by this handle (smb.md 2.4).
+            facts = replace(facts_of(record), is_read_only=False)
+            while self._held.table(handle.partition).entries:
+                # Operations of REST, which do not wait for a creation, and end soon.
+                await self._patience.until(self._held.change(handle.partition))
+            admitted = await self._admit(handle, Disposition.OPEN, facts)
+            try:
+                again = await self._look(made, is_confirmed=True)
+            except BaseException:
+                self._held.retract(handle.partition, handle.id, facts)
+                raise
+        finally:
+            lift()
+        return self._opened(handle, admitted, again.record, CreateAction.CREATED)
+
+    def _opened(
+        self, handle: Handle, admitted: OpenAdmitted, record: FileRecord, action: CreateAction
+    ) -> OpenedHandle:
+        reserved = self._asked.allocation_bytes
+        if reserved is not None and not record.is_directory and action is not CreateAction.OPENED:
+            self._held.reserved[handle.partition] = reserved
+        return OpenedHandle(
+            handle,
+            action,
+            info_of(self._services, handle, record),
+            admitted.caching,
+            handle.kind,
+            admitted.is_breaking,
+            admitted.epoch,
+            wanted.maximal_access(is_read_only=_is_read_only(record)),
+        )
+
+
+def barriers_of(where: Where) -> list[Hashable]:
+    """What an open of this path waits for: a creation of the name, a rename of a directory above or
+    of what has the name."""
+    found: list[Hashable] = [(where.generation, one) for one in where.ids]
+    return [*found, *where.refs[-1:]]
+
+
+def _is_read_only(record: FileRecord) -> bool:
+    return not record.is_directory and bool(record.attributes & Attribute.READ_ONLY)

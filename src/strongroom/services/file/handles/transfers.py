@@ -1,11 +1,80 @@
-"""READ, WRITE, FLUSH, and the ranges of a file."""
+"""READ, WRITE and FLUSH, and zeroing and listing the ranges of a file, by a handle.
+
+Lives here: rights, locks, breaks and the commit of each. Must not live here: where bytes lie
+(store/core/extents). Sources: [MS-SMB2] sections 3.3.5.11 to 3.3.5.13; [MS-FSA] sections 2.1.5.3 to
+2.1.5.7; smb.md 2.5 and 2.7.
+
+Each write is a commit of its own, and is durable when it is answered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final
 
+import msgspec
+
+from strongroom import errors, file_errors, limits
+from strongroom.engines.base import Full, Record, Ref, Step
+from strongroom.errors import StorageError
+from strongroom.semantics.file import accesses, byte_ranges
+from strongroom.semantics.file.attributes import Touch
+from strongroom.semantics.file.byte_ranges import LockUse
+from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import deciding
+from strongroom.services.file.handles.deciding import Look, NodePlace, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
+from strongroom.services.file.nodes import NodeChange
+from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.sweep import sweep_step, tidy
+from strongroom.store.core import extents, keys
+from strongroom.store.core.extents import Backlog, Draft, MapPlace, Outdated, Pins, RangeQuery
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file.file_records import FileRecord
+
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024 * limits.MIB
+"""4 TiB, as over REST."""
+_GIB: Final = 1024 * limits.MIB
+# How often a change waits for a sweep before the client is refused.
+_SWEEPS_MAX: Final = 20
+_SWEEP_S: Final = 0.05
+
+ChangeBytes = Callable[
+    [ShareRecord, FileRecord, Sequence[Record | None], int], tuple[FileRecord, tuple[Step, ...]]
+]
+"""(the share, attributes, further records, stamp) -> attributes as they will be, and the steps that
+come first. Pure."""
+
+
+class _Changed(Exception):
+    """The file's length is another than the change was prepared for."""
+
+
+def check_size(share: ShareRecord, size_bytes: int) -> None:
+    """A file may be so large. Raises: StorageError DISK_FULL."""
+    if size_bytes > min(FILE_BYTES_MAX, share.quota_gib * _GIB):
+        raise StorageError(file_errors.DISK_FULL)
+
+
+def _check_file(handle: Handle) -> None:
+    if handle.is_directory:
+        raise StorageError(file_errors.NOT_FOR_DIRECTORIES)
+
+
+def _check_locks(services: Services, handle: Handle, use: LockUse, at: int, length: int) -> None:
+    locks = services.held.of(Opens).table(handle.partition).locks
+    refused = byte_ranges.conflict(locks, use, at, length, handle.id)
+    if refused is not None:
+        raise StorageError(refused)
+
+
+def _check_offsets(offset: int, length: int) -> None:
+    if offset < 0 or length < 0 or offset + length >= byte_ranges.OFFSETS // 2:
+        raise StorageError(file_errors.INVALID_OPEN)
 
 
 async def read(
@@ -16,7 +85,46 @@ async def read(
     Raises: StorageError END_OF_FILE (offset at or behind the end, length not 0),
         FileLockConflict, ACCESS_DENIED, INVALID_DEVICE_REQUEST (a directory).
     """
-    raise NotImplementedError
+    with operating(handle):
+        _check_file(handle)
+        deciding.check_may(handle, accesses.READ_DATA | accesses.EXECUTE)
+        _check_offsets(offset, length)
+        if not length:
+            return ()
+        await deciding.act(services, handle, Cause.READ, Patience(request, handle.ending))
+        _check_locks(services, handle, LockUse.READ, offset, length)
+        return await _bytes(services, handle, offset, length)
+
+
+async def _bytes(services: Services, handle: Handle, offset: int, length: int) -> Sequence[bytes]:
+    place = deciding.place_of(handle)
+    map_place = MapPlace(place.partition, place.node_id)
+    seen = await deciding.look(services, place)
+    count = _length(seen, offset, length)
+    if count <= extents.SHORT_BYTES_MAX:
+        found = await extents.read_short(
+            services.store, map_place, place.refs[1], seen.version, offset, count
+        )
+        if found is not None:
+            return found
+    reading = services.held.of(FileReaders).maps.begin(place.partition)
+    other = services.store.gateways.begin_reading()
+    try:
+        await reading.settled()
+        seen = await deciding.look(services, place)
+        reading.stand(seen.version)
+        count = _length(seen, offset, length)
+        pieces = extents.read(services.store, map_place, seen.version, offset, count)
+        return [piece async for piece in pieces]
+    finally:
+        reading.end()
+        other.end()
+
+
+def _length(seen: Look, offset: int, length: int) -> int:
+    if offset >= seen.record.size_bytes:
+        raise StorageError(file_errors.END_OF_FILE)
+    return min(length, seen.record.size_bytes - offset)
 
 
 async def write(
@@ -33,12 +141,57 @@ async def write(
 
     Raises: StorageError FileLockConflict, ACCESS_DENIED, DISK_FULL.
     """
-    raise NotImplementedError
+    with operating(handle):
+        _check_file(handle)
+        deciding.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
+        end = offset + len(data)
+        _check_offsets(offset, len(data))
+        if not data:
+            return
+        if end > FILE_BYTES_MAX:
+            raise StorageError(file_errors.DISK_FULL)
+        await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
+        _check_locks(services, handle, LockUse.WRITE, offset, len(data))
+        frozen = frozenset(handle.frozen)
+        appends_only = not handle.may(accesses.WRITE_DATA)
+
+        def changes(
+            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+        ) -> tuple[FileRecord, tuple[Step, ...]]:
+            if appends_only and offset < record.size_bytes:
+                raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
+            size_bytes = max(record.size_bytes, end)
+            if size_bytes > record.size_bytes:
+                check_size(share, size_bytes)
+            written = deciding.after(record, Touch.WRITE, stamp, frozen)
+            return msgspec.structs.replace(written, size_bytes=size_bytes), ()
+
+        place = deciding.place_of(handle)
+        held = services.held.of(Opens)
+        with held.changing(handle.partition, offset, len(data)):
+            map_place = MapPlace(place.partition, place.node_id)
+            try:
+                draft = await extents.receive(
+                    services.store, map_place, offset, _once(data), len(data)
+                )
+            except Full as full:
+                raise StorageError(file_errors.DISK_FULL, str(full)) from None
+            async with draft:
+                await change_bytes(services, place, changes, lambda seen: nullcontext(draft))
+
+
+async def _once(data: bytes | memoryview) -> AsyncIterator[bytes]:
+    yield bytes(data)
 
 
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:
-    """Nothing is left to be done: each write is durable before its answer. Raises ACCESS_DENIED."""
-    raise NotImplementedError
+    """Let others' cached writes arrive. Its own writes are durable since their answers.
+
+    Raises: StorageError ACCESS_DENIED.
+    """
+    with operating(handle):
+        deciding.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
+        await deciding.act(services, handle, Cause.READ, Patience(request, handle.ending))
 
 
 async def zero_data(
@@ -46,9 +199,34 @@ async def zero_data(
 ) -> None:
     """FSCTL_SET_ZERO_DATA: [offset, end) become zeros, as far as the file goes.
 
-    Raises: StorageError FileLockConflict, ACCESS_DENIED.
+    Raises: StorageError FileLockConflict, ACCESS_DENIED, INVALID_PARAMETER.
     """
-    raise NotImplementedError
+    with operating(handle):
+        _check_file(handle)
+        deciding.check_may(handle, accesses.WRITE_DATA)
+        if not 0 <= offset <= end:
+            raise StorageError(file_errors.INVALID_OPEN)
+        await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
+        _check_locks(services, handle, LockUse.WRITE, offset, end - offset)
+        frozen = frozenset(handle.frozen)
+
+        def changes(
+            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+        ) -> tuple[FileRecord, tuple[Step, ...]]:
+            return deciding.after(record, Touch.WRITE, stamp, frozen), ()
+
+        place = deciding.place_of(handle)
+
+        def draft(seen: Look) -> Draft:
+            stop = min(end, seen.record.size_bytes)
+            start = min(offset, stop)
+            return extents.clear(
+                services.store, MapPlace(place.partition, place.node_id), start, stop - start
+            )
+
+        held = services.held.of(Opens)
+        with held.changing(handle.partition, offset, end - offset):
+            await change_bytes(services, place, changes, draft, is_resize=True)
 
 
 async def allocated_ranges(
@@ -56,6 +234,96 @@ async def allocated_ranges(
 ) -> tuple[Sequence[tuple[int, int]], bool]:
     """FSCTL_QUERY_ALLOCATED_RANGES: (offset, length) pairs, and whether that is all of them.
 
-    Raises: StorageError ACCESS_DENIED.
+    Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER.
     """
-    raise NotImplementedError
+    with operating(handle):
+        _check_file(handle)
+        deciding.check_may(handle, accesses.READ_DATA)
+        _check_offsets(offset, length)
+        place = deciding.place_of(handle)
+        seen = await deciding.look(services, place)
+        end = min(offset + length, seen.record.size_bytes)
+        found: list[tuple[int, int]] = []
+        resume: int | None = offset
+        while resume is not None and resume < end:
+            if len(found) >= max_ranges:
+                return found, False
+            query = RangeQuery(resume, end, max_ranges - len(found))
+            page = await extents.list_ranges(
+                services.store, MapPlace(place.partition, place.node_id), seen.version, query
+            )
+            found += [(one.start, one.end - one.start) for one in page.ranges]
+            resume = page.resume
+        return found, True
+
+
+async def change_bytes(
+    services: Services,
+    place: NodePlace,
+    changes: ChangeBytes,
+    draft_of: Callable[[Look], AbstractAsyncContextManager[Draft]],
+    reads: tuple[Ref, ...] = (),
+    *,
+    is_resize: bool = False,
+) -> FileRecord:
+    """Commit a change of bytes together with the attributes.
+
+    Arguments:
+        draft_of: the change of bytes, for the file as it was looked at.
+        is_resize: whether that depends on the file's length.
+
+    Raises: StorageError SHARE_GONE, DISK_FULL, ServerBusy; what `changes` raises.
+    """
+    sweeps = 0
+    while True:
+        seen = await deciding.look(services, place)
+        try:
+            async with draft_of(seen) as draft:
+                length = seen.record.size_bytes if is_resize else None
+                return await _attempt(services, place, changes, draft, reads, length)
+        except (_Changed, Outdated):
+            continue
+        except Backlog:
+            sweeps += 1
+            if sweeps > _SWEEPS_MAX:
+                raise StorageError(errors.SERVER_BUSY) from None
+            if not await tidy(services, place.partition, place.node_id):
+                await asyncio.sleep(_SWEEP_S)
+
+
+async def _attempt(
+    services: Services,
+    place: NodePlace,
+    changes: ChangeBytes,
+    draft: Draft,
+    reads: tuple[Ref, ...],
+    length: int | None,
+) -> FileRecord:
+    """One attempt. Raises: _Changed, Outdated, Backlog."""
+    maps = services.held.of(FileReaders).maps
+    mutation = await draft.prepare()
+    is_alone = services.store.gateways.is_alone
+    generation = place.access.generation
+
+    def change(
+        share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+    ) -> NodeChange[FileRecord]:
+        if length is not None and record.size_bytes != length:
+            raise _Changed
+        count = len(mutation.reads)
+        pins = maps.pins(place.partition, 0) if is_alone else Pins(0, stamp)
+        after, first = changes(share, record, found[count:], stamp)
+        written = mutation.decide(found[:count], stamp, pins)
+        if written.has_garbage:
+            first = (*first, sweep_step(generation, place.node_id, stamp))
+        return NodeChange(after, after, first, written.writes, written.adopt, written.drop)
+
+    with maps.mutating(place.partition):
+        result = await deciding.commit(services, place, change, (*mutation.reads, *reads))
+    services.work.set()
+    return result
+
+
+def map_of(place: NodePlace) -> MapPlace:
+    """The map of a file's bytes."""
+    return MapPlace(keys.file(place.access.generation, place.node_id), place.node_id)

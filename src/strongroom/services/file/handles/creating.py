@@ -1,0 +1,105 @@
+"""The commit of a CREATE where nothing has the name.
+
+Lives here: the decision. Must not live here: the open of what is created (opening.py). Source:
+[MS-FSA] section 2.1.5.1.1; smb.md 2.4.
+
+Attributes come first, and the name last, so that no name ever leads to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.engines.base import Commit, Full, Record, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.file import attributes, permissions
+from strongroom.semantics.file.attributes import Attribute
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.services.file.creating import linked
+from strongroom.services.file.handles import transfers
+from strongroom.services.file.handles.deciding import share_in
+from strongroom.services.file.handles.model import OpenWanted, ShareAccess
+from strongroom.services.file.paths import Where
+from strongroom.services.file.permissions import DEFAULT_KEY, PermissionGiven
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord, NameRecord
+from strongroom.values import Purpose
+
+
+async def create(
+    services: Services, access: ShareAccess, where: Where, asked: OpenWanted
+) -> tuple[Where, FileRecord]:
+    """Create a directory or file.
+
+    Returns: its name with its id, and its attributes.
+    Raises: PathChanged when something has the name by now; StorageError EAS_NOT_SUPPORTED,
+        CANNOT_DELETE, FileInvalidPermission, DISK_FULL, SHARE_GONE.
+    """
+    bits = attributes.check_smb(asked.attributes, is_directory=asked.must_be_directory)
+    if asked.has_extended_attributes:
+        raise StorageError(file_errors.EXTENDED_ATTRIBUTES_REFUSED)
+    if asked.deletes_on_close and bits & Attribute.READ_ONLY:
+        raise StorageError(file_errors.CANNOT_DELETE)
+    if asked.permission is not None:
+        permissions.check_sddl(asked.permission)
+    given = PermissionGiven(text=asked.permission)
+    generation = where.generation
+    parent = keys.file_node(generation, where.parent)
+    share = keys.share(access.account, access.share)
+    reads = [share, parent, *where.refs, *given.ref(generation)]
+    partition = keys.file_names(generation)
+    decision = _Create(partition, reads, Purpose.GROWTH, access, where, asked, bits, given)
+    try:
+        return await services.commit(decision)
+    except Full as full:
+        raise StorageError(file_errors.DISK_FULL, str(full)) from None
+
+
+class _Create(Decision[tuple[Where, FileRecord]], frozen=True):
+    """Give a name that nothing has to a new directory or file."""
+
+    access: ShareAccess
+    where: Where
+    asked: OpenWanted
+    bits: Attribute
+    permission: PermissionGiven
+
+    def decide(
+        self, found: Sequence[Record | None], stamp: int
+    ) -> Commit[tuple[Where, FileRecord]]:
+        """See Decision.decide. Raises: PathChanged."""
+        where, is_directory = self.where, self.asked.must_be_directory
+        share = share_in(self.access, found[0])
+        end = 2 + len(where.refs)
+        where.check(found[2:end])
+        transfers.check_size(share, self.asked.allocation_bytes or 0)
+        key, first = self.permission.chosen(
+            DEFAULT_KEY, where.generation, found[end] if len(found) > end else None
+        )
+        record = FileRecord(
+            stamp,
+            stamp,
+            is_directory,
+            int(attributes.created(self.bits, is_directory=is_directory)),
+            stamp,
+            stamp,
+            stamp,
+            stamp,
+            key,
+        )
+        entry = NameRecord(stamp, where.name, is_directory)
+        made = msgspec.structs.replace(where, ids=(*where.ids, stamp), entry=entry)
+        steps = (
+            *first,
+            Step(
+                keys.file(where.generation, stamp),
+                (Write(keys.FILE_KEY, file_records.FILE.encode(record)),),
+            ),
+            Step(self.partition, linked(where, stamp, found[1], is_directory)),
+        )
+        return Commit((made, record), steps)

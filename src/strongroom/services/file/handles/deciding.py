@@ -1,0 +1,239 @@
+"""The frame of every operation by a handle: it is open, it may wait, it decides, it is durable.
+
+Lives here: looking at what a handle has open, deciding on it, waiting on a client's behalf. Must
+not live here: what operations do. Source: [MS-SMB2] section 3.3.5.2.10 (the open is verified).
+
+No path is resolved: what has a handle keeps its id, since nobody can delete it. So a decision needs
+the share, which may be deleted, and the attributes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.engines.base import Commit, Full, Partition, Record, Ref, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.file import opens
+from strongroom.semantics.file.attributes import FileTimes, TimeField, Touch, archived, touched
+from strongroom.semantics.file.opens import BreakAwaited
+from strongroom.semantics.file.oplocks import Cause
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles.model import AsyncRequest, Handle, ShareAccess
+from strongroom.services.file.nodes import NodeChange, root_record
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
+from strongroom.values import Purpose
+
+T = TypeVar("T")
+
+ChangeRecord = Callable[[ShareRecord, FileRecord, Sequence[Record | None], int], NodeChange[T]]
+"""(the share, attributes, further records, stamp) -> what becomes of them. Pure."""
+
+
+class NodePlace(msgspec.Struct, frozen=True):
+    """Where a file or directory is that is known by its id."""
+
+    access: ShareAccess
+    node_id: int
+
+    @property
+    def partition(self) -> Partition:
+        """Of its attributes and bytes."""
+        return keys.file(self.access.generation, self.node_id)
+
+    @property
+    def refs(self) -> tuple[Ref, Ref]:
+        """The share's record, and the attributes."""
+        access = self.access
+        share = keys.share(access.account, access.share)
+        return share, keys.file_attributes(access.generation, self.node_id)
+
+    def records_in(
+        self, share: Record | None, found: Record | None
+    ) -> tuple[ShareRecord, FileRecord]:
+        """What `refs` contain.
+
+        Raises: StorageError SHARE_GONE, HANDLE_CLOSED (nothing is there, so nothing is open).
+        """
+        place = share_in(self.access, share)
+        record = file_records.FILE.of(found)
+        if record is None and self.node_id == place.generation:
+            record = root_record(place.generation)
+        if record is None:
+            raise StorageError(file_errors.HANDLE_CLOSED)
+        return place, record
+
+
+def share_in(access: ShareAccess, found: Record | None) -> ShareRecord:
+    """The share that a tree is connected to. Raises: StorageError SHARE_GONE."""
+    share = records.SHARE.of(found)
+    if share is None or share.generation != access.generation:
+        raise StorageError(file_errors.SHARE_GONE)
+    return share
+
+
+def place_of(handle: Handle) -> NodePlace:
+    """Where what a handle has open is."""
+    return NodePlace(handle.access, handle.node_id)
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What is open, as it is committed; `version` is that of its record."""
+
+    share: ShareRecord
+    record: FileRecord
+    version: int
+
+
+async def look(services: Services, place: NodePlace) -> Look:
+    """Read what is open. Raises: StorageError SHARE_GONE."""
+    share, found = await services.store.read(place.refs)
+    return Look(*place.records_in(share, found), 0 if found is None else found.version)
+
+
+async def commit(
+    services: Services,
+    place: NodePlace,
+    change: ChangeRecord[T],
+    reads: Sequence[Ref] = (),
+    purpose: Purpose = Purpose.GROWTH,
+) -> T:
+    """Decide on what is open, and commit durably.
+
+    Raises: StorageError SHARE_GONE, DISK_FULL; what the decision raises.
+    """
+    decision = _OnNode(place.partition, [*place.refs, *reads], purpose, place, change)
+    try:
+        return await _to_the_end(services.commit(decision))
+    except Full as full:
+        raise StorageError(file_errors.DISK_FULL, str(full)) from None
+
+
+async def _to_the_end(commit: Awaitable[T]) -> T:
+    """Wait for a commit even if the caller is cancelled meanwhile: the handle's entry in the table
+    of opens must outlive it."""
+    deciding = asyncio.ensure_future(commit)
+    try:
+        return await asyncio.shield(deciding)
+    except asyncio.CancelledError:
+        await asyncio.wait((deciding,))
+        raise
+
+
+class _OnNode(Decision[T], Generic[T], frozen=True):
+    """A decision on a file or directory that is open."""
+
+    place: NodePlace
+    change: ChangeRecord[T]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.decide."""
+        share, record = self.place.records_in(found[0], found[1])
+        change = self.change(share, record, found[2:], stamp)
+        writes = change.writes
+        if change.record is not None:
+            writes = (Write(keys.FILE_KEY, file_records.FILE.encode(change.record)), *writes)
+        if not writes:
+            return Commit(change.result)
+        step = Step(self.partition, writes, change.adopt, change.drop)
+        return Commit(change.result, (*change.before, step))
+
+
+def after(
+    record: FileRecord, touch: Touch, stamp: int, frozen: frozenset[TimeField] = frozenset()
+) -> FileRecord:
+    """The attributes after something was done by a handle.
+
+    Arguments:
+        frozen: the times that the handle does not change.
+    """
+    before = FileTimes(record.creation, record.access, record.write, record.change)
+    times = touched(before, touch, stamp, frozen)
+    return msgspec.structs.replace(
+        record,
+        etag=stamp,
+        modified=stamp,
+        attributes=int(archived(record.attributes, touch)),
+        creation=times.creation,
+        access=times.access,
+        write=times.write,
+        change=times.change,
+    )
+
+
+@contextmanager
+def operating(handle: Handle) -> Iterator[None]:
+    """An operation of a handle is under way: its close waits for it, so that the entry in the table
+    of opens outlives each commit.
+
+    Raises: StorageError HANDLE_CLOSED.
+    """
+    if handle.is_closed:
+        raise StorageError(file_errors.HANDLE_CLOSED)
+    handle.under_way += 1
+    handle.idle.clear()
+    try:
+        yield
+    finally:
+        handle.under_way -= 1
+        if not handle.under_way:
+            handle.idle.set()
+
+
+def check_may(handle: Handle, mask: int) -> None:
+    """One of these rights was granted. Raises: StorageError ACCESS_DENIED."""
+    if not handle.may(mask):
+        raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
+
+
+class Patience:
+    """How long a request waits: until it is cancelled, or its handle is closed.
+
+    Arguments:
+        ending: done when the handle of the request is being closed; None = it has none yet.
+    """
+
+    def __init__(self, request: AsyncRequest, ending: asyncio.Future[None] | None = None) -> None:
+        self._request = request
+        self._ending = () if ending is None else (ending,)
+        self._has_told = False
+
+    async def until(self, event: asyncio.Future[None]) -> None:
+        """Wait for an event. The client is told before the first wait.
+
+        Raises: StorageError HANDLE_CLOSED, CANCELLED.
+        """
+        if not self._has_told:
+            self._has_told = True
+            await self._request.pending()
+        reasons = (event, self._request.cancelled, *self._ending)
+        await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
+        if any(one.done() for one in self._ending):
+            raise StorageError(file_errors.HANDLE_CLOSED)
+        if not event.done():
+            raise StorageError(file_errors.CANCELLED)
+
+
+async def act(services: Services, handle: Handle, cause: Cause, patience: Patience) -> None:
+    """Break the caches of others as an operation of a handle does, and wait for their answers.
+
+    Raises: StorageError HANDLE_CLOSED, CANCELLED.
+    """
+    held = services.held.of(Opens)
+    while held.table(handle.partition).holders:
+        found = opens.act(held.table(handle.partition), handle.id, cause)
+        held.put(handle.partition, found.table)
+        held.notify(services, handle.partition, found.notices)
+        if not isinstance(found, BreakAwaited):
+            return
+        await patience.until(held.change(handle.partition))

@@ -1,0 +1,74 @@
+"""The deletion of a file or directory whose last open has left while its deletion was pending.
+
+Lives here: the decision. Must not live here: when it happens (semantics/file/deletion.py). Source:
+[MS-FSA] section 2.1.5.4; smb.md 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.services.file.handles.deciding import NodePlace
+from strongroom.services.file.paths import PathChanged
+from strongroom.services.file.sweep import sweep_step
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import NodeRecord
+from strongroom.values import Purpose
+
+
+async def remove(services: Services, place: NodePlace) -> None:
+    """Take the name away. Nothing happens if it is gone, or if names lie below it by now."""
+    generation = place.access.generation
+    node_ref = keys.file_node(generation, place.node_id)
+    while True:
+        node = file_records.NODE.of((await services.store.read([node_ref]))[0])
+        if node is None:
+            return
+        reads = [
+            node_ref,
+            keys.file_name(generation, node.parent, node.name),
+            keys.file_node(generation, node.parent),
+        ]
+        partition = keys.file_names(generation)
+        try:
+            await services.commit(_Remove(partition, reads, Purpose.FREEING, place, node))
+        except PathChanged:
+            continue
+        services.work.set()
+        return
+
+
+class _Remove(Decision[None], frozen=True):
+    """Take a name away, and the attributes after it."""
+
+    place: NodePlace
+    node: NodeRecord
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: PathChanged when it has another name by now."""
+        node, place = file_records.NODE.of(found[0]), self.place
+        if node is None or node.children:
+            return Commit(None)
+        name = file_records.NAME.of(found[1])
+        if (node.parent, node.name) != (self.node.parent, self.node.name) or name is None:
+            raise PathChanged
+        writes = [Write(self.reads[0].key, None), Write(self.reads[1].key, None)]
+        above = file_records.NODE.of(found[2])
+        if above is not None:
+            fewer = msgspec.structs.replace(above, children=above.children - 1)
+            writes.append(Write(self.reads[2].key, file_records.NODE.encode(fewer)))
+        return Commit(
+            None,
+            (
+                # First, so that nothing is ever left that no job removes.
+                sweep_step(place.access.generation, place.node_id, stamp),
+                Step(self.partition, tuple(writes)),
+                Step(place.partition, (Write(keys.FILE_KEY, None),)),
+            ),
+        )

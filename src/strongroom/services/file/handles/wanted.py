@@ -1,0 +1,81 @@
+"""What a CREATE is refused for: by itself, and because of what it finds.
+
+Lives here: the checks of options, access and attributes, and the access that is granted. Must not
+live here: shape and lengths of the message (wire/smb), share modes (semantics/file/opens.py).
+Sources: [MS-SMB2] section 3.3.5.9; [MS-FSA] section 2.1.5.1; smb.md 2.4.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.errors import ErrorCode, StorageError
+from strongroom.semantics.file import accesses, attributes, names, opens
+from strongroom.semantics.file.accesses import Disposition
+from strongroom.semantics.file.attributes import Attribute
+from strongroom.services.file.handles.model import OpenWanted
+from strongroom.store.file.file_records import FileRecord
+
+# Bits of DesiredAccess that mean nothing (smb.md 2.4).
+_NO_ACCESS: Final = 0x0CE0_FE00
+_WRITES: Final = accesses.WRITE_DATA | accesses.APPEND_DATA
+_SHOWN: Final = Attribute.HIDDEN | Attribute.SYSTEM
+_FOR_DIRECTORIES: Final = (Disposition.CREATE, Disposition.OPEN, Disposition.OPEN_IF)
+
+
+def check(asked: OpenWanted) -> None:
+    """What is refused whatever is there.
+
+    Raises: StorageError of names, ACCESS_DENIED, INVALID_PARAMETER, PRIVILEGE_NOT_HELD.
+    """
+    names.check_path(asked.path)
+    if not asked.access or asked.access & _NO_ACCESS:
+        raise StorageError(file_errors.ACCESS_DENIED_TO_OPEN)
+    attributes.check_smb(asked.attributes, is_directory=asked.must_be_directory)
+    both = asked.must_be_directory and asked.must_be_file
+    if both or (asked.must_be_directory and asked.disposition not in _FOR_DIRECTORIES):
+        raise StorageError(file_errors.INVALID_OPEN)
+    if asked.access & accesses.ACCESS_SYSTEM_SECURITY:
+        raise StorageError(file_errors.PRIVILEGE_NOT_HELD)
+    if asked.deletes_on_close and not _rights(asked) & accesses.DELETE:
+        raise StorageError(file_errors.DELETE_ON_CLOSE_WITHOUT_DELETE)
+
+
+def refusal(asked: OpenWanted, record: FileRecord, *, is_root: bool) -> ErrorCode | None:
+    """Why what is there cannot be opened so, beside what others have open."""
+    if asked.disposition is Disposition.CREATE:
+        return file_errors.FILE_ALREADY_EXISTS
+    if asked.must_be_directory and not record.is_directory:
+        return file_errors.NOT_A_DIRECTORY
+    if asked.must_be_file and record.is_directory:
+        return file_errors.IS_A_DIRECTORY
+    if asked.disposition not in opens.OVERWRITES:
+        return None
+    if record.is_directory:
+        return file_errors.CANNOT_OVERWRITE_ROOT if is_root else file_errors.FILE_ALREADY_EXISTS
+    if record.attributes & _SHOWN & ~asked.attributes:
+        return file_errors.ATTRIBUTES_NOT_REPEATED
+    return None
+
+
+def _rights(asked: OpenWanted) -> int:
+    return accesses.granted(asked.access & ~accesses.MAXIMUM_ALLOWED)
+
+
+def mask(asked: OpenWanted, *, is_read_only: bool) -> int:
+    """The access that the handle is granted. MAXIMUM_ALLOWED stands for all that the file allows.
+
+    An open without buffering cannot append ([MS-FSA] section 2.1.5.1).
+    """
+    found = _rights(asked)
+    if asked.access & accesses.MAXIMUM_ALLOWED:
+        found |= maximal_access(is_read_only=is_read_only)
+    if asked.is_unbuffered:
+        found &= ~accesses.APPEND_DATA
+    return found
+
+
+def maximal_access(*, is_read_only: bool) -> int:
+    """What an open of the file could be granted at most."""
+    return accesses.EVERYTHING & ~(_WRITES if is_read_only else 0)
