@@ -7,19 +7,10 @@ MalformedMessage. Must not live here: the body of the answer. Source:
 
 from __future__ import annotations
 
+from strongroom.wire.smb.refusals import SmbRefusal
 
-class SmbError(Exception):
-    """A refusal that the client is answered.
-
-    Arguments:
-        status: the NTSTATUS.
-        data: what the error response carries beside it: the needed size of BUFFER_TOO_SMALL.
-    """
-
-    def __init__(self, status: int, data: bytes = b"") -> None:
-        super().__init__(f"NTSTATUS 0x{status:08X}")
-        self.status = status
-        self.data = data
+SmbError = SmbRefusal
+"""A refusal that the client is answered. Codecs raise the same exception."""
 
 
 class CloseConnection(Exception):

@@ -90,6 +90,7 @@ class SmbSession:
         must_encrypt: whether an unencrypted request is refused.
         must_sign: whether a request that is neither signed nor encrypted is refused.
         is_expired: whether only LOGOFF, CLOSE and unlocking are allowed.
+        owner: as which services know it (commands/targets.py); None until its first open.
     """
 
     def __init__(self, session_id: int, random_id: RandomId) -> None:
@@ -100,6 +101,7 @@ class SmbSession:
         self.must_encrypt = False
         self.must_sign = False
         self.is_expired = False
+        self.owner: Any = None
         self.trees: dict[int, TreeConnect] = {}
         self.opens: dict[int, SmbOpen] = {}
         self._random_id = random_id

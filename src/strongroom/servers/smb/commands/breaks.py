@@ -1,0 +1,35 @@
+"""OPLOCK_BREAK: holders of oplocks and leases answer notices.
+
+Lives here: from the request to the services and back. Must not live here: who holds what. Sources:
+[MS-SMB2] sections 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
+"""
+
+from __future__ import annotations
+
+from strongroom.servers.smb.commands.targets import FileTarget
+from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.services.file.handles import breaking
+from strongroom.wire.smb import statuses
+from strongroom.wire.smb.requests.oplock_break import (
+    LeaseBreakAck,
+    OplockBreak,
+    read_acknowledgment,
+    write_lease_acknowledgment,
+    write_oplock_break,
+)
+
+
+async def acknowledge(element: SmbElement) -> SmbAnswer:
+    """Carry out an acknowledgment of either kind."""
+    given = read_acknowledgment(element.message)
+    services = element.services
+    if isinstance(given, LeaseBreakAck):
+        guid = element.connection.negotiated.client_guid
+        state = breaking.acknowledge_lease(services, guid, given.key, given.state)
+        return SmbAnswer(write_lease_acknowledgment(LeaseBreakAck(given.key, int(state))))
+    target = element.find_open(given.file_id).target
+    if not isinstance(target, FileTarget):
+        raise SmbError(statuses.STATUS_FILE_CLOSED)
+    level = breaking.acknowledge_oplock(services, target.handle, given.level)
+    return SmbAnswer(write_oplock_break(OplockBreak(given.file_id, level)))

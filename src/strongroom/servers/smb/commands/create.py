@@ -1,0 +1,190 @@
+"""CREATE: open or create a file or a directory, or open a pipe.
+
+Lives here: what a request's fields mean, and the answer with its contexts. Must not live here: the
+open itself (services/file/handles), the layout (wire/smb). Sources: [MS-SMB2] section 3.3.5.9;
+[MS-FSA] section 2.1.5.1; smb.md 2.4.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom import errors, file_errors
+from strongroom.errors import StorageError
+from strongroom.semantics.file.accesses import Disposition, Use
+from strongroom.semantics.file.oplocks import LEVELS, CachingKind, OplockLevel
+from strongroom.servers.smb.commands import pipes
+from strongroom.servers.smb.commands.nodes import information_of, path_of, volume_id
+from strongroom.servers.smb.commands.targets import (
+    FileTarget,
+    level_of,
+    owner_of,
+)
+from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.services.file.handles import closing, opening
+from strongroom.services.file.handles.model import (
+    NO_CACHE_WANTED,
+    CacheWanted,
+    DurableWanted,
+    OpenedHandle,
+    OpenWanted,
+)
+from strongroom.wire.smb import statuses
+from strongroom.wire.smb.information.file_information import network_open
+from strongroom.wire.smb.information.sddl import sddl
+from strongroom.wire.smb.information.security_descriptors import read_descriptor
+from strongroom.wire.smb.information.sids import NAMED
+from strongroom.wire.smb.requests import create_contexts as contexts
+from strongroom.wire.smb.requests.create import (
+    CreateAnswer,
+    CreateRequest,
+    read_create,
+    write_create_answer,
+)
+from strongroom.wire.smb.requests.create_contexts import CreateContexts, LeaseContext
+
+_IMPERSONATION_MAX: Final = 3
+_DIRECTORY_FILE: Final = 0x1
+_NO_INTERMEDIATE_BUFFERING: Final = 0x8
+_NON_DIRECTORY_FILE: Final = 0x40
+_DELETE_ON_CLOSE: Final = 0x1000
+_NOT_SUPPORTED: Final = 0x0010_2080
+_RESERVED: Final = 0xFF00_0000
+# What FileModeInformation shows: WRITE_THROUGH, SEQUENTIAL_ONLY, NO_INTERMEDIATE_BUFFERING, both
+# kinds of synchronous IO, DELETE_ON_CLOSE.
+_MODE: Final = 0x103E
+_NONE_MAPPED: Final = 0xC000_0073
+
+
+async def create(element: SmbElement) -> SmbAnswer:
+    """Carry out a CREATE."""
+    request = read_create(element.message)
+    if request.impersonation > _IMPERSONATION_MAX:
+        raise SmbError(statuses.STATUS_BAD_IMPERSONATION_LEVEL)
+    assert element.tree is not None
+    if element.tree.has_pipes:
+        return pipes.open_pipe(element, request)
+    wanted = _wanted(request)
+    _refuse(request.contexts)
+    owner, tree, session = owner_of(element), element.tree, element.session
+    opened = await opening.open_node(element.services, tree.access, wanted, owner, element)
+    handle = opened.handle
+    try:
+        if session.trees.get(tree.id) is not tree:
+            raise SmbError(statuses.STATUS_NETWORK_NAME_DELETED)
+        made = session.add_open(tree, FileTarget(element.services, handle), handle.id)
+    except SmbError:
+        await closing.close(element.services, handle)
+        raise
+    owner.opened(handle, made.file_id)
+    made.channel_sequence = element.header.channel_sequence
+    is_lease = opened.kind is not CachingKind.OPLOCK
+    answer = CreateAnswer(
+        oplock_level=OplockLevel.LEASE if is_lease else level_of(opened.caching),
+        action=opened.action,
+        node=network_open(information_of(opened.info)),
+        file_id=made.file_id,
+        contexts=contexts.write_chain(_answered_contexts(request, opened)),
+    )
+    return SmbAnswer(write_create_answer(answer), file_id=made.file_id)
+
+
+def _wanted(request: CreateRequest) -> OpenWanted:
+    """What is asked for. Raises: SmbError for values that no open can have."""
+    options = request.options
+    if options & _RESERVED or request.share & ~0x7 or request.disposition > max(Disposition):
+        raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
+    if options & _NOT_SUPPORTED:
+        raise SmbError(statuses.STATUS_NOT_SUPPORTED)
+    must_be_file = bool(options & _NON_DIRECTORY_FILE)
+    given = request.contexts
+    return OpenWanted(
+        path=path_of(request.name, must_be_file=must_be_file),
+        access=request.access,
+        share=Use(request.share),
+        disposition=Disposition(request.disposition),
+        attributes=request.attributes,
+        must_be_directory=bool(options & _DIRECTORY_FILE),
+        must_be_file=must_be_file,
+        deletes_on_close=bool(options & _DELETE_ON_CLOSE),
+        is_unbuffered=bool(options & _NO_INTERMEDIATE_BUFFERING),
+        mode=options & _MODE,
+        cache=_cache_wanted(request),
+        durable=_durable_wanted(given),
+        allocation_bytes=given.allocation,
+        permission=None if given.security is None else _permission(given.security),
+        has_extended_attributes=given.extended_attributes is not None,
+    )
+
+
+def _cache_wanted(request: CreateRequest) -> CacheWanted:
+    """A lease counts with its level only, and without its context there is none."""
+    lease = request.contexts.lease
+    if request.oplock_level != OplockLevel.LEASE:
+        wanted = LEVELS.get(request.oplock_level)  # type: ignore[call-overload]
+        return NO_CACHE_WANTED if not wanted else CacheWanted(wanted=int(wanted))
+    if lease is None:
+        return NO_CACHE_WANTED
+    kind = CachingKind.LEASE_V2 if lease.is_v2 else CachingKind.LEASE_V1
+    return CacheWanted(kind, lease.state, lease.key, lease.epoch)
+
+
+def _durable_wanted(given: CreateContexts) -> DurableWanted | None:
+    v2 = given.durable_request_v2
+    if v2 is not None:
+        return DurableWanted(v2.create_guid, v2.timeout_ms)
+    return DurableWanted() if given.durable_request else None
+
+
+def _permission(data: bytes) -> str:
+    descriptor = read_descriptor(memoryview(data))
+    return sddl(descriptor, owner=NAMED["BA"], group=NAMED["BA"])
+
+
+def _refuse(given: CreateContexts) -> None:
+    """Handles die with their process and connection, so that none is there to come back to; and no
+    share has snapshots. Raises: StorageError OBJECT_NAME_NOT_FOUND."""
+    if given.durable_reconnect is not None or given.durable_reconnect_v2 is not None:
+        raise StorageError(errors.RESOURCE_NOT_FOUND)
+    if given.snapshot is not None:
+        raise StorageError(errors.RESOURCE_NOT_FOUND)
+
+
+def _answered_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tuple[bytes, bytes]]:
+    given, made = request.contexts, []
+    if given.maximal_access is not None:
+        change = information_of(opened.info).change
+        is_known = given.maximal_access.timestamp == change
+        status, access = (_NONE_MAPPED, 0) if is_known else (0, opened.maximal_access)
+        made.append((contexts.MAXIMAL_ACCESS, contexts.maximal_access_data(status, access)))
+    if given.disk_id:
+        volume = volume_id(opened.info.share_created)
+        data = contexts.disk_id_data(opened.info.node_id, volume)
+        made.append((contexts.DISK_ID, data))
+    if given.lease is not None and opened.kind is not CachingKind.OPLOCK:
+        made.append((contexts.LEASE, contexts.lease_data(_granted(given.lease, opened))))
+    if opened.durable_timeout_ms is not None:
+        v2 = given.durable_request_v2
+        if v2 is None:
+            made.append((contexts.DURABLE_REQUEST, contexts.DURABLE_ANSWER))
+        else:
+            data = contexts.durable_v2_data(opened.durable_timeout_ms, 0)
+            made.append((contexts.DURABLE_REQUEST_V2, data))
+    return made
+
+
+def _granted(asked: LeaseContext, opened: OpenedHandle) -> LeaseContext:
+    flags = asked.flags & contexts.LEASE_PARENT_KEY_SET if asked.is_v2 else 0
+    if opened.is_breaking:
+        flags |= contexts.LEASE_BREAK_IN_PROGRESS
+    has_parent = bool(flags & contexts.LEASE_PARENT_KEY_SET)
+    return msgspec.structs.replace(
+        asked,
+        state=int(opened.caching),
+        flags=flags,
+        parent_key=asked.parent_key if has_parent else bytes(16),
+        epoch=opened.epoch,
+    )

@@ -1,0 +1,171 @@
+"""QUERY_INFO and SET_INFO of files, shares as volumes, and security descriptors.
+
+Lives here: from the request to the services and back, and which rights a class needs. Must not live
+here: layouts (wire/smb/information). Sources: [MS-SMB2] sections 3.3.5.20 and 3.3.5.21; smb.md 2.10
+and 2.11.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from strongroom.semantics.file import accesses
+from strongroom.semantics.file.attributes import filetime
+from strongroom.servers.smb.commands.nodes import information_of, path_of, volume_id
+from strongroom.servers.smb.commands.pipes import PIPE_NODE
+from strongroom.servers.smb.commands.targets import (
+    PipeTarget,
+    check_may,
+    handle_of,
+    open_of,
+)
+from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.services.file.handles import information as services_information
+from strongroom.services.file.handles import renaming
+from strongroom.services.file.handles.model import BasicWanted, Handle, RenameWanted
+from strongroom.services.file.handles.volumes import volume
+from strongroom.wire.smb import statuses
+from strongroom.wire.smb.information import file_information as classes
+from strongroom.wire.smb.information import security_descriptors as descriptors
+from strongroom.wire.smb.information.file_information import FileChange, Information
+from strongroom.wire.smb.information.filesystem_information import (
+    VolumeInformation,
+    check_volume_query,
+    query_volume,
+)
+from strongroom.wire.smb.information.sddl import parse_sddl, sddl
+from strongroom.wire.smb.information.sids import NAMED
+from strongroom.wire.smb.requests.query_directory import write_buffer_answer
+from strongroom.wire.smb.requests.query_info import (
+    SET_INFO_ANSWER,
+    InfoType,
+    QueryInfoRequest,
+    SetInfoRequest,
+    read_query_info,
+    read_set_info,
+)
+
+_DIALECT_311: Final = 0x0311
+# AdditionalInformation -> the right that reads, and the one that writes it ([MS-SMB2] 3.3.5.20.3
+# and 3.3.5.21.3).
+_READ_RIGHTS: Final = (
+    (
+        descriptors.OWNER | descriptors.GROUP | descriptors.DACL | descriptors.LABEL,
+        accesses.READ_CONTROL,
+    ),
+    (descriptors.SACL, accesses.ACCESS_SYSTEM_SECURITY),
+)
+_WRITE_RIGHTS: Final = (
+    (descriptors.OWNER | descriptors.GROUP | descriptors.LABEL, accesses.WRITE_OWNER),
+    (descriptors.DACL, accesses.WRITE_DAC),
+    (descriptors.SACL, accesses.ACCESS_SYSTEM_SECURITY),
+)
+
+
+async def query_info(element: SmbElement) -> SmbAnswer:
+    """Carry out a QUERY_INFO."""
+    request = read_query_info(element.message, element.connection.io_bytes_max)
+    if request.info_type == InfoType.FILE:
+        found = await _query_file(element, request)
+    elif request.info_type == InfoType.FILESYSTEM:
+        found = await _query_volume(element, request)
+    elif request.info_type == InfoType.SECURITY:
+        return await _query_security(element, request)
+    else:
+        raise SmbError(statuses.STATUS_NOT_SUPPORTED)
+    status, data = found.within(request.room)
+    return SmbAnswer(write_buffer_answer(data), status)
+
+
+async def _query_file(element: SmbElement, request: QueryInfoRequest) -> Information:
+    kind = request.information_class
+    has_names = element.connection.negotiated.dialect >= _DIALECT_311
+    classes.check_query(kind, has_normalized_names=has_names)
+    if isinstance(open_of(element).target, PipeTarget):
+        return classes.query(kind, PIPE_NODE)
+    handle = handle_of(element)
+    if kind in classes.NEED_READ_ATTRIBUTES:
+        check_may(handle, accesses.READ_ATTRIBUTES)
+    info = await services_information.attributes(element.services, handle)
+    return classes.query(kind, information_of(info))
+
+
+async def _query_volume(element: SmbElement, request: QueryInfoRequest) -> Information:
+    check_volume_query(request.information_class)
+    handle = handle_of(element)
+    found = await volume(element.services, handle.access)
+    shown = VolumeInformation(
+        found.label,
+        filetime(found.created),
+        volume_id(handle.access.generation),
+        found.quota_bytes,
+        found.used_bytes,
+    )
+    return query_volume(request.information_class, shown)
+
+
+async def _query_security(element: SmbElement, request: QueryInfoRequest) -> SmbAnswer:
+    """A descriptor is never cut: what has no room is refused with the size that it needs."""
+    handle = handle_of(element)
+    _check_rights(handle, request.additional, _READ_RIGHTS)
+    text = await services_information.security(element.services, handle)
+    shown = descriptors.parts_of(parse_sddl(text), request.additional)
+    data = descriptors.write_descriptor(shown)
+    if len(data) > request.room:
+        needed = struct.pack("<I", len(data))
+        raise SmbError(statuses.STATUS_BUFFER_TOO_SMALL, needed)
+    return SmbAnswer(write_buffer_answer(data))
+
+
+def _check_rights(handle: Handle, parts: int, rights: tuple[tuple[int, int], ...]) -> None:
+    for named, right in rights:
+        if parts & named:
+            check_may(handle, right)
+
+
+async def set_info(element: SmbElement) -> SmbAnswer:
+    """Carry out a SET_INFO."""
+    request = read_set_info(element.message, element.connection.io_bytes_max)
+    if request.info_type == InfoType.FILE:
+        change = classes.read_change(request.information_class, request.data)
+        await _change_file(element, handle_of(element), change)
+    elif request.info_type == InfoType.SECURITY:
+        await _set_security(element, request)
+    else:
+        raise SmbError(statuses.STATUS_NOT_SUPPORTED)
+    return SmbAnswer(SET_INFO_ANSWER)
+
+
+async def _change_file(element: SmbElement, handle: Handle, change: FileChange) -> None:
+    services = element.services
+    if isinstance(change, classes.BasicInformation):
+        wanted = BasicWanted(
+            change.creation,
+            change.last_access,
+            change.last_write,
+            change.change,
+            change.attributes,
+        )
+        await services_information.set_basic(services, handle, wanted)
+    elif isinstance(change, classes.RenameChange):
+        renamed = RenameWanted(path_of(change.path), change.replaces)
+        await renaming.rename(services, handle, renamed, element)
+    elif isinstance(change, classes.DispositionChange):
+        await renaming.set_disposition(services, handle, delete=change.deletes, request=element)
+    elif isinstance(change, classes.AllocationChange):
+        await services_information.set_allocation(services, handle, change.size, element)
+    elif isinstance(change, classes.EndOfFileChange):
+        await services_information.set_end_of_file(services, handle, change.size, element)
+
+
+async def _set_security(element: SmbElement, request: SetInfoRequest) -> None:
+    """The parts that are named replace those that are stored."""
+    handle = handle_of(element)
+    _check_rights(handle, request.additional, _WRITE_RIGHTS)
+    given = descriptors.read_descriptor(request.data)
+    stored = parse_sddl(await services_information.security(element.services, handle))
+    whole = descriptors.with_parts(stored, given, request.additional)
+    text = sddl(whole, owner=NAMED["BA"], group=NAMED["BA"])
+    await services_information.set_security(element.services, handle, text, element)

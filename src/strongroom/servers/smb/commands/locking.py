@@ -1,0 +1,49 @@
+"""LOCK: byte ranges are locked all or none, and unlocked one after the other.
+
+Lives here: from the request to the services and back. Must not live here: conflicts
+(semantics/file/byte_ranges.py). Source: [MS-SMB2] section 3.3.5.14; smb.md 2.6.
+"""
+
+from __future__ import annotations
+
+from strongroom import file_errors
+from strongroom.servers.smb.commands.targets import handle_of
+from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.services.file.handles import locking
+from strongroom.services.file.handles.model import Handle, LockWanted
+from strongroom.wire.smb.requests.lock import LOCK_ANSWER, LockRequest, read_lock
+from strongroom.wire.smb.statuses import STATUS_NETWORK_SESSION_EXPIRED
+
+
+async def lock(element: SmbElement) -> SmbAnswer:
+    """Carry out a LOCK."""
+    request = read_lock(element.message)
+    handle = handle_of(element)
+    if element.session.is_expired and not request.unlocks:
+        raise SmbError(STATUS_NETWORK_SESSION_EXPIRED)
+    if request.unlocks:
+        await _unlock(element, handle, request)
+    else:
+        wanted = [LockWanted(one.offset, one.length, one.is_exclusive) for one in request.elements]
+        await locking.lock(
+            element.services,
+            handle,
+            wanted,
+            element,
+            fails_immediately=request.fails_immediately,
+        )
+    return SmbAnswer(LOCK_ANSWER)
+
+
+async def _unlock(element: SmbElement, handle: Handle, request: LockRequest) -> None:
+    """Ranges before one with another flag stay unlocked ([MS-SMB2] 3.3.5.14.1)."""
+    ranges = []
+    for one in request.elements:
+        if not one.is_unlock:
+            break
+        ranges.append((one.offset, one.length))
+    if ranges:
+        await locking.unlock(element.services, handle, ranges)
+    if len(ranges) < len(request.elements):
+        raise SmbError(file_errors.STATUS_INVALID_PARAMETER)

@@ -1,0 +1,163 @@
+"""What an open stands for: the handle of a file or directory, or a pipe; and who owns handles.
+
+Lives here: the links between the opens of a session and the handles of the services. Must not live
+here: commands. Sources: [MS-SMB2] sections 3.3.1.10, 3.3.4.6 and 3.3.4.7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.semantics.file.oplocks import (
+    LEVELS,
+    BreakNotice,
+    Caching,
+    CachingKind,
+    OplockLevel,
+)
+from strongroom.servers.smb.declarations import SmbConnection, SmbElement
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.sessions import Ending, SmbOpen, SmbSession
+from strongroom.services.core.runner import Services
+from strongroom.services.file.handles import closing
+from strongroom.services.file.handles.model import Handle
+from strongroom.wire.smb import statuses
+from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.requests.oplock_break import (
+    LeaseBreakNotice,
+    OplockBreak,
+    write_lease_notice,
+    write_oplock_break,
+)
+from strongroom.wire.smb.rpc.pipe import RpcPipe
+
+_LEVEL_OF: Final = {caching: level for level, caching in LEVELS.items()}
+
+
+class FileTarget:
+    """An open of a file or directory."""
+
+    __slots__ = ("_services", "handle")
+
+    def __init__(self, services: Services, handle: Handle) -> None:
+        self._services = services
+        self.handle = handle
+
+    async def end(self, ending: Ending) -> None:
+        """See OpenTarget."""
+        await closing.close_all(self._services, [self.handle])
+
+
+class PipeTarget:
+    """An open of a pipe.
+
+    Attributes:
+        ended: done when the open has ended, so that reads give up.
+        written: set when a result may wait.
+    """
+
+    __slots__ = ("ended", "name", "pipe", "written")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pipe = RpcPipe(name)
+        self.ended = False
+        self.written = asyncio.Event()
+
+    async def end(self, ending: Ending) -> None:
+        """See OpenTarget."""
+        self.close()
+
+    def close(self) -> None:
+        """Reads that wait give up."""
+        self.ended = True
+        self.written.set()
+
+
+class SessionOwner:
+    """A session as the services know it: who holds handles, and hears of breaks."""
+
+    def __init__(self, connection: SmbConnection, session: SmbSession) -> None:
+        self._connection = connection
+        self._session = session
+        self._opens: dict[int, FileId] = {}
+        self._early: dict[int, list[BreakNotice]] = {}
+        self.client_guid = connection.negotiated.client_guid
+        self.session_id = session.id
+        self.peer = connection.peer
+        self.user = session.account
+
+    @property
+    def alive(self) -> bool:
+        """Whether notices can reach its client."""
+        return self._connection.is_alive
+
+    def opened(self, handle: Handle, file_id: FileId) -> None:
+        """A handle has its FileId. Notices that came before follow the answer to its CREATE."""
+        self._opens[handle.id] = file_id
+        for notice in self._early.pop(handle.id, ()):
+            asyncio.get_running_loop().call_soon(self.notify_break, handle, notice)
+
+    def closed(self, handle: Handle) -> None:
+        """A handle has none any more."""
+        self._opens.pop(handle.id, None)
+        self._early.pop(handle.id, None)
+
+    def notify_break(self, handle: Handle, notice: BreakNotice) -> None:
+        """Send an OPLOCK_BREAK notification; see HandleOwner."""
+        if notice.kind is not CachingKind.OPLOCK:
+            assert not isinstance(notice.key, int)
+            body = write_lease_notice(
+                LeaseBreakNotice(
+                    notice.key[1],
+                    int(notice.current),
+                    int(notice.to),
+                    notice.epoch,
+                    must_acknowledge=notice.needs_answer,
+                )
+            )
+            self._connection.send_break(self._session, body, of_lease=True)
+            return
+        file_id = self._opens.get(handle.id)
+        if file_id is None:
+            self._early.setdefault(handle.id, []).append(notice)
+            return
+        body = write_oplock_break(OplockBreak(file_id, level_of(notice.to)))
+        self._connection.send_break(self._session, body, of_lease=False)
+
+
+def level_of(caching: Caching) -> OplockLevel:
+    """The level of an oplock that caches so much."""
+    return _LEVEL_OF[caching]
+
+
+def owner_of(element: SmbElement) -> SessionOwner:
+    """The owner of the handles of an element's session."""
+    session = element.session
+    if session.owner is None:
+        session.owner = SessionOwner(element.connection, session)
+    owner = session.owner
+    assert isinstance(owner, SessionOwner)
+    return owner
+
+
+def open_of(element: SmbElement) -> SmbOpen:
+    """The open of an element whose rule needs one."""
+    assert element.open is not None, "the rule of the command needs an open"
+    return element.open
+
+
+def handle_of(element: SmbElement) -> Handle:
+    """The handle of an element's open. Raises: SmbError INVALID_DEVICE_REQUEST for a pipe."""
+    target = open_of(element).target
+    if not isinstance(target, FileTarget):
+        raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
+    return target.handle
+
+
+def check_may(handle: Handle, rights: int) -> None:
+    """Raises: SmbError ACCESS_DENIED unless one of the rights was granted."""
+    if not handle.may(rights):
+        raise SmbError(file_errors.STATUS_ACCESS_DENIED)
