@@ -22,7 +22,7 @@ _ACCEPT_PAUSE_S: Final = 0.5
 # How many connections beyond the limit are answered 503 at a time; more stay in the backlog.
 _REFUSALS_MAX: Final = 64
 
-Make = Callable[[asyncio.AbstractEventLoop], asyncio.Protocol]
+Make = Callable[[asyncio.AbstractEventLoop], asyncio.BaseProtocol]
 
 
 class Acceptor:
@@ -43,7 +43,7 @@ class Acceptor:
         self._tls = tls
         self._served = served
         self._make = make
-        self._arriving: set[asyncio.Protocol] = set()  # accepted, not made yet
+        self._arriving: set[asyncio.BaseProtocol] = set()  # accepted, not made yet
         self._has_room = asyncio.Event()
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,7 +77,7 @@ class Acceptor:
             listener.close()
         self._listeners.clear()
 
-    def made(self, connection: asyncio.Protocol) -> None:
+    def made(self, connection: asyncio.BaseProtocol) -> None:
         """A connection is made, and from now on among those that are served."""
         self._arriving.discard(connection)
 
@@ -120,7 +120,10 @@ class Acceptor:
             await self._has_room.wait()
 
     async def _connect(
-        self, loop: asyncio.AbstractEventLoop, client: socket.socket, connection: asyncio.Protocol
+        self,
+        loop: asyncio.AbstractEventLoop,
+        client: socket.socket,
+        connection: asyncio.BaseProtocol,
     ) -> None:
         settings, tls = self._settings, None
         try:

@@ -24,10 +24,9 @@ from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import HEADER_BYTES, FileId, Header
 from strongroom.wire.smb.statuses import STATUS_CANCELLED, STATUS_FILE_CLOSED, STATUS_SUCCESS
+from strongroom.wire.smb.structures import Piece
 
 T = TypeVar("T")
-
-Piece = bytes | bytearray | memoryview
 
 
 class Needs(enum.IntEnum):

@@ -8,13 +8,16 @@ session, what an open stands for (commands/). Source: [MS-SMB2] sections
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from strongroom.auth.smb_keys import SessionKeys
+from strongroom.servers.smb.authentication import Authentication
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.wire.smb.header import ALL_ONES, FileId
 from strongroom.wire.smb.statuses import STATUS_FILE_CLOSED, STATUS_INSUFFICIENT_RESOURCES
+from strongroom.wire.smb.structures import Piece
+from strongroom.wire.smb.transform import TransformHeader
 
 TREES_MAX: Final = 256
 OPENS_MAX: Final = 16_384
@@ -22,6 +25,16 @@ _ID_MAX: Final = 0xFFFF_FFFF
 
 RandomId = Callable[[], int]
 """Returns 64 unpredictable bits."""
+
+
+class FrameCipher(Protocol):
+    """Encrypts and decrypts a session's frames (encryption.py)."""
+
+    def next_nonce(self) -> bytes: ...
+
+    def seal(self, nonce: bytes, pieces: Sequence[Piece]) -> list[Piece]: ...
+
+    def open(self, header: TransformHeader, frame: memoryview) -> memoryview: ...
 
 
 class Ending(enum.Enum):
@@ -86,7 +99,9 @@ class SmbSession:
         id: 64 random bits; neither 0 nor all ones.
         account: whose key was proven; "" until the authentication is complete.
         workstation: the name that the client gives itself; it proves nothing.
-        keys: None until the authentication is complete.
+        keys, cipher: None until the authentication is complete; `cipher` also without encryption.
+        authentication: the one that is under way.
+        preauth: the hash over the messages of the first authentication.
         must_encrypt: whether an unencrypted request is refused.
         must_sign: whether a request that is neither signed nor encrypted is refused.
         is_expired: whether only LOGOFF, CLOSE and unlocking are allowed.
@@ -98,6 +113,9 @@ class SmbSession:
         self.account = ""
         self.workstation = ""
         self.keys: SessionKeys | None = None
+        self.cipher: FrameCipher | None = None
+        self.authentication: Authentication | None = None
+        self.preauth = b""
         self.must_encrypt = False
         self.must_sign = False
         self.is_expired = False

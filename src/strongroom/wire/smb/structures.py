@@ -13,6 +13,9 @@ import msgspec
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+Piece = bytes | bytearray | memoryview
+"""Some bytes of a message that is sent in several."""
+
 
 class MalformedMessage(Exception):
     """The bytes are no message of the kind that was expected. Its text says why."""

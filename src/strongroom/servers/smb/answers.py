@@ -1,0 +1,116 @@
+"""Answers become a frame: headers, padding, signatures, encryption.
+
+Lives here: putting a frame together. Must not live here: which answer, and how many credits.
+Source: [MS-SMB2] sections 3.3.4.1, 3.3.4.1.3, 3.3.4.1.4; smb.md 1.4, 1.8, 1.9. Nothing here needs
+the event loop, so that a thread may do it for large answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom.servers.smb.sessions import FrameCipher
+from strongroom.servers.smb.signing import signature
+from strongroom.wire.smb.compounds import padding
+from strongroom.wire.smb.header import (
+    ASYNC_COMMAND,
+    COPIED_FLAGS,
+    HEADER_BYTES,
+    SERVER_TO_REDIR,
+    SIGNED,
+    Header,
+    write_header,
+)
+from strongroom.wire.smb.structures import Piece
+
+_WORD: Final = 0xFFFF_FFFF
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """One answer of a frame.
+
+    Attributes:
+        body: in pieces.
+        signing_key: None = it is not signed.
+    """
+
+    header: Header
+    body: tuple[Piece, ...]
+    signing_key: bytes | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The size without padding."""
+        return HEADER_BYTES + sum(map(len, self.body))
+
+    def with_credits(self, credits: int) -> Outgoing:
+        """The same answer, which gives these credits."""
+        header = msgspec.structs.replace(self.header, credits=credits)
+        return msgspec.structs.replace(self, header=header)
+
+
+class Sealing(msgspec.Struct, frozen=True):
+    """How a frame is encrypted: the session's cipher, and a nonce for this frame only."""
+
+    cipher: FrameCipher
+    nonce: bytes
+
+
+def answer_header(
+    request: Header,
+    status: int,
+    *,
+    credits: int = 0,
+    async_id: int = 0,
+    session_id: int | None = None,
+    tree_id: int | None = None,
+    is_signed: bool = False,
+) -> Header:
+    """The header of an answer.
+
+    Arguments:
+        async_id: of a request that is or was answered PENDING; 0 = it was not.
+        session_id, tree_id: None = those of the request.
+    """
+    flags = request.flags & COPIED_FLAGS | SERVER_TO_REDIR
+    flags |= SIGNED if is_signed else 0
+    process_id, tree = request.process_id, request.tree_id if tree_id is None else tree_id
+    if async_id:
+        flags |= ASYNC_COMMAND
+        process_id, tree = async_id & _WORD, async_id >> 32
+    return Header(
+        credit_charge=request.credit_charge,
+        status=status,
+        command=request.command,
+        credits=credits,
+        flags=flags,
+        message_id=request.message_id,
+        process_id=process_id,
+        tree_id=tree,
+        session_id=request.session_id if session_id is None else session_id,
+    )
+
+
+def frame(answers: Sequence[Outgoing], algorithm: int, sealing: Sealing | None) -> list[Piece]:
+    """The pieces of a frame.
+
+    Arguments:
+        algorithm: of signatures.
+        sealing: None = the frame is not encrypted.
+    """
+    pieces: list[Piece] = []
+    for number, answer in enumerate(answers, 1):
+        is_last = number == len(answers)
+        filling = b"" if is_last else padding(answer.size_bytes)
+        following = 0 if is_last else answer.size_bytes + len(filling)
+        header = msgspec.structs.replace(answer.header, next_command=following)
+        body: tuple[Piece, ...] = (*answer.body, filling) if filling else answer.body
+        if answer.signing_key is not None:
+            whole: tuple[Piece, ...] = (write_header(header), *body)
+            made = signature(algorithm, answer.signing_key, header, whole, from_server=True)
+            header = msgspec.structs.replace(header, signature=made)
+        pieces += (write_header(header), *body)
+    return pieces if sealing is None else sealing.cipher.seal(sealing.nonce, pieces)

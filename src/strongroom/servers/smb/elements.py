@@ -1,0 +1,291 @@
+"""One chain of a compound: its elements are checked, carried out and answered, one after the other.
+
+Lives here: what an element inherits from its predecessor, interim answers, how refusals become
+answers. Must not live here: the checks themselves (checks.py), any command. Source: [MS-SMB2]
+sections 3.3.5.2.7, 3.3.4.2, 3.3.4.4; smb.md 1.4, 1.7. A message alone is a chain of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from strongroom.errors import StorageError
+from strongroom.file_errors import STATUS_INVALID_PARAMETER, STATUS_UNSUCCESSFUL
+from strongroom.servers.smb import answers
+from strongroom.servers.smb.answers import Outgoing, Sealing, answer_header
+from strongroom.servers.smb.checks import Incoming, check
+from strongroom.servers.smb.declarations import Needs, SmbAnswer, SmbElement
+from strongroom.servers.smb.refusals import CloseConnection, SmbError
+from strongroom.servers.smb.sessions import SmbSession
+from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
+from strongroom.servers.smb.signing import is_signed_right
+from strongroom.servers.smb.state import ConnectionState
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.compounds import CompoundElement
+from strongroom.wire.smb.errors import NO_DATA, write_error
+from strongroom.wire.smb.header import FILE_ID, FileId, Header
+from strongroom.wire.smb.setup.negotiate import DIALECT_311
+from strongroom.wire.smb.statuses import (
+    STATUS_INTERNAL_ERROR,
+    STATUS_INVALID_HANDLE,
+    STATUS_PENDING,
+    STATUS_SUCCESS,
+)
+from strongroom.wire.smb.structures import MalformedMessage, Piece
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Chain:
+    """What elements inherit from their predecessors.
+
+    Attributes:
+        create_failure: the status of a CREATE that failed, if no other open was named since.
+    """
+
+    __slots__ = ("create_failure", "file_id", "has_tree", "session_id", "tree_id")
+
+    def __init__(self, first: Header) -> None:
+        self.session_id = first.session_id
+        self.tree_id = first.tree_id
+        self.has_tree = False
+        self.file_id: FileId | None = None
+        self.create_failure = STATUS_SUCCESS
+
+
+class ChainRun:
+    """Carries one chain out.
+
+    Arguments:
+        elements: its messages; the first may wrongly be related.
+        encrypted_by: the session in whose encrypted frame they came.
+    """
+
+    def __init__(
+        self,
+        state: ConnectionState,
+        elements: Sequence[CompoundElement],
+        encrypted_by: SmbSession | None,
+    ) -> None:
+        self._state = state
+        self._elements = elements
+        self._encrypted_by = encrypted_by
+        self._chain = Chain(elements[0].header)
+        self._answers: list[Outgoing] = []
+        self._ungranted: list[Header] = []
+        self._async_ids: dict[int, int] = {}  # of elements that were answered PENDING
+
+    async def run(self) -> None:
+        """Answer all elements. Raises: CloseConnection."""
+        for number, element in enumerate(self._elements):
+            if element.header.command == Command.CANCEL:
+                is_encrypted = self._encrypted_by is not None
+                self._state.pending.cancel(element.header, is_encrypted=is_encrypted)
+            else:
+                await self._one(number, element)
+        await self._send()
+
+    async def _one(self, number: int, element: CompoundElement) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        header = element.header
+        self._ungranted.append(header)
+        one = await self._incoming(element)
+        running: SmbElement | None = None
+        try:
+            self._check(number, one)
+            running = self._running(number, element, one)
+            answer = await self._carried_out(one, running)
+        except SmbError as refused:
+            answer = self._refused(refused.status, refused.data)
+        except StorageError as refused:
+            status = refused.row.ntstatus
+            answer = self._refused(STATUS_UNSUCCESSFUL if status is None else status)
+        except MalformedMessage as refused:
+            _log.debug("%s: %s", self._state.peer, refused)
+            answer = self._refused(STATUS_INVALID_PARAMETER)
+        except CloseConnection:
+            raise
+        except Exception:
+            _log.exception("a request of SMB failed: %s", Command(header.command).name)
+            answer = self._refused(STATUS_INTERNAL_ERROR)
+        self._inherit(one, answer)
+        session = one.session if running is None else running.session
+        self._add(number, header, answer, session, is_signed=one.is_signed)
+        seconds = loop.time() - began
+        self._state.shared.counts.answered(self._state.peer, header, answer.status, seconds)
+
+    async def _incoming(self, element: CompoundElement) -> Incoming:
+        """The element as it is checked. The signature of a large one is computed in a thread."""
+        state, header = self._state, element.header
+        is_related = header.is_related
+        one = Incoming(
+            state.shared.commands.get(Command(header.command)),
+            header,
+            element.message,
+            state.sessions,
+            session_id=self._chain.session_id if is_related else header.session_id,
+            tree_id=self._chain.tree_id if is_related else header.tree_id,
+            file_id=self._chain.file_id if is_related else None,
+            is_encrypted=self._encrypted_by is not None,
+            dialect=state.dialect,
+            signing=0 if state.agreed is None else state.agreed.signing,
+        )
+        if one.is_signed and len(element.message) > ON_LOOP_BYTES_MAX:
+            keys = None if one.session is None else one.session.keys
+            if keys is not None:
+                work = partial(is_signed_right, one.signing, keys.signing, header, element.message)
+                loop = asyncio.get_running_loop()
+                one.signature_is_right = await loop.run_in_executor(state.shared.threads, work)
+        return one
+
+    def _check(self, number: int, one: Incoming) -> None:
+        """Check an element by itself and in its chain. Raises: SmbError; CloseConnection."""
+        if self._elements[0].header.is_related:
+            raise SmbError(STATUS_INVALID_PARAMETER)
+        if number and one.has_rule:
+            self._check_inherited(one)
+        check(one)
+
+    def _check_inherited(self, one: Incoming) -> None:
+        needs, chain = one.rule.needs, self._chain
+        if needs >= Needs.SESSION and not chain.session_id:
+            raise SmbError(STATUS_INVALID_PARAMETER)
+        if needs >= Needs.TREE and not chain.has_tree:
+            raise SmbError(STATUS_INVALID_PARAMETER)
+        if needs >= Needs.OPEN and chain.file_id is None:
+            raise SmbError(chain.create_failure or STATUS_INVALID_HANDLE)
+
+    def _running(self, number: int, element: CompoundElement, one: Incoming) -> SmbElement:
+        running = SmbElement(
+            element.header,
+            element.message,
+            self._state,
+            is_encrypted=one.is_encrypted,
+            interim=lambda: self._interim(number, running),
+            chain_file_id=self._chain.file_id if element.header.is_related else None,
+        )
+        if one.session is not None:
+            running.session = one.session
+        running.tree, running.open = one.tree, one.open
+        return running
+
+    async def _carried_out(self, one: Incoming, running: SmbElement) -> SmbAnswer:
+        if not self._state.is_alive:
+            running.cancelled.set_result(None)
+        end = self._state.pending.begin(running)
+        try:
+            return await one.rule.handler(running)
+        finally:
+            end()
+
+    def _refused(self, status: int, data: bytes = b"") -> SmbAnswer:
+        return SmbAnswer(write_error(data, in_context=self._state.dialect == DIALECT_311), status)
+
+    def _inherit(self, one: Incoming, answer: SmbAnswer) -> None:
+        """Keep what the next element inherits."""
+        chain, header = self._chain, one.header
+        if one.session is not None:
+            chain.session_id = one.session.id
+        if answer.tree_id is not None or one.tree is not None:
+            chain.tree_id = header.tree_id if answer.tree_id is None else answer.tree_id
+            if one.tree is not None:
+                chain.tree_id = one.tree.id
+            chain.has_tree = True
+        if answer.file_id is not None:
+            chain.file_id, chain.create_failure = answer.file_id, STATUS_SUCCESS
+        elif header.command == Command.CREATE:
+            chain.file_id, chain.create_failure = None, answer.status
+        elif chain.file_id is None and one.has_rule and one.rule.file_id_at is not None:
+            try:
+                chain.file_id = FILE_ID.read(one.body, one.rule.file_id_at)
+            except MalformedMessage:
+                pass  # the element was refused for the same reason
+
+    # Answers.
+
+    def _interim(self, number: int, running: SmbElement) -> None:
+        """Send what is answered so far, and PENDING for this element. In the middle of a chain,
+        only a CREATE may be answered so; the client waits for all others."""
+        header = running.header
+        is_last = number == len(self._elements) - 1
+        if number in self._async_ids or not (is_last or header.command == Command.CREATE):
+            return
+        async_id = self._state.pending.waits(running)
+        self._async_ids[number] = async_id
+        pending = answer_header(
+            header, STATUS_PENDING, async_id=async_id, session_id=self._session_id(running.session)
+        )
+        self._answers.append(Outgoing(pending, (NO_DATA,)))
+        self._grant()
+        ready, self._answers = self._answers, []
+        self._state.transmit(answers.frame(ready, self._algorithm, self._sealing()))
+
+    def _add(
+        self,
+        number: int,
+        request: Header,
+        answer: SmbAnswer,
+        session: SmbSession | None,
+        *,
+        is_signed: bool,
+    ) -> None:
+        async_id = self._async_ids.get(number, 0)
+        if async_id:
+            self._state.pending.answered(async_id)
+        key = None
+        if session is not None and session.keys is not None and self._encrypted_by is None:
+            is_logon = request.command == Command.SESSION_SETUP and not answer.status
+            key = session.keys.signing if is_signed or is_logon else None
+        header = answer_header(
+            request,
+            answer.status,
+            async_id=async_id,
+            session_id=self._session_id(session),
+            tree_id=self._chain.tree_id if answer.tree_id is None else answer.tree_id,
+            is_signed=key is not None,
+        )
+        body = answer.body if isinstance(answer.body, tuple) else (answer.body,)
+        self._answers.append(Outgoing(header, body, key))
+
+    def _session_id(self, session: SmbSession | None) -> int:
+        return self._chain.session_id if session is None else session.id
+
+    def _grant(self) -> None:
+        """Give the credits of all elements that got none yet to the last answer."""
+        if not self._ungranted:
+            return
+        ids = self._state.ids
+        credits = sum(ids.grant(one.credit_charge, one.credits) for one in self._ungranted)
+        self._ungranted = []
+        self._answers[-1] = self._answers[-1].with_credits(credits)
+
+    @property
+    def _algorithm(self) -> int:
+        return 0 if self._state.agreed is None else self._state.agreed.signing
+
+    def _sealing(self) -> Sealing | None:
+        session = self._encrypted_by
+        if session is None or session.cipher is None:
+            return None
+        return Sealing(session.cipher, session.cipher.next_nonce())
+
+    async def _send(self) -> None:
+        if not self._answers or not self._state.is_alive:
+            return
+        self._grant()
+        ready, sealing = self._answers, self._sealing()
+        work = partial(answers.frame, ready, self._algorithm, sealing)
+        is_protected = sealing is not None or any(one.signing_key for one in ready)
+        if is_protected and sum(one.size_bytes for one in ready) > ON_LOOP_BYTES_MAX:
+            loop = asyncio.get_running_loop()
+            pieces: list[Piece] = await loop.run_in_executor(self._state.shared.threads, work)
+        else:
+            pieces = work()
+        self._state.hash_answer(ready[-1].header, pieces)
+        if self._state.is_alive:
+            self._state.transmit(pieces)

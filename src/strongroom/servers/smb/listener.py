@@ -1,0 +1,186 @@
+"""The SMB server: counts its connections, sweeps their deadlines, drains.
+
+Lives here: which connections there are, and the one timer. Must not live here: the protocol
+(connection.py). Its shape is that of servers/listener.py. Source: smb.md 5.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from strongroom.auth.accounts import Accounts
+from strongroom.clock import Clock
+from strongroom.servers.http.accepting import Acceptor
+from strongroom.servers.http.settings import HttpSettings
+from strongroom.servers.smb.connection import SmbServerConnection
+from strongroom.servers.smb.declarations import CommandTable
+from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.setup_commands import SETUP_RULES
+from strongroom.servers.smb.state import ConnectShare, SmbShared
+from strongroom.services.core.runner import Services
+
+_CRYPTO_THREADS = 2
+
+
+class SmbListener:
+    """A server of SMB 3.
+
+    Arguments:
+        accounts: who may log on, as they are now.
+        connect_share: finds a share.
+        commands: the rules of the commands beside those that set a connection up.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        accounts: Accounts,
+        clock: Clock,
+        settings: SmbSettings,
+        *,
+        connect_share: ConnectShare,
+        commands: CommandTable,
+    ) -> None:
+        self.draining = False
+        self._threads = ThreadPoolExecutor(_CRYPTO_THREADS, thread_name_prefix="smb-crypto")
+        self.shared = SmbShared(
+            services,
+            accounts,
+            clock,
+            settings,
+            connect_share=connect_share,
+            commands={**{rule.command: rule for rule in SETUP_RULES}, **commands},
+            threads=self._threads,
+        )
+        self._settings = settings
+        self._connections: dict[SmbServerConnection, str] = {}  # and their clients' addresses
+        self._per_address: Counter[str] = Counter()
+        self._busy_bytes = 0
+        accepting = HttpSettings(connections_max=settings.connections_max)
+        self._acceptor = Acceptor(accepting, None, self._connections, self._make)
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._empty: asyncio.Future[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Listen on every address of `host`.
+
+        Arguments:
+            host: a name or an address; "" for every interface.
+            port: 0 for a free one.
+
+        Returns: the port. Raises: OSError: an address is in use or not ours.
+        """
+        port = await self._acceptor.listen(host, port)
+        if self._sweeping is None:
+            self._sweep(asyncio.get_running_loop())
+        return port
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Accept no more, let requests in work finish for `timeout_s`, cut off the rest. Requests
+        that only wait for a change are given up at once.
+
+        Returns: whether every request finished.
+        """
+        self.draining = True
+        self._acceptor.stop()
+        for connection in list(self._connections):
+            connection.finish()
+        finished = await self._wait_empty(timeout_s)
+        if not finished:
+            for connection in list(self._connections):
+                connection.abort()
+            await self._wait_empty(None)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+        self._threads.shutdown(wait=False)
+        return finished
+
+    async def close(self) -> None:
+        """Stop at once: requests in work are cut off. Idempotent."""
+        await self.drain(0.0)
+
+    def close_idle(self) -> None:
+        """Close the connections that nobody has authenticated, to free memory."""
+        for connection in list(self._connections):
+            if connection.is_idle:
+                connection.abort()
+
+    # For connections.
+
+    def admit(self, connection: SmbServerConnection, address: str) -> bool:
+        """Count a new connection; False when there are too many."""
+        self._acceptor.made(connection)
+        self._connections[connection] = address
+        self._per_address[address] += 1
+        settings = self._settings
+        return (
+            not self.draining
+            and len(self._connections) <= settings.connections_max
+            and self._per_address[address] <= settings.connections_per_address_max
+        )
+
+    def forget(self, connection: SmbServerConnection) -> None:
+        """A connection has ended, and all that it held."""
+        address = self._connections.pop(connection, None)
+        if address is None:
+            return
+        self.busy(-connection.busy_bytes)
+        self._per_address[address] -= 1
+        if not self._per_address[address]:
+            del self._per_address[address]
+        self._acceptor.make_room()
+        if self._empty is not None and not self._connections and not self._empty.done():
+            self._empty.set_result(None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether requests in work hold as much memory as they may."""
+        return self._busy_bytes > self._settings.buffered_bytes_max
+
+    def busy(self, more: int) -> None:
+        """Requests in work hold more memory, or less."""
+        was_full = self.is_full
+        self._busy_bytes += more
+        if was_full and not self.is_full:
+            for connection in list(self._connections):
+                connection.pace()
+
+    def sweep(self, now: float) -> None:
+        """End the connections that are late.
+
+        Arguments:
+            now: of the loop's clock.
+        """
+        for connection in list(self._connections):
+            connection.sweep(now)
+
+    # Inside.
+
+    def _make(self, loop: asyncio.AbstractEventLoop) -> SmbServerConnection:
+        return SmbServerConnection(self, self.shared)
+
+    async def _wait_empty(self, timeout_s: float | None) -> bool:
+        if not self._connections:
+            return True
+        self._empty = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait_for(self._empty, timeout_s)
+        except TimeoutError:
+            return False
+        finally:
+            self._empty = None
+        return True
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        # First, so that the timer runs on even if something below fails.
+        interval_s = self._settings.sweep_interval_s
+        self._sweeping = loop.call_later(interval_s, self._sweep, loop)
+        self.sweep(loop.time())

@@ -1,0 +1,71 @@
+"""How long an address must wait until it may try to log on again.
+
+Lives here: the count of failures for each address. Must not live here: sleeping, logging on.
+Source: smb.md 5.1. The wait depends on the address alone, never on the name that is tried.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+
+FAILURES_FREE: Final = 10
+PER_FAILURE_S: Final = 6.0
+WAIT_MAX_S: Final = 30.0
+ADDRESSES_MAX: Final = 4096
+# Who has one IPv6 address usually has its whole network of 64 bits.
+_IPV6_PREFIX: Final = 64
+
+
+class LogonDelays:
+    """Failures that each address still has to wait for.
+
+    An address may fail ten times at once, and then once in six seconds. Each attempt reserves its
+    place; one that succeeds gives it back.
+    """
+
+    def __init__(self) -> None:
+        self._free_at: dict[str, float] = {}  # when all failures of an address are waited for
+
+    def reserve(self, address: str, now: float) -> float | None:
+        """Count an attempt as failed until `succeeded` is called.
+
+        Arguments:
+            now: seconds of any clock.
+
+        Returns: how long to wait before it; None = too many wait already, it is to be refused.
+        """
+        key = _network(address)
+        free_at = max(self._free_at.get(key, now), now)
+        wait = free_at - now - (FAILURES_FREE - 1) * PER_FAILURE_S
+        if wait > WAIT_MAX_S:
+            return None
+        self._forget(now)
+        self._free_at[key] = free_at + PER_FAILURE_S
+        return max(wait, 0.0)
+
+    def succeeded(self, address: str) -> None:
+        """Give the place of an attempt back."""
+        key = _network(address)
+        if key in self._free_at:
+            self._free_at[key] -= PER_FAILURE_S
+
+    def _forget(self, now: float) -> None:
+        if len(self._free_at) < ADDRESSES_MAX:
+            return
+        self._free_at = {key: at for key, at in self._free_at.items() if at > now}
+        while len(self._free_at) >= ADDRESSES_MAX:
+            # The one that has least to wait for.
+            del self._free_at[min(self._free_at, key=self._free_at.__getitem__)]
+
+
+def _network(address: str) -> str:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, _IPV6_PREFIX), strict=False))
+    return str(found)

@@ -1,0 +1,68 @@
+"""Message ids and credits: which requests a client may send.
+
+Lives here: the window of ids, and how it grows. Must not live here: any message. Source: [MS-SMB2]
+sections 3.3.1.1, 3.3.1.2; smb.md 1.5. The rule of granting is Samba's and Windows'.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CREDITS_MAX: Final = 8192
+# A client that never uses an old id gets no new ones when the window is this wide.
+_SPAN_MAX: Final = 2 * CREDITS_MAX
+
+
+class MessageIds:
+    """The ids that a client may use: from a low mark on, without those that were used.
+
+    A credit stands for one id. At first there is one, of the first NEGOTIATE.
+    """
+
+    __slots__ = ("_low", "_top", "_used", "available")
+
+    def __init__(self) -> None:
+        self._low = 0
+        self._top = 1
+        self._used = 0  # bit n stands for the id `_low + n`
+        self.available = 1
+
+    def take(self, first: int, charge: int) -> bool:
+        """Use the ids of a request.
+
+        Arguments:
+            charge: CreditCharge; 0 counts as 1.
+
+        Returns: whether all of them were there to be used; if not, none is.
+        """
+        count = max(charge, 1)
+        if first < self._low or first + count > self._top:
+            return False
+        wanted = ((1 << count) - 1) << (first - self._low)
+        if self._used & wanted:
+            return False
+        self._used |= wanted
+        self.available -= count
+        # The trailing ones have been used: the window begins behind them.
+        gone = (~self._used & self._used + 1).bit_length() - 1
+        self._used >>= gone
+        self._low += gone
+        return True
+
+    def grant(self, charge: int, requested: int) -> int:
+        """Give credits for an answer.
+
+        Arguments:
+            charge: of the request that is answered; these come back.
+            requested: CreditRequest.
+
+        Returns: how many were given. The client always has one at least after this.
+        """
+        back = max(charge, 1)
+        more = min(max(requested, 1) - 1, CREDITS_MAX - back - self.available)
+        granted = back + max(more, 0)
+        granted = min(granted, CREDITS_MAX - self.available, self._low + _SPAN_MAX - self._top)
+        granted = max(granted, 0 if self.available else 1)
+        self._top += granted
+        self.available += granted
+        return granted

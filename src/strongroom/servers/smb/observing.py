@@ -1,0 +1,50 @@
+"""What is counted of SMB, and the line of each request in the log.
+
+Lives here: the counts as plain numbers, and the line. Must not live here: their form as metrics
+(servers/telemetry.py). Secrets never get here: neither tokens nor keys are looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.header import Header
+
+REQUEST_LOG = "strongroom.smb.requests"
+_log = logging.getLogger(REQUEST_LOG)
+
+
+class SmbCounts:
+    """Counts of a listener.
+
+    Attributes:
+        requests: how many were answered, by command and status.
+        breaks: how many break notifications were sent.
+        logon_failures: how many authentications failed.
+        received_bytes, sent_bytes: of frames, without their lengths.
+    """
+
+    def __init__(self) -> None:
+        self.requests: dict[tuple[str, int], int] = {}
+        self.breaks = 0
+        self.logon_failures = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
+
+    def answered(self, peer: str, header: Header, status: int, seconds: float) -> None:
+        """Count one request, and write its line at log level debug."""
+        name = Command(header.command).name
+        key = (name, status)
+        self.requests[key] = self.requests.get(key, 0) + 1
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "%s %s message=%d session=%016x tree=%d status=0x%08X ms=%.3f",
+                peer,
+                name,
+                header.message_id,
+                header.session_id,
+                header.tree_id,
+                status,
+                seconds * 1000,
+            )

@@ -1,0 +1,98 @@
+"""Requests in work: how CANCEL finds them.
+
+Lives here: the table by message id and by AsyncId. Must not live here: what a request that was
+cancelled answers. Source: [MS-SMB2] sections 3.3.4.2, 3.3.5.16; smb.md 1.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strongroom.servers.smb.declarations import SmbElement
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.sessions import SmbSession, TreeConnect
+from strongroom.wire.smb.header import ASYNC_COMMAND, Header
+from strongroom.wire.smb.statuses import STATUS_INSUFFICIENT_RESOURCES
+
+
+class PendingRequests:
+    """The requests of a connection that are in work.
+
+    Arguments:
+        pending_max: how many may have been answered PENDING.
+    """
+
+    def __init__(self, pending_max: int) -> None:
+        self._pending_max = pending_max
+        self._by_message: dict[int, SmbElement] = {}
+        self._by_async_id: dict[int, SmbElement] = {}
+        self._last_async_id = 0
+
+    def __len__(self) -> int:
+        return len(self._by_message)
+
+    def begin(self, element: SmbElement) -> Callable[[], None]:
+        """A request is in work. Returns: what ends that."""
+        self._by_message[element.header.message_id] = element
+
+        def end() -> None:
+            if self._by_message.get(element.header.message_id) is element:
+                del self._by_message[element.header.message_id]
+
+        return end
+
+    def waits(self, element: SmbElement) -> int:
+        """A request is answered PENDING.
+
+        Returns: its AsyncId. Raises: SmbError when too many wait.
+        """
+        if len(self._by_async_id) >= self._pending_max:
+            raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
+        self._last_async_id += 1
+        self._by_async_id[self._last_async_id] = element
+        return self._last_async_id
+
+    def answered(self, async_id: int) -> None:
+        """A request that waited has its final answer."""
+        self._by_async_id.pop(async_id, None)
+
+    def cancel(self, header: Header, *, is_encrypted: bool) -> None:
+        """CANCEL: ask the request that a header names to give up. An unknown one is no error.
+
+        Arguments:
+            is_encrypted: whether CANCEL came encrypted, as sessions may demand of all messages.
+        """
+        if header.flags & ASYNC_COMMAND:
+            found = self._by_async_id.get(header.async_id)
+        else:
+            found = self._by_message.get(header.message_id)
+        if found is None or (found.is_encrypted and not is_encrypted):
+            return
+        _give_up(found)
+
+    def cancel_all(self) -> None:
+        """Ask all to give up: the connection has ended."""
+        for element in {*self._by_message.values(), *self._by_async_id.values()}:
+            _give_up(element)
+
+    def cancel_waiting(self) -> None:
+        """Ask those to give up that were answered PENDING."""
+        for element in self._by_async_id.values():
+            _give_up(element)
+
+    def cancel_without_open(self, session: SmbSession, tree: TreeConnect | None = None) -> None:
+        """Ask those requests of a session to give up that wait for an open: those that wait on one
+        are answered when it ends.
+
+        Arguments:
+            tree: only those of this tree connect; None = of all.
+        """
+        for element in self._by_message.values():
+            is_of_tree = tree is None or element.tree is tree
+            if element.open is None and element.session is session and is_of_tree:
+                _give_up(element)
+
+
+def _give_up(element: SmbElement) -> None:
+    if not element.cancelled.done():
+        element.cancelled.set_result(None)

@@ -1,0 +1,241 @@
+"""The commands that set a connection up and take it down.
+
+Lives here: NEGOTIATE, SESSION_SETUP, LOGOFF, TREE_CONNECT, TREE_DISCONNECT, ECHO. Must not live
+here: the proof of who calls (authentication.py), what is chosen (negotiation.py). Source: [MS-SMB2]
+sections 3.3.5.4 to 3.3.5.8, 3.3.5.15; smb.md 2.1 to 2.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from strongroom.auth.smb_keys import extended_hash, session_keys
+from strongroom.file_errors import (
+    STATUS_ACCESS_DENIED,
+    STATUS_BAD_NETWORK_NAME,
+    STATUS_REQUEST_NOT_ACCEPTED,
+)
+from strongroom.servers.smb.authentication import Authentication, Continue, LoggedOn, LogonFailed
+from strongroom.servers.smb.declarations import CommandRule, Needs, SmbAnswer, SmbElement
+from strongroom.servers.smb.encryption import SessionCipher
+from strongroom.servers.smb.negotiation import NO_CIPHER, answer_contexts, negotiated
+from strongroom.servers.smb.refusals import CloseConnection, SmbError
+from strongroom.servers.smb.sessions import Ending, SmbSession
+from strongroom.servers.smb.state import ConnectionState
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.setup import (
+    negotiate,
+    plain,
+    session_setup,
+    spnego,
+    tree_connect,
+)
+from strongroom.wire.smb.setup.session_setup import SessionSetup
+from strongroom.wire.smb.setup.tree_connect import TreeConnected
+from strongroom.wire.smb.statuses import (
+    STATUS_INSUFFICIENT_RESOURCES,
+    STATUS_LOGON_FAILURE,
+    STATUS_MORE_PROCESSING_REQUIRED,
+    STATUS_USER_SESSION_DELETED,
+)
+from strongroom.wire.smb.structures import MalformedMessage
+
+_PIPES: Final = "IPC$"
+_FULL_ACCESS: Final = 0x1F_01FF
+_DONE: Final = SmbAnswer(plain.RESPONSE)
+_SALT_BYTES: Final = 32
+_CHALLENGE_BYTES: Final = 8
+
+
+def _state(element: SmbElement) -> ConnectionState:
+    assert isinstance(element.connection, ConnectionState)
+    return element.connection
+
+
+def negotiate_answer(state: ConnectionState, dialect: int) -> negotiate.NegotiateResponse:
+    """An answer to NEGOTIATE without contexts."""
+    shared = state.shared
+    agreed = state.agreed
+    return negotiate.NegotiateResponse(
+        security_mode=negotiate.SIGNING_ENABLED | negotiate.SIGNING_REQUIRED,
+        dialect=dialect,
+        server_guid=shared.server_guid,
+        capabilities=negotiate.CAN_USE_LARGE_MTU if agreed is None else agreed.capabilities,
+        io_bytes_max=state.io_bytes_max,
+        system_time=shared.clock.wall_ticks(),
+        token=spnego.write_offer(),
+    )
+
+
+async def _negotiate(element: SmbElement) -> SmbAnswer:
+    state = _state(element)
+    if state.agreed is not None:
+        raise CloseConnection("a second NEGOTIATE")
+    request = negotiate.read_negotiate(element.message)
+    agreed = negotiated(request, state.shared.server_guid)
+    salt = state.shared.clock.random_bytes(_SALT_BYTES)
+    contexts = answer_contexts(request, agreed, salt)
+    state.agreed = agreed
+    state.preauth = extended_hash(state.preauth, element.message)
+    answer = negotiate_answer(state, agreed.dialect)
+    return SmbAnswer(negotiate.write_negotiate(answer.with_contexts(contexts)))
+
+
+async def _session_setup(element: SmbElement) -> SmbAnswer:
+    state = _state(element)
+    request = session_setup.read_session_setup(element.message)
+    if state.shared.settings.requires_encryption and state.negotiated.cipher == NO_CIPHER:
+        raise SmbError(STATUS_ACCESS_DENIED)
+    # Before any session is looked up: a refused binding must not touch one.
+    if request.is_binding:
+        raise SmbError(STATUS_REQUEST_NOT_ACCEPTED)
+    session = _session_of(element, state)
+    element.session = session
+    if not session.is_valid:
+        session.preauth = extended_hash(session.preauth, element.message)
+    authentication = session.authentication
+    # None of it may be used for another token before this one is answered.
+    session.authentication = None
+    if authentication is None:
+        authentication = _begun(state)
+    try:
+        result = await _step(element, state, authentication, request.token)
+        if isinstance(result, Continue):
+            session.authentication = authentication
+            body = session_setup.write_session_setup(result.token)
+            return SmbAnswer(body, STATUS_MORE_PROCESSING_REQUIRED)
+        return await _logged_on(state, session, request, result)
+    except (LogonFailed, MalformedMessage, SmbError) as error:
+        await state.end_session(session, Ending.LOGGED_OFF)
+        if isinstance(error, LogonFailed):
+            state.shared.counts.logon_failures += 1
+            raise SmbError(STATUS_LOGON_FAILURE) from None
+        raise
+
+
+def _session_of(element: SmbElement, state: ConnectionState) -> SmbSession:
+    session_id = element.header.session_id
+    if session_id:
+        found = state.sessions.get(session_id)
+        if found is None or (not found.is_valid and found.authentication is None):
+            raise SmbError(STATUS_USER_SESSION_DELETED)
+        return found
+    if len(state.sessions) >= state.shared.settings.sessions_max:
+        raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
+    return state.add_session()
+
+
+def _begun(state: ConnectionState) -> Authentication:
+    clock = state.shared.clock
+    return Authentication(
+        state.shared.settings.server_name,
+        clock.random_bytes(_CHALLENGE_BYTES),
+        clock.wall_ticks(),
+    )
+
+
+async def _step(
+    element: SmbElement, state: ConnectionState, authentication: Authentication, token: bytes
+) -> Continue | LoggedOn:
+    """Take a token. A proof waits as long as the failures of its address demand, whatever the
+    name. Raises: LogonFailed; MalformedMessage; SmbError(CANCELLED)."""
+    shared = state.shared
+    if not authentication.is_last_step:
+        return authentication.step(token, shared.accounts)
+    wait_s = shared.delays.reserve(state.address, asyncio.get_running_loop().time())
+    if wait_s is None:
+        raise LogonFailed
+    if wait_s:
+        await element.or_cancelled(asyncio.sleep(wait_s))
+    result = authentication.step(token, shared.accounts)
+    shared.delays.succeeded(state.address)
+    return result
+
+
+async def _logged_on(
+    state: ConnectionState, session: SmbSession, request: SessionSetup, result: LoggedOn
+) -> SmbAnswer:
+    if not state.holds(session):
+        raise SmbError(STATUS_USER_SESSION_DELETED)
+    if session.is_valid:
+        # Reauthentication: keys, tree connects and opens stay, and so must the caller.
+        if session.account != result.account.name:
+            raise LogonFailed
+        session.is_expired = False
+    else:
+        _begin(state, session, request, result)
+        await _end_previous(state, session, request.previous_session_id)
+    flags = session_setup.ENCRYPT_DATA if session.must_encrypt else 0
+    return SmbAnswer(session_setup.write_session_setup(result.token, flags))
+
+
+def _begin(
+    state: ConnectionState, session: SmbSession, request: SessionSetup, result: LoggedOn
+) -> None:
+    agreed = state.negotiated
+    keys = session_keys(result.key, agreed.dialect, agreed.cipher, session.preauth)
+    session.account = result.account.name
+    session.workstation = result.workstation
+    session.keys = keys
+    if agreed.cipher != NO_CIPHER:
+        session.cipher = SessionCipher(agreed.cipher, keys, session.id)
+    session.must_encrypt = state.shared.settings.requires_encryption
+    session.must_sign = not session.must_encrypt
+    state.authenticated()
+
+
+async def _end_previous(state: ConnectionState, session: SmbSession, previous_id: int) -> None:
+    """End the session that the client had before it lost its connection, if it was its own."""
+    found = state.shared.sessions.get(previous_id)
+    if found is None or found[1] is session or found[1].account != session.account:
+        return
+    their_state, previous = found
+    if previous.is_valid:
+        await their_state.end_session(previous, Ending.DISCONNECTED)
+
+
+async def _logoff(element: SmbElement) -> SmbAnswer:
+    await _state(element).end_session(element.session, Ending.LOGGED_OFF)
+    return _DONE
+
+
+async def _tree_connect(element: SmbElement) -> SmbAnswer:
+    state, session = _state(element), element.session
+    path = tree_connect.read_tree_connect(element.message)
+    name = path.share
+    if len(name) > tree_connect.SHARE_CHARS_MAX:
+        raise SmbError(STATUS_BAD_NETWORK_NAME)
+    access, kind = None, tree_connect.PIPE
+    if name.upper() != _PIPES:
+        shared = state.shared
+        kind = tree_connect.DISK
+        access = await shared.connect_share(shared.services, session.account, name.lower())
+        if not state.holds(session):
+            raise SmbError(STATUS_USER_SESSION_DELETED)
+    tree = session.add_tree(name, access)
+    flags = tree_connect.NO_CACHING if kind == tree_connect.DISK else 0
+    flags |= tree_connect.ENCRYPT_DATA if session.must_encrypt else 0
+    body = tree_connect.write_tree_connected(TreeConnected(kind, flags, _FULL_ACCESS))
+    return SmbAnswer(body, tree_id=tree.id)
+
+
+async def _tree_disconnect(element: SmbElement) -> SmbAnswer:
+    assert element.tree is not None
+    _state(element).pending.cancel_without_open(element.session, element.tree)
+    await element.session.end_tree(element.tree)
+    return _DONE
+
+
+async def _echo(element: SmbElement) -> SmbAnswer:
+    return _DONE
+
+
+SETUP_RULES: Final = (
+    CommandRule(Command.NEGOTIATE, negotiate.REQUEST_SIZE, Needs.NOTHING, _negotiate),
+    CommandRule(Command.SESSION_SETUP, session_setup.REQUEST_SIZE, Needs.NOTHING, _session_setup),
+    CommandRule(Command.LOGOFF, plain.STRUCTURE_SIZE, Needs.SESSION, _logoff, when_expired=True),
+    CommandRule(Command.TREE_CONNECT, tree_connect.REQUEST_SIZE, Needs.SESSION, _tree_connect),
+    CommandRule(Command.TREE_DISCONNECT, plain.STRUCTURE_SIZE, Needs.TREE, _tree_disconnect),
+    CommandRule(Command.ECHO, plain.STRUCTURE_SIZE, Needs.NOTHING, _echo),
+)

@@ -1,0 +1,179 @@
+"""What the connections of a listener share, and what one connection knows.
+
+Lives here: both as plain state. Must not live here: sockets (connection.py), commands. Source:
+[MS-SMB2] sections 3.3.1.5, 3.3.1.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from strongroom.auth.accounts import Accounts
+from strongroom.auth.smb_keys import NO_PREAUTH_HASH, extended_hash
+from strongroom.clock import Clock
+from strongroom.servers.smb.declarations import CommandTable, Negotiated
+from strongroom.servers.smb.logon_delays import LogonDelays
+from strongroom.servers.smb.message_ids import MessageIds
+from strongroom.servers.smb.observing import SmbCounts
+from strongroom.servers.smb.pending import PendingRequests
+from strongroom.servers.smb.sessions import Ending, SmbSession
+from strongroom.servers.smb.settings import SmbSettings
+from strongroom.services.core.runner import Services
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.header import ALL_ONES, SERVER_TO_REDIR, Header, write_header
+from strongroom.wire.smb.statuses import STATUS_MORE_PROCESSING_REQUIRED, STATUS_SUCCESS
+from strongroom.wire.smb.structures import Piece
+
+ConnectShare = Callable[[Services, str, str], Awaitable[Any]]
+"""Gives the ShareAccess of a share, from the names of its account and of the share itself."""
+
+
+class SmbShared:
+    """What the connections of a listener share.
+
+    Arguments:
+        accounts: who may log on, as they are now.
+        connect_share: finds a share.
+        commands: the rules of all commands.
+        threads: where crypto of large messages runs.
+
+    Attributes:
+        sessions: of all connections, by their ids.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        accounts: Accounts,
+        clock: Clock,
+        settings: SmbSettings,
+        *,
+        connect_share: ConnectShare,
+        commands: CommandTable,
+        threads: Executor,
+    ) -> None:
+        self.services = services
+        self.accounts = accounts
+        self.clock = clock
+        self.settings = settings
+        self.connect_share = connect_share
+        self.commands = commands
+        self.threads = threads
+        self.server_guid = clock.random_bytes(16)
+        self.delays = LogonDelays()
+        self.counts = SmbCounts()
+        self.sessions: dict[int, tuple[ConnectionState, SmbSession]] = {}
+
+    def random_id(self) -> int:
+        """64 unpredictable bits."""
+        return int.from_bytes(self.clock.random_bytes(8), "little")
+
+    def new_session_id(self) -> int:
+        """An id that no session has."""
+        while True:
+            found = self.random_id()
+            if found not in (0, ALL_ONES) and found not in self.sessions:
+                return found
+
+
+class ConnectionState:
+    """What one connection knows; handlers get it as their SmbConnection.
+
+    Arguments:
+        peer: the client's address and port.
+        transmit: sends a frame, given in pieces and without its length.
+        authenticated: is called when a session is authenticated.
+
+    Attributes:
+        preauth: the hash over the messages of NEGOTIATE.
+    """
+
+    def __init__(
+        self,
+        shared: SmbShared,
+        address: str,
+        port: int,
+        *,
+        transmit: Callable[[list[Piece]], None],
+        authenticated: Callable[[], None],
+    ) -> None:
+        self.shared = shared
+        self.address = address
+        self.peer = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        self.transmit = transmit
+        self.authenticated = authenticated
+        self.ids = MessageIds()
+        self.pending = PendingRequests(shared.settings.pending_max)
+        self.sessions: dict[int, SmbSession] = {}
+        self.agreed: Negotiated | None = None
+        self.preauth = NO_PREAUTH_HASH
+        self.is_alive = True
+
+    @property
+    def services(self) -> Services:
+        """The services that carry out what SMB asks for."""
+        return self.shared.services
+
+    @property
+    def negotiated(self) -> Negotiated:
+        """What was agreed on."""
+        assert self.agreed is not None
+        return self.agreed
+
+    @property
+    def dialect(self) -> int:
+        """The dialect that was agreed on; 0 before that."""
+        return 0 if self.agreed is None else self.agreed.dialect
+
+    @property
+    def io_bytes_max(self) -> int:
+        """MaxTransactSize, MaxReadSize and MaxWriteSize."""
+        return self.shared.settings.io_bytes_max
+
+    def add_session(self) -> SmbSession:
+        """A session that is to be authenticated."""
+        session = SmbSession(self.shared.new_session_id(), self.shared.random_id)
+        session.preauth = self.preauth
+        self.sessions[session.id] = session
+        self.shared.sessions[session.id] = (self, session)
+        return session
+
+    def holds(self, session: SmbSession) -> bool:
+        """Whether a session has not ended."""
+        return self.sessions.get(session.id) is session
+
+    async def end_session(self, session: SmbSession, ending: Ending) -> None:
+        """Forget a session, and end all that it holds. Idempotent."""
+        if self.holds(session):
+            del self.sessions[session.id]
+            del self.shared.sessions[session.id]
+        self.pending.cancel_without_open(session)
+        await session.end(ending)
+
+    def hash_answer(self, header: Header, pieces: Sequence[Piece]) -> None:
+        """Take an answer into the hash that binds keys to what was negotiated: that of NEGOTIATE,
+        and each of a first authentication but the last."""
+        if header.command == Command.NEGOTIATE and header.status == STATUS_SUCCESS:
+            self.preauth = extended_hash(self.preauth, b"".join(pieces))
+        elif header.status == STATUS_MORE_PROCESSING_REQUIRED:
+            session = self.sessions.get(header.session_id)
+            if session is not None and not session.is_valid:
+                session.preauth = extended_hash(session.preauth, b"".join(pieces))
+
+    def send_break(self, session: SmbSession, body: bytes, *, of_lease: bool) -> None:
+        """Send a break notification; see SmbConnection."""
+        if not self.is_alive:
+            return
+        header = Header(
+            command=Command.OPLOCK_BREAK,
+            flags=SERVER_TO_REDIR,
+            message_id=ALL_ONES,
+            session_id=0 if of_lease else session.id,
+        )
+        pieces: list[Piece] = [write_header(header), body]
+        if session.must_encrypt and session.cipher is not None:
+            pieces = session.cipher.seal(session.cipher.next_nonce(), pieces)
+        self.shared.counts.breaks += 1
+        self.transmit(pieces)

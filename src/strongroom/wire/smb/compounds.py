@@ -1,0 +1,64 @@
+"""Compounds: several messages in one frame, one after the other.
+
+Lives here: cutting a frame into messages, and putting answers together. Must not live here: what
+ids an element inherits (servers/smb/). Source: [MS-SMB2] sections 3.2.4.1.4, 3.3.5.2.7; smb.md 1.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import HEADER_BYTES, Header, read_header
+from strongroom.wire.smb.structures import MalformedMessage
+
+ELEMENTS_MAX: Final = 64
+_ALIGNMENT: Final = 8
+
+
+class CompoundElement(msgspec.Struct, frozen=True):
+    """One message of a frame: its header, and all its bytes from the header on."""
+
+    header: Header
+    message: memoryview
+
+
+def split(frame: memoryview) -> tuple[CompoundElement, ...]:
+    """The messages of a frame, in order.
+
+    Raises: MalformedMessage when a header is cut off, or when there are too many messages. Also
+    when NextCommand does not lead to an aligned place behind the header and within the frame.
+    """
+    found: list[CompoundElement] = []
+    at = 0
+    while True:
+        header = read_header(frame, at)
+        step = header.next_command
+        found.append(CompoundElement(header, frame[at : at + step] if step else frame[at:]))
+        if not step:
+            return tuple(found)
+        if step < HEADER_BYTES or step % _ALIGNMENT or at + step >= len(frame):
+            raise MalformedMessage(f"NextCommand is {step} at {at} of {len(frame)} bytes")
+        if len(found) == ELEMENTS_MAX:
+            raise MalformedMessage(f"a compound of more than {ELEMENTS_MAX} messages")
+        at += step
+
+
+def chains(elements: Sequence[CompoundElement]) -> Iterator[Sequence[CompoundElement]]:
+    """The elements that belong together: each that is not related begins a chain.
+
+    The first chain may begin with a related element, which is an error of the client.
+    """
+    first = 0
+    for number, element in enumerate(elements):
+        if number > first and not element.header.is_related:
+            yield elements[first:number]
+            first = number
+    yield elements[first:]
+
+
+def padding(size_bytes: int) -> bytes:
+    """The zeros that follow an element of that size, but for the last."""
+    return bytes(-size_bytes % _ALIGNMENT)

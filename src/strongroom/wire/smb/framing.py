@@ -1,0 +1,91 @@
+"""Frames: each message of SMB follows its length, in four bytes.
+
+Lives here: cutting what a socket brings into frames, the four bytes. Must not live here: what is
+in a frame, sockets. Source: [MS-SMB2] section 2.1 (Direct TCP); smb.md 1.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from strongroom.wire.smb.structures import MalformedMessage
+
+PREFIX_BYTES: Final = 4
+_INBOX_BYTES: Final = 64 * 1024
+
+SMB1_MARK: Final = b"\xffSMB"
+SMB2_MARK: Final = b"\xfeSMB"
+ENCRYPTED_MARK: Final = b"\xfdSMB"
+
+
+def prefix(size_bytes: int) -> bytes:
+    """The four bytes before a frame of that size."""
+    return size_bytes.to_bytes(PREFIX_BYTES, "big")
+
+
+class FrameAssembler:
+    """Puts frames together from what a socket brings.
+
+    Small frames are copied out of an inbox. A large one is received into its own memory, so that
+    its bytes are not copied again.
+
+    Attributes:
+        frame_bytes_max: a longer frame is refused; it may be changed between frames.
+    """
+
+    __slots__ = ("_filled", "_frame", "_held", "_inbox", "frame_bytes_max")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._inbox = bytearray(_INBOX_BYTES)
+        self._held = 0  # bytes of the inbox that belong to a frame not yet complete
+        self._frame: bytearray | None = None
+        self._filled = 0
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a frame has begun and is not complete."""
+        return self._frame is not None or self._held > 0
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes go; it is never empty."""
+        if self._frame is not None:
+            return memoryview(self._frame)[self._filled :]
+        return memoryview(self._inbox)[self._held :]
+
+    def received(self, count: int) -> Iterator[memoryview]:
+        """The frames that are complete after `count` more bytes are in the buffer.
+
+        Raises: MalformedMessage for a frame that is empty, too long, or of another transport.
+        """
+        if self._frame is not None:
+            self._filled += count
+            if self._filled == len(self._frame):
+                whole, self._frame = self._frame, None
+                yield memoryview(whole)
+            return
+        yield from self._from_inbox(self._held + count)
+
+    def _from_inbox(self, end: int) -> Iterator[memoryview]:
+        inbox, at = memoryview(self._inbox), 0
+        self._held = 0
+        while end - at >= PREFIX_BYTES:
+            size = self._size(inbox[at : at + PREFIX_BYTES])
+            at += PREFIX_BYTES
+            if end - at < size:
+                self._frame, self._filled = bytearray(size), end - at
+                self._frame[: self._filled] = inbox[at:end]
+                return
+            yield memoryview(bytes(inbox[at : at + size]))
+            at += size
+        self._held = end - at
+        inbox[: self._held] = bytes(inbox[at:end])
+
+    def _size(self, four: memoryview) -> int:
+        size = int.from_bytes(four[1:], "big")
+        if four[0] != 0:
+            raise MalformedMessage(f"a frame begins with 0x{four[0]:02X}")
+        if not PREFIX_BYTES <= size <= self.frame_bytes_max:
+            raise MalformedMessage(f"a frame of {size} bytes; {self.frame_bytes_max} are allowed")
+        return size

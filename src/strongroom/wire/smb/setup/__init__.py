@@ -1,0 +1,1 @@
+"""Messages that set a connection up: dialects, authentication, shares, and the plain commands."""

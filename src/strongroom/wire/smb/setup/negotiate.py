@@ -1,0 +1,144 @@
+"""NEGOTIATE: the dialects, capabilities and contexts of both sides.
+
+Lives here: the request and the answer, and the message of SMB 1 that may come first. Must not live
+here: what is chosen (servers/smb/negotiation.py). Source: [MS-SMB2] sections 2.2.3, 2.2.4,
+3.3.5.3; [MS-CIFS] 2.2.4.52; smb.md 2.1.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import HEADER_BYTES
+from strongroom.wire.smb.setup.negotiate_contexts import (
+    NegotiateContext,
+    read_contexts,
+    write_contexts,
+)
+from strongroom.wire.smb.structures import Layout, MalformedMessage
+
+REQUEST_SIZE: Final = 36
+DIALECT_300: Final = 0x0300
+DIALECT_302: Final = 0x0302
+DIALECT_311: Final = 0x0311
+WILDCARD: Final = 0x02FF
+
+SIGNING_ENABLED: Final = 1
+SIGNING_REQUIRED: Final = 2
+
+CAN_LEASE: Final = 0x02
+CAN_USE_LARGE_MTU: Final = 0x04
+CAN_ENCRYPT: Final = 0x40
+
+_RESPONSE_SIZE: Final = 65
+_SMB1_HEADER_BYTES: Final = 32
+_SMB1_NEGOTIATE: Final = 0x72
+_SMB1_WILDCARD: Final = b"SMB 2.???"
+
+
+class _Request(msgspec.Struct, frozen=True):
+    structure_size: int
+    dialect_count: int
+    security_mode: int
+    capabilities: int
+    client_guid: bytes
+    context_offset: int
+    context_count: int
+
+
+class NegotiateRequest(msgspec.Struct, frozen=True):
+    """What a client offers. `contexts` is None unless it offers dialect 3.1.1."""
+
+    security_mode: int
+    capabilities: int
+    client_guid: bytes
+    dialects: tuple[int, ...]
+    contexts: tuple[NegotiateContext, ...] | None
+
+
+class NegotiateResponse(msgspec.Struct, frozen=True):
+    """What the server chose.
+
+    Attributes:
+        system_time: in ticks of FILETIME.
+        token: of SPNEGO, the mechanisms that the server accepts.
+    """
+
+    security_mode: int
+    dialect: int
+    server_guid: bytes
+    capabilities: int
+    io_bytes_max: int
+    system_time: int
+    token: bytes
+    contexts: tuple[NegotiateContext, ...] = ()
+
+    def with_contexts(self, contexts: tuple[NegotiateContext, ...]) -> NegotiateResponse:
+        """The same answer with contexts."""
+        return msgspec.structs.replace(self, contexts=contexts)
+
+
+_REQUEST: Final = Layout(_Request, "HHH2xI16sIH2x")
+_RESPONSE: Final = struct.Struct("<HHHH16sIIIIQQHHI")
+
+
+def read_negotiate(message: memoryview) -> NegotiateRequest:
+    """A request, given from its header on.
+
+    Raises: MalformedMessage when dialects or contexts are missing or not within the message.
+    """
+    fixed = _REQUEST.read(message, HEADER_BYTES)
+    at = HEADER_BYTES + _REQUEST.size
+    if not fixed.dialect_count or len(message) - at < 2 * fixed.dialect_count:
+        raise MalformedMessage(f"NEGOTIATE has no room for {fixed.dialect_count} dialects")
+    dialects = struct.unpack_from(f"<{fixed.dialect_count}H", message, at)
+    contexts = None
+    if DIALECT_311 in dialects:
+        end = at + 2 * fixed.dialect_count
+        contexts = read_contexts(message, fixed.context_offset, fixed.context_count, after=end)
+    return NegotiateRequest(
+        fixed.security_mode, fixed.capabilities, fixed.client_guid, dialects, contexts
+    )
+
+
+def write_negotiate(answer: NegotiateResponse) -> bytes:
+    """The body of the answer."""
+    token_offset = HEADER_BYTES + _RESPONSE.size
+    token = answer.token
+    context_offset = 0
+    if answer.contexts:
+        token += bytes(-(token_offset + len(token)) % 8)
+        context_offset = token_offset + len(token)
+    fixed = _RESPONSE.pack(
+        _RESPONSE_SIZE,
+        answer.security_mode,
+        answer.dialect,
+        len(answer.contexts),
+        answer.server_guid,
+        answer.capabilities,
+        *[answer.io_bytes_max] * 3,
+        answer.system_time,
+        0,
+        token_offset,
+        len(answer.token),
+        context_offset,
+    )
+    return fixed + token + write_contexts(answer.contexts)
+
+
+def offers_smb2(message: memoryview) -> bool:
+    """Whether a NEGOTIATE of SMB 1 offers dialects of SMB 2 above 2.0.2.
+
+    Raises: MalformedMessage when it is no NEGOTIATE of SMB 1.
+    """
+    data = bytes(message)
+    at = _SMB1_HEADER_BYTES
+    if len(data) < at + 3 or data[4] != _SMB1_NEGOTIATE or data[at] != 0:
+        raise MalformedMessage("no NEGOTIATE of SMB 1")
+    if int.from_bytes(data[at + 1 : at + 3], "little") != len(data) - at - 3:
+        raise MalformedMessage("the dialects of SMB 1 do not fill the message")
+    names = data[at + 3 :].split(b"\0")
+    return b"\2" + _SMB1_WILDCARD in names

@@ -1,0 +1,83 @@
+"""TREE_CONNECT: the path of a share, and what the server says of the share.
+
+Lives here: both messages. Must not live here: which shares there are. Source: [MS-SMB2] sections
+2.2.9, 2.2.10; smb.md 2.3.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.header import HEADER_BYTES
+from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+
+REQUEST_SIZE: Final = 9
+SHARE_CHARS_MAX: Final = 80
+
+DISK: Final = 1
+PIPE: Final = 2
+# ShareFlags: no offline caching; all but TREE_CONNECT is to be encrypted.
+NO_CACHING: Final = 0x30
+ENCRYPT_DATA: Final = 0x8000
+
+_PATH: Final = re.compile(r"\\\\([^\\]+)\\([^\\]+)")
+
+
+class _Request(msgspec.Struct, frozen=True):
+    structure_size: int
+    flags: int
+    path_offset: int
+    path_length: int
+
+
+class SharePath(msgspec.Struct, frozen=True):
+    r"""What a client connects to: `\\server\share`."""
+
+    server: str
+    share: str
+
+
+class TreeConnected(msgspec.Struct, frozen=True):
+    """What the server says of a share.
+
+    Attributes:
+        kind: DISK or PIPE.
+        access: the accesses that the caller may ask for at most.
+    """
+
+    kind: int
+    flags: int
+    access: int
+
+
+_REQUEST: Final = Layout(_Request, "HHHH")
+_RESPONSE: Final = struct.Struct("<HBxIII")
+_RESPONSE_SIZE: Final = 16
+
+
+def read_tree_connect(message: memoryview) -> SharePath:
+    """The path of a request, which is given from its header on.
+
+    Raises: MalformedMessage when the path is not within the message, is no UTF-16, or does not name
+    one share of one server.
+    """
+    fixed = _REQUEST.read(message, HEADER_BYTES)
+    after = HEADER_BYTES + _REQUEST.size
+    raw = part(message, fixed.path_offset, fixed.path_length, after=after)
+    try:
+        path = bytes(raw).decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise MalformedMessage("the path of TREE_CONNECT is no UTF-16") from None
+    found = _PATH.fullmatch(path)
+    if found is None or "\0" in path:
+        raise MalformedMessage("the path of TREE_CONNECT names no share of a server")
+    return SharePath(found[1], found[2])
+
+
+def write_tree_connected(answer: TreeConnected) -> bytes:
+    """The body of the answer; the share has no capabilities."""
+    return _RESPONSE.pack(_RESPONSE_SIZE, answer.kind, answer.flags, 0, answer.access)

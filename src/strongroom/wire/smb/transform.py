@@ -1,0 +1,53 @@
+"""The header of 52 bytes that stands before an encrypted frame.
+
+Lives here: its layout. Must not live here: ciphers (servers/smb/encryption.py). Source: [MS-SMB2]
+section 2.2.41; smb.md 1.9.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.wire.smb.framing import ENCRYPTED_MARK
+from strongroom.wire.smb.structures import Layout, MalformedMessage
+
+TRANSFORM_BYTES: Final = 52
+NONCE_BYTES: Final = 16
+# What the tag covers beside the encrypted bytes begins behind mark and tag.
+COVERED_FROM: Final = 20
+_IS_ENCRYPTED: Final = 1
+
+
+class TransformHeader(msgspec.Struct, frozen=True):
+    """What stands before an encrypted frame. `nonce` is filled with zeros to 16 bytes."""
+
+    tag: bytes
+    nonce: bytes
+    plain_bytes: int
+    flags: int
+    session_id: int
+
+
+_LAYOUT: Final = Layout(TransformHeader, "16s16sI2xHQ")
+
+
+def read_transform(frame: memoryview) -> TransformHeader:
+    """The header of an encrypted frame.
+
+    Raises: MalformedMessage when nothing follows it, or when it says another size than there is.
+    """
+    header = _LAYOUT.read(frame, len(ENCRYPTED_MARK))
+    if header.flags != _IS_ENCRYPTED or len(frame) <= TRANSFORM_BYTES:
+        raise MalformedMessage("the frame is not encrypted")
+    if header.plain_bytes != len(frame) - TRANSFORM_BYTES:
+        raise MalformedMessage(f"{header.plain_bytes} bytes in a frame of {len(frame)}")
+    return header
+
+
+def write_transform(nonce: bytes, plain_bytes: int, session_id: int) -> bytes:
+    """The header of an encrypted frame; zeros stand in place of the tag."""
+    nonce = nonce.ljust(NONCE_BYTES, b"\0")
+    header = TransformHeader(bytes(16), nonce, plain_bytes, _IS_ENCRYPTED, session_id)
+    return ENCRYPTED_MARK + _LAYOUT.write(header)

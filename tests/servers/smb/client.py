@@ -1,0 +1,404 @@
+"""A client of SMB for tests: it speaks to a connection's protocol object in memory.
+
+It builds messages from the codecs of the server, and checks signatures and tags itself. That the
+codecs are right is shown by vectors, and by other people's clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from strongroom.auth.accounts import Account
+from strongroom.auth.ntlm import TO_CLIENT, mechanisms_mic
+from strongroom.auth.smb_keys import NO_PREAUTH_HASH, SessionKeys, extended_hash, session_keys
+from strongroom.clock import ManualClock
+from strongroom.engines.memory import MemoryStore
+from strongroom.errors import StorageError
+from strongroom.file_errors import SHARE_NOT_FOUND
+from strongroom.servers.smb.connection import SmbServerConnection
+from strongroom.servers.smb.declarations import CommandTable
+from strongroom.servers.smb.encryption import SessionCipher
+from strongroom.servers.smb.listener import SmbListener
+from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.signing import signature
+from strongroom.services.core.runner import Services
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.compounds import padding
+from strongroom.wire.smb.framing import ENCRYPTED_MARK, prefix
+from strongroom.wire.smb.header import (
+    HEADER_BYTES,
+    SIGNED,
+    Header,
+    read_header,
+    write_header,
+)
+from strongroom.wire.smb.setup import ntlm
+from strongroom.wire.smb.statuses import STATUS_MORE_PROCESSING_REQUIRED
+from strongroom.wire.smb.transform import read_transform
+from tests.servers.smb.messages import (
+    MECHANISMS,
+    agreed,
+    authenticate_message,
+    first_token,
+    last_token,
+    negotiate_body,
+    negotiate_message,
+    session_setup_body,
+    token_of,
+    tree_connect_body,
+)
+
+KEY = b"a key of an account, of any length"
+OTHER_KEY = b"the other key"
+ACCOUNT = Account("account", (KEY, OTHER_KEY))
+SHARE = "share"
+PATIENCE_S = 60.0
+
+
+class Access(msgspec.Struct, frozen=True):
+    """What the tests' shares are connected as."""
+
+    account: str
+    share: str
+
+
+async def connect_share(services: Services, account: str, share: str) -> Access:
+    """Every account has one share."""
+    if share != SHARE:
+        raise StorageError(SHARE_NOT_FOUND)
+    return Access(account, share)
+
+
+class OneAccount:
+    """Accounts of which there is one; it can be replaced."""
+
+    def __init__(self, account: Account = ACCOUNT) -> None:
+        self.account = account
+
+    def get(self, name: str) -> Account | None:
+        return self.account if name == self.account.name else None
+
+
+def listener(
+    commands: CommandTable | None = None, accounts: OneAccount | None = None, **settings: Any
+) -> SmbListener:
+    """A listener that no socket is bound to."""
+    clock = ManualClock()
+    return SmbListener(
+        Services(MemoryStore(clock), clock),
+        OneAccount() if accounts is None else accounts,
+        clock,
+        SmbSettings(**settings),
+        connect_share=connect_share,
+        commands={} if commands is None else commands,
+    )
+
+
+class MemoryTransport(asyncio.Transport):
+    """The transport of a connection that is driven by a test."""
+
+    def __init__(self, protocol: SmbServerConnection, address: str) -> None:
+        super().__init__({"peername": (address, 40000)})
+        self._protocol = protocol
+        self._sent = bytearray()
+        self._ended = False
+        self.reads = True
+        self.has_sent = asyncio.Event()
+
+    def take_frame(self) -> bytes | None:
+        """A whole frame that the server has sent."""
+        if len(self._sent) < 4:
+            return None
+        end = 4 + int.from_bytes(self._sent[1:4], "big")
+        if len(self._sent) < end:
+            return None
+        found = bytes(self._sent[4:end])
+        del self._sent[:end]
+        return found
+
+    def write(self, data: Any) -> None:
+        self._sent += data
+        self.has_sent.set()
+
+    def is_closing(self) -> bool:
+        return self._ended
+
+    def close(self) -> None:
+        if not self._ended:
+            self._ended = True
+            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
+        self.has_sent.set()
+
+    def abort(self) -> None:
+        self.close()
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+class Closed(Exception):
+    """The server has ended the connection."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """One answer: its header, what follows it, and whether its frame was encrypted."""
+
+    header: Header
+    body: bytes
+    is_encrypted: bool
+
+    @property
+    def status(self) -> int:
+        return self.header.status
+
+
+class Client:
+    """One connection to a listener.
+
+    Attributes:
+        protects: how requests are sent once there are keys: "encrypted", "signed" or "".
+    """
+
+    def __init__(self, server: SmbListener, address: str = "127.0.0.1") -> None:
+        self.server = server
+        self.protocol = SmbServerConnection(server, server.shared)
+        self.transport = MemoryTransport(self.protocol, address)
+        self.protocol.connection_made(self.transport)
+        self.dialect = 0
+        self.cipher_id = self.signing_id = 0
+        self.session_id = 0
+        self.tree_id = 0
+        self.keys: SessionKeys | None = None
+        self.cipher: SessionCipher | None = None
+        self.protects = "encrypted"
+        self.next_id = 0
+        self.preauth = NO_PREAUTH_HASH
+        self.last_token = b""
+        self.session_flags = 0
+
+    # Frames.
+
+    def send_raw(self, data: bytes) -> None:
+        """Bytes as they are on the wire."""
+        while data:
+            buffer = self.protocol.get_buffer(-1)
+            count = min(len(buffer), len(data))
+            buffer[:count] = data[:count]
+            data = data[count:]
+            self.protocol.buffer_updated(count)
+
+    def send_frame(self, payload: bytes) -> None:
+        """A frame with its length."""
+        self.send_raw(prefix(len(payload)) + payload)
+
+    async def frame(self) -> bytes:
+        """The next frame. Raises: Closed."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (found := self.transport.take_frame()) is None:
+                if self.transport.is_closing():
+                    raise Closed
+                self.transport.has_sent.clear()
+                await self.transport.has_sent.wait()
+        return found
+
+    async def closed(self) -> None:
+        """Wait until the server has ended the connection and forgotten it."""
+        for _ in range(1_000_000):
+            if self.transport.is_closing() and self.protocol not in self.server._connections:
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("the connection has not ended")
+
+    async def replies(self) -> list[Reply]:
+        """The answers of the next frame; tags and signatures are checked."""
+        payload = await self.frame()
+        is_encrypted = payload[:4] == ENCRYPTED_MARK
+        if is_encrypted:
+            assert self.cipher is not None
+            view = memoryview(payload)
+            payload = bytes(self.cipher.open(read_transform(view), view))
+        found, at = [], 0
+        while True:
+            header = read_header(payload, at)
+            end = at + header.next_command if header.next_command else len(payload)
+            if header.flags & SIGNED and not is_encrypted:
+                self._check_signature(header, payload[at:end])
+            found.append(Reply(header, payload[at + HEADER_BYTES : end], is_encrypted))
+            if not header.next_command:
+                return found
+            at = end
+
+    async def reply(self) -> Reply:
+        """The one answer of the next frame."""
+        (found,) = await self.replies()
+        return found
+
+    # Messages.
+
+    def message(self, command: Command, body: bytes, **fields: Any) -> bytes:
+        """A message with the next id, unless `fields` of the header say otherwise."""
+        values: dict[str, Any] = {
+            "command": command,
+            "credit_charge": 1,
+            "credits": 32,
+            "message_id": self.next_id,
+            "session_id": self.session_id,
+            "tree_id": self.tree_id,
+        } | fields
+        if "message_id" not in fields:
+            self.next_id += max(values["credit_charge"], 1)
+        return write_header(Header(**values)) + body
+
+    def send(self, *messages: bytes, protects: str | None = None) -> None:
+        """Messages as one frame, protected as the client protects them."""
+        how = self.protects if protects is None else protects
+        whole = b""
+        for number, message in enumerate(messages, 1):
+            if number < len(messages):
+                filled = message + padding(len(message))
+                step = struct.pack("<I", len(filled))
+                message = filled[:20] + step + filled[24:]
+            whole += self.signed(message) if how == "signed" and self.keys else message
+        if how == "encrypted" and self.cipher is not None:
+            whole = b"".join(self.cipher.seal(self.cipher.next_nonce(), [whole]))
+        self.send_frame(whole)
+
+    def signed(self, message: bytes) -> bytes:
+        """The same message with a signature."""
+        assert self.keys is not None
+        header = read_header(message)
+        header = msgspec.structs.replace(header, flags=header.flags | SIGNED, signature=bytes(16))
+        pieces = (write_header(header), message[HEADER_BYTES:])
+        made = signature(self.signing_id, self.keys.signing, header, pieces, from_server=False)
+        return write_header(msgspec.structs.replace(header, signature=made)) + pieces[1]
+
+    async def call(self, command: Command, body: bytes, **fields: Any) -> Reply:
+        """Send one message, and wait for its answer."""
+        self.send(self.message(command, body, **fields))
+        return await self.reply()
+
+    def _check_signature(self, header: Header, message: bytes) -> None:
+        keys = self.keys
+        assert keys is not None, "signed before there are keys"
+        bare = write_header(msgspec.structs.replace(header, signature=bytes(16)))
+        expected = signature(
+            self.signing_id, keys.signing, header, (bare, message[HEADER_BYTES:]), from_server=True
+        )
+        assert header.signature == expected
+
+    # Conversations.
+
+    async def negotiate(
+        self,
+        dialects: Sequence[int] = (0x0300, 0x0302, 0x0311),
+        ciphers: Sequence[int] = (1, 2, 3, 4),
+        signings: Sequence[int] = (0, 1, 2),
+        *,
+        can_encrypt: bool = True,
+    ) -> Reply:
+        """Agree on a dialect."""
+        body = negotiate_body(dialects, ciphers, signings, can_encrypt=can_encrypt)
+        message = self.message(Command.NEGOTIATE, body, credits=1)
+        self.send(message, protects="")
+        payload = await self.frame()
+        reply = Reply(read_header(payload), payload[HEADER_BYTES:], is_encrypted=False)
+        if not reply.status:
+            (self.dialect,) = struct.unpack_from("<H", reply.body, 4)
+            self.preauth = extended_hash(extended_hash(NO_PREAUTH_HASH, message), payload)
+            self.cipher_id, self.signing_id = agreed(reply.body, self.dialect, can_encrypt)
+        return reply
+
+    async def log_on(
+        self,
+        user: str = ACCOUNT.name,
+        key: bytes = KEY,
+        *,
+        wraps: bool = False,
+        previous: int = 0,
+        flags: int = 0,
+        **changes: Any,
+    ) -> Reply:
+        """Authenticate: NTLMSSP alone, or wrapped into SPNEGO.
+
+        Arguments:
+            changes: of the NTLM messages; see `authenticate_message`.
+        """
+        preauth = self.preauth
+        first = negotiate_message()
+        token = first_token(first) if wraps else first
+        reply, preauth = await self._setup(token, preauth, flags=flags, previous=previous)
+        if reply.status != STATUS_MORE_PROCESSING_REQUIRED:
+            return reply
+        self.session_id = reply.header.session_id
+        challenge = token_of(reply.body)
+        if wraps:
+            challenge = challenge[challenge.index(ntlm.SIGNATURE) :]
+        last, shared = authenticate_message(first, challenge, user, key, **changes)
+        if wraps:
+            last = last_token(last, shared)
+        is_new = self.keys is None
+        message, preauth = self._setup_message(last, preauth, flags=flags, previous=previous)
+        if is_new:
+            keys = session_keys(shared, self.dialect, self.cipher_id, preauth)
+            self.keys = keys
+            mirrored = SessionKeys(keys.signing, keys.encryption, keys.decryption, keys.application)
+            self.cipher = (
+                SessionCipher(self.cipher_id, mirrored, self.session_id) if self.cipher_id else None
+            )
+        self.send(message, protects="" if is_new else None)
+        reply = await self.reply()
+        if reply.status:
+            if is_new:
+                self.keys = self.cipher = None
+            return reply
+        self.session_flags = struct.unpack_from("<H", reply.body, 2)[0]
+        self.last_token = token_of(reply.body)
+        if wraps:
+            mic = mechanisms_mic(shared, TO_CLIENT, MECHANISMS, exchanged=True)
+            assert self.last_token.endswith(mic)
+        return reply
+
+    async def connect(self, share: str = SHARE) -> Reply:
+        """Connect to a share."""
+        reply = await self.call(Command.TREE_CONNECT, tree_connect_body(rf"\\server\{share}"))
+        if not reply.status:
+            self.tree_id = reply.header.tree_id
+        return reply
+
+    async def _setup(
+        self, token: bytes, preauth: bytes, *, flags: int, previous: int
+    ) -> tuple[Reply, bytes]:
+        message, preauth = self._setup_message(token, preauth, flags=flags, previous=previous)
+        self.send(message, protects=None if self.keys else "")
+        if self.keys is not None:
+            return await self.reply(), preauth
+        payload = await self.frame()
+        reply = Reply(read_header(payload), payload[HEADER_BYTES:], is_encrypted=False)
+        return reply, extended_hash(preauth, payload)
+
+    def _setup_message(
+        self, token: bytes, preauth: bytes, *, flags: int, previous: int
+    ) -> tuple[bytes, bytes]:
+        body = session_setup_body(token, flags=flags, previous=previous)
+        message = self.message(Command.SESSION_SETUP, body)
+        return message, extended_hash(preauth, message)
+
+
+async def connected(server: SmbListener, **log_on: Any) -> Client:
+    """A client that has agreed on everything and is connected to a share."""
+    client = Client(server)
+    assert not (await client.negotiate()).status
+    assert not (await client.log_on(**log_on)).status
+    assert not (await client.connect()).status
+    return client
