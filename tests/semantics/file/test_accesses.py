@@ -79,12 +79,12 @@ def test_a_rest_lease_and_an_open_that_writes_or_deletes_exclude_each_other(acce
 
 
 @pytest.mark.parametrize("operation", FileOperation, ids=lambda operation: operation.name)
-def test_a_handle_for_attributes_only_fails_delete_file_and_nothing_else(
+def test_a_handle_for_attributes_only_fails_what_deletes_the_file_and_nothing_else(
     operation: FileOperation,
 ) -> None:
     stake = accesses.REST_STAKES[operation]
     for share in EIGHT:
-        is_delete = operation is FileOperation.DELETE_FILE
+        is_delete = operation in (FileOperation.DELETE_FILE, FileOperation.RENAME_TARGET)
         assert handle("none", share).conflicts(stake) is is_delete
 
 

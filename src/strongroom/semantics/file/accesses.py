@@ -172,7 +172,8 @@ _REPLACES: Final = Stake(Use.WRITE | Use.DELETE, Use.NONE)
 #   in which the share mode Write+Delete fails Lease File.
 # - Delete File denies every handle.
 # Copy and Rename are inferences. The source of a copy is read, and its destination is replaced as
-# by Create File. The source of a rename is deleted where it was, and its target is replaced.
+# by Create File. The source of a rename is deleted where it was. Its target is deleted, so that no
+# handle may be open, as for Delete File and for SMB's own renames (smb.md 3.7).
 REST_STAKES: Final[dict[FileOperation, Stake]] = {
     FileOperation.LIST_FILES: _NOTHING,
     FileOperation.GET_PROPERTIES: _NOTHING,
@@ -191,7 +192,7 @@ REST_STAKES: Final[dict[FileOperation, Stake]] = {
     FileOperation.COPY_SOURCE: _READS,
     FileOperation.COPY_DESTINATION: _REPLACES,
     FileOperation.RENAME_SOURCE: Stake(Use.DELETE, Use.NONE),
-    FileOperation.RENAME_TARGET: _REPLACES,
+    FileOperation.RENAME_TARGET: Stake(Use.WRITE | Use.DELETE, Use.HANDLE),
 }
 
 # While a file has a REST lease, SMB opens with Write or Delete fail, whatever they share (smb.md

@@ -217,6 +217,13 @@ def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwa
     return OpenAdmitted(others.table, notices)
 
 
+def displace(table: OpenTable, cause: Cause) -> OpenAdmitted | BreakAwaited:
+    """What somebody does to all caches of a file who has no open of it: a rename of a directory
+    above it."""
+    broken = _broken(table, lambda one: oplocks.effect(one, cause))
+    return broken.awaited() if broken.waits else OpenAdmitted(broken.table, broken.notices)
+
+
 def dispose(
     table: OpenTable, open_id: int, node: FileFacts, *, delete: bool
 ) -> OpenAdmitted | OpenRefused | BreakAwaited:

@@ -11,7 +11,7 @@ awaited between looking at a table and changing it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -20,17 +20,24 @@ from typing import Any, Final, NamedTuple
 from strongroom import file_errors
 from strongroom.engines.base import Key, Partition, Ref
 from strongroom.errors import StorageError
-from strongroom.semantics.file import byte_ranges, deletion, opens
+from strongroom.semantics.file import byte_ranges, deletion, names, opens
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.deletion import FileFacts
-from strongroom.semantics.file.opens import OpenAdmitted, OpenRefused, OpenTable, RestRequest
+from strongroom.semantics.file.opens import (
+    BreakAwaited,
+    OpenAdmitted,
+    OpenRefused,
+    OpenTable,
+    RestRequest,
+)
 from strongroom.semantics.file.oplocks import (
     REST_WAIT_LIMIT_S,
     SMB_BREAK_LIMIT_S,
     BreakNotice,
     CachingKey,
+    Cause,
     timed_out,
 )
 from strongroom.services.core.runner import Services
@@ -125,6 +132,22 @@ class Opens:
         entries = self.table(file).entries
         return [self.handles[one.id] for one in entries if one.id in self.handles]
 
+    def handles_below(self, generation: int, path: Sequence[str]) -> list[Handle]:
+        """The handles on what lies below a directory, at any depth."""
+        folded = [names.fold(name) for name in path]
+        return [
+            one
+            for one in self.handles.values()
+            if one.access.generation == generation
+            and len(one.path) > len(folded)
+            and all(map(names.same, one.path, folded))
+        ]
+
+    def moved(self, file: Partition, parent_id: int, path: tuple[str, ...]) -> None:
+        """What the handles of a file have open has another name."""
+        for handle in self.handles_on(file):
+            handle.parent_id, handle.path = parent_id, path
+
     def is_listed(self, file: Partition) -> bool:
         """Whether List Directories and Files shows it."""
         return deletion.is_listed(self.table(file).deletion, over_rest=True)
@@ -162,6 +185,12 @@ class Opens:
                 if offset < write.offset + write.length and write.offset < offset + length:
                     return write.over
         return None
+
+    def check_not_pending(self, file: Partition) -> None:
+        """Nobody is to delete a file or directory. Raises: StorageError SMBDeletePending."""
+        refused = deletion.refusal_while_pending(self.table(file).deletion)
+        if refused is not None:
+            raise StorageError(refused)
 
     def may_be_removed(self, file: Partition, removal: Removal) -> None:
         """Say how a file is removed, should its last open leave it with its deletion pending."""
@@ -326,6 +355,64 @@ class OperationEntry:
         self.leave()
 
 
+async def displace_below(
+    services: Services,
+    generation: int,
+    path: Sequence[str],
+    wait: Callable[[asyncio.Future[None]], Awaitable[None]],
+) -> None:
+    """Let those who cache their handles below a directory close what their users have closed.
+
+    Arguments:
+        wait: how a change of a table is waited for; it raises when that takes too long.
+    """
+    held = services.held.of(Opens)
+    while True:
+        changes = []
+        for file in {one.partition for one in held.handles_below(generation, path)}:
+            found = opens.displace(held.table(file), Cause.NAME_CHANGE)
+            held.put(file, found.table)
+            held.notify(services, file, found.notices)
+            if isinstance(found, BreakAwaited):
+                changes.append(held.change(file))
+        if not changes:
+            return
+        await wait(changes[0])
+
+
+class RestPatience:
+    """How long a REST operation waits for all breaks together. Use it as a context manager."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._limit: asyncio.Task[bool] | None = None
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether it had to wait for anything."""
+        return self._limit is not None
+
+    async def until(self, change: asyncio.Future[None]) -> None:
+        """Wait for a change of a table. Raises: StorageError ClientCacheFlushDelay."""
+        if self._limit is None:
+            self._limit = asyncio.ensure_future(slept(self._services, REST_WAIT_LIMIT_S))
+        await asyncio.wait((change, self._limit), return_when=asyncio.FIRST_COMPLETED)
+        if not change.done():
+            raise StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
+
+    def __enter__(self) -> RestPatience:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+
+
 async def enter(
     services: Services,
     file: Partition,
@@ -348,8 +435,7 @@ async def enter(
     """
     held = services.held.of(Opens)
     request = RestRequest(held.next_id(), operation, clears_read_only, *concerned)
-    limit: asyncio.Task[bool] | None = None
-    try:
+    with RestPatience(services) as patience:
         while True:
             found = opens.admit_rest(held.table(file), request, facts)
             if isinstance(found, OpenRefused):
@@ -361,13 +447,5 @@ async def enter(
                 stack.callback(held.depart, file, request.id, facts)
                 if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:
                     stack.enter_context(held.changing(file, *concerned))
-                return OperationEntry(stack, has_waited=limit is not None)
-            change = held.change(file)
-            if limit is None:
-                limit = asyncio.ensure_future(slept(services, REST_WAIT_LIMIT_S))
-            await asyncio.wait((change, limit), return_when=asyncio.FIRST_COMPLETED)
-            if limit.done() and not change.done():
-                raise StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
-    finally:
-        if limit is not None:
-            limit.cancel()
+                return OperationEntry(stack, has_waited=patience.has_waited)
+            await patience.until(held.change(file))

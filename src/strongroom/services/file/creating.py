@@ -26,6 +26,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
+from strongroom.services.file.admission import Opens
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
@@ -66,6 +67,7 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> N
     while True:
         where = await paths.named(services, call)
         if where.is_root or where.entry is not None:
+            services.held.of(Opens).check_not_pending(where.partition)
             raise StorageError(file_errors.FILE_ALREADY_EXISTS)
         try:
             return await _create(services, call, where, _New(True, given.smb, given.metadata))
@@ -105,6 +107,7 @@ class _New(msgspec.Struct, frozen=True):
 
 
 async def _create(services: Services, call: Call[Any], where: Where, new: _New) -> NodeWritten:
+    services.held.of(Opens).check_not_pending(keys.file(where.generation, where.parent))
     parent = keys.file_node(where.generation, where.parent)
     reads = [
         place_ref(call),

@@ -10,13 +10,14 @@ deleted in the same commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 
-from strongroom import errors
+from strongroom import errors, file_errors
 from strongroom.engines.base import Commit, Key, Record, Ref, Step, Write
 from strongroom.errors import StorageError, invalid_header
 from strongroom.semantics.core import lease as leases
@@ -30,7 +31,13 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.admission import (
+    Opens,
+    RestPatience,
+    displace_below,
+    enter,
+    facts_of,
+)
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
@@ -125,7 +132,7 @@ def _within_share(call: Call[Any], source: RenameSource) -> str:
     raise invalid_header(SOURCE_HEADER, source.url, reason)
 
 
-class _Seen(msgspec.Struct, frozen=True):
+class RenameSeen(msgspec.Struct, frozen=True):
     """Source and target as they were looked at, and what admission rested on."""
 
     source: Where
@@ -164,20 +171,22 @@ async def _attempt(
 ) -> NodeWritten:
     if target.is_root or source.is_root:
         raise StorageError(_refusal_of_root(source, target))
-    seen = _Seen(source, target, FileFacts(), None)
+    seen = RenameSeen(source, target, FileFacts(), None)
     looked = await services.store.read(seen.refs)
     record = _attributes(looked[0])
     replaced = None if seen.replaced is None else _attributes(looked[-1])
     facts = None if replaced is None else facts_of(replaced)
-    seen = _Seen(source, target, facts_of(record), facts)
-    given = call.input
+    seen = RenameSeen(source, target, facts_of(record), facts)
+    given, held = call.input, services.held.of(Opens)
+    _, stored = await paths.walk(services, target.generation, target.components)
+    if facts is not None:
+        held.check_not_pending(target.partition)
+    held.check_not_pending(keys.file(target.generation, target.parent))
     with ExitStack() as stack:
-        if not record.is_directory:
-            stack.enter_context(
-                await enter(
-                    services, source.partition, FileOperation.RENAME_SOURCE, seen.source_facts
-                )
-            )
+        patience = stack.enter_context(RestPatience(services))
+        stack.enter_context(
+            await enter(services, source.partition, FileOperation.RENAME_SOURCE, seen.source_facts)
+        )
         if facts is not None and not facts.is_directory and given.replaces:
             stack.enter_context(
                 await enter(
@@ -188,6 +197,10 @@ async def _attempt(
                     clears_read_only=given.ignores_read_only,
                 )
             )
+        if record.is_directory:
+            generation, path = source.generation, source.components
+            await displace_below(services, generation, path, patience.until)
+        stack.callback(await barring(held, seen, patience.until))
         reads = [
             place_ref(call),
             *source.refs,
@@ -198,8 +211,35 @@ async def _attempt(
         partition = keys.file_names(source.generation)
         decision = _RenameNode(partition, reads, call.rule.purpose, call.as_of_now(), seen)
         result = await services.commit(decision)
+        held.moved(source.partition, target.parent, (*stored[:-1], target.name))
     services.work.set()
     return result
+
+
+async def barring(
+    held: Opens, seen: RenameSeen, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
+) -> Callable[[], None]:
+    """Keep opens away from both names until the returned function is called.
+
+    Raises: PathChanged after it has waited for an open or another rename; StorageError: something
+        below the directory is open.
+    """
+    generation = seen.source.generation
+    keys: list[Hashable] = [(generation, seen.source.id), seen.target.refs[-1]]
+    other = held.barred([*keys, *((generation, one) for one in seen.target.ids)])
+    if other is not None:
+        await wait(other)
+        raise PathChanged
+    below = held.handles_below(generation, seen.source.components)
+    if seen.source_facts.is_directory and below:
+        raise StorageError(file_errors.DIRECTORY_IN_USE)
+    lifts = [held.bar(key) for key in keys]
+
+    def lift() -> None:
+        for one in lifts:
+            one()
+
+    return lift
 
 
 def _attributes(found: Record | None) -> FileRecord:
@@ -224,7 +264,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
     """Let the new name lead to the source's id, and the old one nowhere."""
 
     call: Call[RenameNode]
-    seen: _Seen
+    seen: RenameSeen
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
         """See Decision.decide. Raises: PathChanged."""
@@ -256,7 +296,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
             target, ids=(*target.ids[: len(target.components) - 1], source.id), entry=moved
         )
         own = Step(source.partition, (Write(keys.FILE_KEY, file_records.FILE.encode(after)),))
-        writes = self._names(node, found[second + 2], found[second + 3])
+        writes = moved_names(seen, node, found[second + 2], found[second + 3])
         if seen.replaced is not None:
             writes += self._freed(found[0], found[second + 4], found[third - 2])
         steps = [*before, Step(self.partition, writes), own]
@@ -316,30 +356,38 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
             raise PathChanged
         return used(share_of(share), usage, -node.size_bytes)
 
-    def _names(
-        self, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
-    ) -> tuple[Write, ...]:
-        """The old name goes, the new one comes, and the counts of both directories follow."""
-        source, target, generation = self.seen.source, self.seen.target, self.seen.source.generation
-        moved = msgspec.structs.replace(node, parent=target.parent, name=names.fold(target.name))
-        name = NameRecord(source.id, target.name, node.is_directory)
-        writes: dict[Key, bytes | None] = {
-            source.refs[-1].key: None,
-            keys.file_node(generation, source.id).key: file_records.NODE.encode(moved),
-        }
-        writes[target.refs[-1].key] = file_records.NAME.encode(name)
-        counts = {source.parent: -1}
-        if self.seen.replaced is None:
-            counts[target.parent] = counts.get(target.parent, 0) + 1
-        else:
-            writes[keys.file_node(generation, self.seen.replaced).key] = None
-        for parent, record in ((source.parent, old_parent), (target.parent, new_parent)):
-            more = counts.pop(parent, 0)
-            if more and parent != generation:
-                directory = file_records.NODE.of(record)
-                if directory is None:
-                    raise PathChanged
-                counted = msgspec.structs.replace(directory, children=directory.children + more)
-                key = keys.file_node(generation, parent).key
-                writes[key] = file_records.NODE.encode(counted)
-        return tuple(Write(key, value) for key, value in writes.items())
+
+def moved_names(
+    seen: RenameSeen, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
+) -> tuple[Write, ...]:
+    """The old name goes, the new one comes, and the counts of both directories follow.
+
+    Arguments:
+        node: of the source.
+        old_parent, new_parent: the nodes of both directories; the root has none.
+
+    Raises: PathChanged when one of the directories is gone.
+    """
+    source, target, generation = seen.source, seen.target, seen.source.generation
+    moved = msgspec.structs.replace(node, parent=target.parent, name=names.fold(target.name))
+    name = NameRecord(source.id, target.name, node.is_directory)
+    writes: dict[Key, bytes | None] = {
+        source.refs[-1].key: None,
+        keys.file_node(generation, source.id).key: file_records.NODE.encode(moved),
+    }
+    writes[target.refs[-1].key] = file_records.NAME.encode(name)
+    counts = {source.parent: -1}
+    if seen.replaced is None:
+        counts[target.parent] = counts.get(target.parent, 0) + 1
+    else:
+        writes[keys.file_node(generation, seen.replaced).key] = None
+    for parent, record in ((source.parent, old_parent), (target.parent, new_parent)):
+        more = counts.pop(parent, 0)
+        if more and parent != generation:
+            directory = file_records.NODE.of(record)
+            if directory is None:
+                raise PathChanged
+            counted = msgspec.structs.replace(directory, children=directory.children + more)
+            key = keys.file_node(generation, parent).key
+            writes[key] = file_records.NODE.encode(counted)
+    return tuple(Write(key, value) for key, value in writes.items())

@@ -1,18 +1,63 @@
-"""OPLOCK_BREAK: acknowledgements."""
+"""OPLOCK_BREAK: how a client answers the notice that its oplock or lease is broken.
+
+Lives here: finding the holder, and what its answer sets off. Must not live here: who is broken to
+what (semantics/file/oplocks.py), time-outs and sending (admission.py). Sources: [MS-SMB2] section
+3.3.5.22; smb.md 2.12.
+
+Nothing is awaited: the answer takes effect, and whoever waited for it asks again.
+"""
 
 from __future__ import annotations
 
-from strongroom.semantics.file.oplocks import Caching, OplockLevel
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.engines.base import Partition
+from strongroom.errors import ErrorCode, StorageError
+from strongroom.semantics.file import opens, oplocks
+from strongroom.semantics.file.oplocks import (
+    LEVELS,
+    BreakNotice,
+    Caching,
+    CachingHolder,
+    OplockLevel,
+)
 from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import Handle
+
+_ROWS: Final[dict[int, ErrorCode]] = {
+    row.ntstatus: row
+    for row in (
+        file_errors.BREAK_NOT_UNDER_WAY,
+        file_errors.BREAK_STATE_REFUSED,
+        file_errors.OPLOCK_ANSWER_REFUSED,
+        file_errors.OPLOCK_LEVEL_INVALID,
+        file_errors.OPLOCK_NOT_BREAKING,
+    )
+    if row.ntstatus is not None
+}
 
 
 def acknowledge_oplock(services: Services, handle: Handle, level: int) -> OplockLevel:
     """The holder of an oplock answers a notice.
 
-    Returns: the level that is left. Raises: StorageError as smb.md 2.12 lists them.
+    Returns: the level that is left.
+
+    Raises: StorageError HANDLE_CLOSED, INVALID_DEVICE_STATE (it is not being broken),
+        INVALID_OPLOCK_PROTOCOL, INVALID_PARAMETER; after the last two it holds nothing.
     """
-    raise NotImplementedError
+    if handle.is_closed:
+        raise StorageError(file_errors.HANDLE_CLOSED)
+    held = services.held.of(Opens)
+    holder = opens.holder_of(held.table(handle.partition), handle.key)
+    if holder is None or handle.key != handle.id:
+        raise StorageError(file_errors.OPLOCK_NOT_BREAKING)
+    answered, notice, refused = oplocks.oplock_acknowledged(holder, level)
+    _settle(services, held, handle.partition, answered, notice)
+    if refused is not None:
+        raise StorageError(_ROWS[refused])
+    return next(name for name, caching in LEVELS.items() if caching == answered.held)
 
 
 def acknowledge_lease(
@@ -20,6 +65,32 @@ def acknowledge_lease(
 ) -> Caching:
     """The holder of a lease answers a notice.
 
-    Returns: the state that is left. Raises: StorageError as smb.md 2.12 lists them.
+    Returns: the state that is left.
+
+    Raises: StorageError OBJECT_NAME_NOT_FOUND (the client has no such lease), UNSUCCESSFUL (it is
+        not being broken), REQUEST_NOT_ACCEPTED (it was asked to keep less).
     """
-    raise NotImplementedError
+    held, key = services.held.of(Opens), (client_guid, lease_key)
+    file = held.leased_file(key)
+    holder = None if file is None else opens.holder_of(held.table(file), key)
+    if file is None or holder is None:
+        raise StorageError(file_errors.LEASE_UNKNOWN)
+    found = oplocks.lease_acknowledged(holder, state)
+    if isinstance(found, int):
+        raise StorageError(_ROWS[found])
+    answered, notice = found
+    _settle(services, held, file, answered, notice)
+    return answered.held
+
+
+def _settle(
+    services: Services,
+    held: Opens,
+    file: Partition,
+    answered: CachingHolder,
+    notice: BreakNotice | None,
+) -> None:
+    held.answered(file, answered.key)
+    held.put(file, opens.with_holder(held.table(file), answered))
+    if notice is not None:
+        held.notify(services, file, [notice])

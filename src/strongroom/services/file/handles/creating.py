@@ -53,14 +53,17 @@ async def create(
     share = keys.share(access.account, access.share)
     reads = [share, parent, *where.refs, *given.ref(generation)]
     partition = keys.file_names(generation)
-    decision = _Create(partition, reads, Purpose.GROWTH, access, where, asked, bits, given)
+    decision = _Create(
+        partition, reads, Purpose.GROWTH, access=access, where=where, asked=asked, bits=bits,
+        permission=given,
+    )  # fmt: skip
     try:
         return await services.commit(decision)
     except Full as full:
         raise StorageError(file_errors.DISK_FULL, str(full)) from None
 
 
-class _Create(Decision[tuple[Where, FileRecord]], frozen=True):
+class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
     """Give a name that nothing has to a new directory or file."""
 
     access: ShareAccess
@@ -85,12 +88,12 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True):
             stamp,
             stamp,
             is_directory,
-            int(attributes.created(self.bits, is_directory=is_directory)),
-            stamp,
-            stamp,
-            stamp,
-            stamp,
-            key,
+            attributes=int(attributes.created(self.bits, is_directory=is_directory)),
+            creation=stamp,
+            access=stamp,
+            write=stamp,
+            change=stamp,
+            permission=key,
         )
         entry = NameRecord(stamp, where.name, is_directory)
         made = msgspec.structs.replace(where, ids=(*where.ids, stamp), entry=entry)

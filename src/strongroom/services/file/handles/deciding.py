@@ -87,7 +87,7 @@ def place_of(handle: Handle) -> NodePlace:
     return NodePlace(handle.access, handle.node_id)
 
 
-class Look(msgspec.Struct, frozen=True):
+class NodeLook(msgspec.Struct, frozen=True):
     """What is open, as it is committed; `version` is that of its record."""
 
     share: ShareRecord
@@ -95,10 +95,10 @@ class Look(msgspec.Struct, frozen=True):
     version: int
 
 
-async def look(services: Services, place: NodePlace) -> Look:
+async def look(services: Services, place: NodePlace) -> NodeLook:
     """Read what is open. Raises: StorageError SHARE_GONE."""
     share, found = await services.store.read(place.refs)
-    return Look(*place.records_in(share, found), 0 if found is None else found.version)
+    return NodeLook(*place.records_in(share, found), 0 if found is None else found.version)
 
 
 async def commit(
@@ -114,12 +114,12 @@ async def commit(
     """
     decision = _OnNode(place.partition, [*place.refs, *reads], purpose, place, change)
     try:
-        return await _to_the_end(services.commit(decision))
+        return await to_the_end(services.commit(decision))
     except Full as full:
         raise StorageError(file_errors.DISK_FULL, str(full)) from None
 
 
-async def _to_the_end(commit: Awaitable[T]) -> T:
+async def to_the_end(commit: Awaitable[T]) -> T:
     """Wait for a commit even if the caller is cancelled meanwhile: the handle's entry in the table
     of opens must outlive it."""
     deciding = asyncio.ensure_future(commit)

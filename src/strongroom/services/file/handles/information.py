@@ -22,7 +22,7 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding, transfers
-from strongroom.services.file.handles.deciding import Look, Patience, operating
+from strongroom.services.file.handles.deciding import NodeLook, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, BasicWanted, Handle, NodeInfo
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT, PermissionGiven
@@ -60,11 +60,11 @@ def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
         handle.parent_id,
         record,
         handle.path,
-        0 if record.is_directory else allocation(record.size_bytes, reserved),
-        held.table(handle.partition).deletion.is_pending,
-        handle.mask,
-        handle.mode,
-        handle.access.generation,
+        allocation_bytes=0 if record.is_directory else allocation(record.size_bytes, reserved),
+        is_delete_pending=held.table(handle.partition).deletion.is_pending,
+        mask=handle.mask,
+        mode=handle.mode,
+        share_created=handle.access.generation,
     )
 
 
@@ -190,7 +190,7 @@ async def _resize(
         after = deciding.after(record, Touch.RESIZE, stamp, frozen)
         return msgspec.structs.replace(after, size_bytes=size), ()
 
-    def draft(seen: Look) -> Draft:
+    def draft(seen: NodeLook) -> Draft:
         size = seen.record.size_bytes
         return extents.resize(services.store, transfers.map_of(place), size, min(size, size_bytes))
 

@@ -1,10 +1,26 @@
-"""LOCK."""
+"""LOCK: byte-range locks of a handle, and waiting for them.
+
+Lives here: taking, waiting, freeing. Must not live here: which locks conflict and who is next
+(semantics/file/byte_ranges.py). Sources: [MS-SMB2] section 3.3.5.14; [MS-FSA] sections 2.1.5.8 and
+2.1.5.9; smb.md 2.6.
+
+No lock is granted over a write that is under way: it was let in when nothing was locked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from strongroom import file_errors
+from strongroom.errors import StorageError
+from strongroom.semantics.file import byte_ranges
+from strongroom.semantics.file.byte_ranges import LockQueued, LocksRefused, RangeLock
+from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import deciding
+from strongroom.services.file.handles.deciding import Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, LockWanted
 
 
@@ -16,17 +32,92 @@ async def lock(
     *,
     fails_immediately: bool,
 ) -> None:
-    """Take all locks or none. Only a single one may wait.
+    """Take all locks or none. Only a single one may wait; it is served in order of arrival, but
+    holds nobody up whose lock is free.
 
-    Raises: StorageError LOCK_NOT_GRANTED, INVALID_LOCK_RANGE, CANCELLED; RANGE_NOT_LOCKED when the
-        handle is closed while it waits.
+    Raises: StorageError INVALID_PARAMETER (none, or several that would wait; a directory),
+        INVALID_LOCK_RANGE, LOCK_NOT_GRANTED, CANCELLED; RANGE_NOT_LOCKED when the handle is closed
+        while it waits.
     """
-    raise NotImplementedError
+    with operating(handle):
+        if handle.is_directory or not wanted or (len(wanted) > 1 and not fails_immediately):
+            raise StorageError(file_errors.INVALID_OPEN)
+        locks = [RangeLock(one.offset, one.length, one.is_exclusive, handle.id) for one in wanted]
+        for one in locks:
+            refused = byte_ranges.check_range(one.offset, one.length)
+            if refused is not None:
+                raise StorageError(refused)
+        patience = Patience(request, handle.ending)
+        try:
+            await deciding.act(services, handle, Cause.WRITE, patience)
+            await _take(services, handle, locks, patience, waits=not fails_immediately)
+        except StorageError as error:
+            if error.row is file_errors.HANDLE_CLOSED:
+                raise StorageError(file_errors.RANGE_NOT_LOCKED) from None
+            raise
+
+
+async def _take(
+    services: Services,
+    handle: Handle,
+    locks: Sequence[RangeLock],
+    patience: Patience,
+    *,
+    waits: bool,
+) -> None:
+    held, file = services.held.of(Opens), handle.partition
+    ranges = [(one.offset, one.length) for one in locks]
+    while (write := held.write_under_way(file, ranges)) is not None:
+        await patience.until(write)
+    # Nothing is awaited between this look and the entry in the table.
+    table = held.table(file)
+    wait_id = held.next_id() if waits else None
+    found = byte_ranges.lock(table.locks, locks, wait_id)
+    if isinstance(found, LocksRefused):
+        raise StorageError(found.row)
+    if not isinstance(found, LockQueued):
+        held.put(file, replace(table, locks=found.table))
+        return
+    assert wait_id is not None, "only who may wait is queued"
+    granted = held.waits_for_lock(wait_id)
+    held.put(file, replace(table, locks=found.table))
+    try:
+        await patience.until(granted)
+        while (write := held.write_under_way(file, ranges)) is not None:
+            # Whoever had the range locked has freed it while it still wrote there.
+            await patience.until(write)
+    except BaseException:
+        _give_up(held, handle, locks[0], wait_id, is_granted=granted.done())
+        raise
+    finally:
+        held.forget_lock(wait_id)
+
+
+def _give_up(
+    held: Opens, handle: Handle, lock: RangeLock, wait_id: int, *, is_granted: bool
+) -> None:
+    """The request is answered with an error: it neither waits nor holds its lock."""
+    table = held.table(handle.partition)
+    if is_granted:
+        freed = byte_ranges.unlock(table.locks, handle.id, [(lock.offset, lock.length)])
+        held.put(handle.partition, replace(table, locks=freed.table))
+        held.grant(freed.granted)
+        return
+    locks = byte_ranges.cancelled(table.locks, wait_id)
+    held.put(handle.partition, replace(table, locks=locks))
 
 
 async def unlock(services: Services, handle: Handle, ranges: Sequence[tuple[int, int]]) -> None:
     """Free locks; those before a range that is not locked stay freed.
 
-    Raises: StorageError RANGE_NOT_LOCKED.
+    Raises: StorageError RANGE_NOT_LOCKED, INVALID_PARAMETER (a directory).
     """
-    raise NotImplementedError
+    with operating(handle):
+        if handle.is_directory:
+            raise StorageError(file_errors.INVALID_OPEN)
+        held, table = services.held.of(Opens), services.held.of(Opens).table(handle.partition)
+        freed = byte_ranges.unlock(table.locks, handle.id, ranges)
+        held.put(handle.partition, replace(table, locks=freed.table))
+        held.grant(freed.granted)
+        if freed.row is not None:
+            raise StorageError(freed.row)

@@ -31,7 +31,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
 from strongroom.services.file.handles import creating, deciding, removing, transfers, wanted
-from strongroom.services.file.handles.deciding import Look, NodePlace, Patience
+from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience
 from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
     AsyncRequest,
@@ -165,7 +165,7 @@ class _Opening:
             raise
         return self._opened(handle, admitted, record, action)
 
-    async def _look(self, where: Where, *, is_confirmed: bool = False) -> Look:
+    async def _look(self, where: Where, *, is_confirmed: bool = False) -> NodeLook:
         """The share and the attributes.
 
         Arguments:
@@ -183,13 +183,12 @@ class _Opening:
             if error.row is file_errors.HANDLE_CLOSED:
                 raise PathChanged from None
             raise
-        return Look(*records, 0 if found[1] is None else found[1].version)
+        return NodeLook(*records, 0 if found[1] is None else found[1].version)
 
     def _refuse(self, where: Where, record: FileRecord) -> int:
         """What is refused because of what is there. Returns the access that it may be granted."""
         asked, table = self._asked, self._held.table(where.partition)
-        if table.deletion.is_pending:
-            raise StorageError(file_errors.SMB_DELETE_PENDING)
+        self._held.check_not_pending(where.partition)
         refused = wanted.refusal(asked, record, is_root=where.is_root)
         if refused is not None:
             raise StorageError(refused)
@@ -226,16 +225,16 @@ class _Opening:
             where.id,
             where.parent,
             stored,
-            record.is_directory,
-            mask,
-            asked.share,
-            asked.mode,
-            self._id if self._lease is None else self._lease,
-            asked.cache.kind,
-            self._now,
-            self._owner.peer,
-            self._owner.session_id,
-            asyncio.get_running_loop().create_future(),
+            is_directory=record.is_directory,
+            mask=mask,
+            share=asked.share,
+            mode=asked.mode,
+            key=self._id if self._lease is None else self._lease,
+            kind=asked.cache.kind,
+            opened=self._now,
+            peer=self._owner.peer,
+            session_id=self._owner.session_id,
+            ending=asyncio.get_running_loop().create_future(),
         )
 
     async def _admit(
@@ -248,11 +247,11 @@ class _Opening:
             handle.mask,
             asked.share,
             disposition,
-            self._lease,
-            cache.kind,
-            cache.wanted,
-            cache.epoch,
-            asked.deletes_on_close,
+            key=self._lease,
+            kind=cache.kind,
+            wanted=cache.wanted,
+            epoch=cache.epoch,
+            deletes_on_close=asked.deletes_on_close,
         )
         file = handle.partition
         found = opens.admit_handle(self._held.table(file), request, facts)
@@ -282,7 +281,7 @@ class _Opening:
             attributes = int(bits | Attribute.ARCHIVE)
             return msgspec.structs.replace(after, size_bytes=0, attributes=attributes), ()
 
-        def draft(seen: Look) -> Draft:
+        def draft(seen: NodeLook) -> Draft:
             size_bytes = seen.record.size_bytes
             return extents.resize(services.store, transfers.map_of(place), size_bytes, 0)
 
@@ -293,8 +292,7 @@ class _Opening:
         """Create what is not there, and open it before anybody else can."""
         await self._unbarred(barriers_of(where))
         parent = keys.file(where.generation, where.parent)
-        if self._held.table(parent).deletion.is_pending:
-            raise StorageError(file_errors.SMB_DELETE_PENDING)
+        self._held.check_not_pending(parent)
         self._check_lease(None)
         # Others wait until it is entered, since its name can be found before.
         lift = self._held.bar(where.refs[-1])
@@ -327,11 +325,11 @@ class _Opening:
             handle,
             action,
             info_of(self._services, handle, record),
-            admitted.caching,
-            handle.kind,
-            admitted.is_breaking,
-            admitted.epoch,
-            wanted.maximal_access(is_read_only=_is_read_only(record)),
+            caching=admitted.caching,
+            kind=handle.kind,
+            is_breaking=admitted.is_breaking,
+            epoch=admitted.epoch,
+            maximal_access=wanted.maximal_access(is_read_only=_is_read_only(record)),
         )
 
 

@@ -1,23 +1,236 @@
-"""FileRenameInformation and FileDispositionInformation."""
+"""FileDispositionInformation and FileRenameInformation: a name goes, or becomes another.
+
+Lives here: both operations by a handle, and the decision of a rename. Must not live here: the order
+of checks (semantics/file/deletion.py), which records a rename writes (services/file/renaming.py).
+Sources: [MS-FSA] sections 2.1.5.15.3 and 2.1.5.15.12; smb.md 3.4 and 3.7.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from strongroom import file_errors
+from strongroom.engines.base import Commit, Full, Record, Ref, Step, Write
+from strongroom.errors import StorageError
+from strongroom.semantics.file import accesses, deletion, names, opens
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.attributes import TimeField, Touch
+from strongroom.semantics.file.deletion import FileFacts, Rename, RenameTarget
+from strongroom.semantics.file.opens import BreakAwaited, OpenRefused
+from strongroom.semantics.file.oplocks import Cause
+from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
+from strongroom.services.file import paths
+from strongroom.services.file.admission import Opens, displace_below, enter, facts_of
+from strongroom.services.file.handles import deciding
+from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
+from strongroom.services.file.paths import PathChanged, Where
+from strongroom.services.file.renaming import RenameSeen, barring, moved_names
+from strongroom.services.file.sweep import sweep_step
+from strongroom.store.core import keys
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
+from strongroom.values import Purpose
 
 
 async def set_disposition(
     services: Services, handle: Handle, *, delete: bool, request: AsyncRequest
 ) -> None:
-    """Mark for deletion, or take it back.
+    """Mark for deletion, or take it back. Handle caches of others are broken first.
 
     Raises: StorageError ACCESS_DENIED, CANNOT_DELETE, DIRECTORY_NOT_EMPTY.
     """
-    raise NotImplementedError
+    with operating(handle):
+        held, file = services.held.of(Opens), handle.partition
+        patience = Patience(request, handle.ending)
+        while True:
+            facts = await _facts(services, handle)
+            found = opens.dispose(held.table(file), handle.id, facts, delete=delete)
+            if isinstance(found, OpenRefused):
+                raise StorageError(found.row)
+            held.put(file, found.table)
+            held.notify(services, file, found.notices)
+            if not isinstance(found, BreakAwaited):
+                return
+            await patience.until(held.change(file))
+
+
+async def _facts(services: Services, handle: Handle) -> FileFacts:
+    """What a deletion depends on, names below a directory included."""
+    place = deciding.place_of(handle)
+    node_ref = keys.file_node(handle.access.generation, handle.node_id)
+    share, found, node = await services.store.read([*place.refs, node_ref])
+    _, record = place.records_in(share, found)
+    known = file_records.NODE.of(node)
+    is_empty = not record.is_directory or (known is not None and not known.children)
+    return replace(facts_of(record), is_empty=is_empty, is_root=handle.is_root)
 
 
 async def rename(
     services: Services, handle: Handle, wanted: RenameWanted, request: AsyncRequest
 ) -> None:
-    """Rename, in the order of checks of smb.md 3.7."""
-    raise NotImplementedError
+    """Give what is open another name, in the order of checks of smb.md 3.7. All of its handles
+    follow.
+
+    Raises: StorageError ACCESS_DENIED, OBJECT_PATH_NOT_FOUND, OBJECT_NAME_INVALID,
+        OBJECT_NAME_COLLISION, SHARING_VIOLATION, DELETE_PENDING.
+    """
+    with operating(handle):
+        deciding.check_may(handle, accesses.DELETE)
+        names.check_path(wanted.path)
+        if not wanted.path:
+            raise StorageError(file_errors.INVALID_OPEN)
+        patience = Patience(request, handle.ending)
+        while True:
+            try:
+                await _attempt(services, handle, wanted, patience)
+            except PathChanged:
+                continue
+            return
+
+
+async def _attempt(
+    services: Services, handle: Handle, wanted: RenameWanted, patience: Patience
+) -> None:
+    held, generation = services.held.of(Opens), handle.access.generation
+    target, stored = await paths.walk(services, generation, wanted.path)
+    held.check_not_pending(keys.file(generation, target.parent))
+    await deciding.act(services, handle, Cause.NAME_CHANGE, patience)
+    if handle.is_directory:
+        await displace_below(services, generation, handle.path, patience.until)
+    source, _ = await paths.walk(services, generation, handle.path)
+    if source.id != handle.node_id and not handle.is_root:
+        raise PathChanged
+    seen, replaced = await _seen(services, handle, source, target)
+    with ExitStack() as stack:
+        _refuse(held, handle, wanted, seen, replaced)
+        if wanted.path == handle.path:
+            return
+        if replaced is not None:
+            await _enter_target(services, seen, replaced, stack)
+        stack.callback(await barring(held, seen, patience.until))
+        _refuse(held, handle, wanted, seen, replaced)
+        decision = _RenameByHandle(
+            keys.file_names(generation),
+            _reads(handle, seen),
+            Purpose.GROWTH,
+            place=deciding.place_of(handle),
+            seen=seen,
+            frozen=frozenset(handle.frozen),
+        )
+        try:
+            await deciding.to_the_end(services.commit(decision))
+        except Full as full:
+            raise StorageError(file_errors.DISK_FULL, str(full)) from None
+        held.moved(handle.partition, target.parent, (*stored[:-1], target.name))
+    services.work.set()
+
+
+async def _seen(
+    services: Services, handle: Handle, source: Where, target: Where
+) -> tuple[RenameSeen, FileRecord | None]:
+    """Source and target, and the attributes of what is to be replaced."""
+    place = deciding.place_of(handle)
+    record = (await deciding.look(services, place)).record
+    facts = replace(facts_of(record), is_root=handle.is_root)
+    seen = RenameSeen(source, target, facts, None)
+    if target.is_root or seen.replaced is None:
+        return seen, None
+    other = NodePlace(handle.access, seen.replaced)
+    replaced = file_records.FILE.of((await services.store.read([other.refs[1]]))[0])
+    if replaced is None:
+        raise PathChanged
+    return RenameSeen(source, target, facts, facts_of(replaced)), replaced
+
+
+def _refuse(
+    held: Opens,
+    handle: Handle,
+    wanted: RenameWanted,
+    seen: RenameSeen,
+    replaced: FileRecord | None,
+) -> None:
+    """The checks, as the tables are now. Raises: StorageError."""
+    source, target, generation = seen.source, seen.target, handle.access.generation
+    parents = target.ids[: len(target.components) - 1]
+    above = held.handles_on(keys.file(generation, target.parent))
+    other = None
+    if replaced is not None:
+        state = held.table(target.partition).deletion
+        facts = facts_of(replaced)
+        other = RenameTarget(facts, state, is_open=facts.is_leased)
+    refused = deletion.rename_refusal(
+        Rename(
+            handle.path,
+            wanted.path,
+            seen.source_facts,
+            held.table(handle.partition).deletion,
+            target=other,
+            replaces=wanted.replaces,
+            is_busy_below=handle.is_directory and bool(held.handles_below(generation, handle.path)),
+            is_parent_held=any(one.may(accesses.DELETE) for one in above),
+            is_below_itself=source.id in parents,
+        )
+    )
+    if refused is not None and wanted.path != handle.path:
+        raise StorageError(refused)
+    if refused is file_errors.RENAME_OF_PENDING:
+        raise StorageError(refused)
+
+
+async def _enter_target(
+    services: Services, seen: RenameSeen, replaced: FileRecord, stack: ExitStack
+) -> None:
+    """Keep everybody away from what is replaced. Raises: StorageError ACCESS_DENIED: it is open."""
+    facts = facts_of(replaced)
+    try:
+        entry = await enter(services, seen.target.partition, FileOperation.RENAME_TARGET, facts)
+    except StorageError as error:
+        if error.row is file_errors.SHARING_VIOLATION:
+            raise StorageError(file_errors.TARGET_IN_USE) from None
+        raise
+    stack.enter_context(entry)
+
+
+def _reads(handle: Handle, seen: RenameSeen) -> list[Ref]:
+    share = deciding.place_of(handle).refs[0]
+    return [share, *seen.source.refs, *seen.target.refs, *seen.refs]
+
+
+class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
+    """Let the new name lead to the id, and the old one nowhere."""
+
+    place: NodePlace
+    seen: RenameSeen
+    frozen: frozenset[TimeField]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: PathChanged."""
+        seen, source, target = self.seen, self.seen.source, self.seen.target
+        share_in(self.place.access, found[0])
+        first = 1 + len(source.refs)
+        second = first + len(target.refs)
+        source.check(found[1:first])
+        target.check(found[first:second])
+        third = second + len(seen.refs)
+        record = file_records.FILE.of(found[second])
+        node = file_records.NODE.of(found[second + 1])
+        if record is None or node is None:
+            raise PathChanged
+        if seen.replaced is not None:
+            replaced = file_records.FILE.of(found[third - 1])
+            if replaced is None or facts_of(replaced) != seen.target_facts:
+                raise PathChanged
+        after = deciding.after(record, Touch.RENAME, stamp, self.frozen)
+        moving = moved_names(seen, node, found[second + 2], found[second + 3])
+        write = Write(keys.FILE_KEY, file_records.FILE.encode(after))
+        steps = [Step(self.partition, moving), Step(source.partition, (write,))]
+        if seen.replaced is not None:
+            # First, so that nothing is ever left that no job removes.
+            steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
+            gone = keys.file(source.generation, seen.replaced)
+            steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
+        return Commit(None, tuple(steps))

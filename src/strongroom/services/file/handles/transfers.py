@@ -26,7 +26,7 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import Look, NodePlace, Patience, operating
+from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.readers import FileReaders
@@ -121,7 +121,7 @@ async def _bytes(services: Services, handle: Handle, offset: int, length: int) -
         other.end()
 
 
-def _length(seen: Look, offset: int, length: int) -> int:
+def _length(seen: NodeLook, offset: int, length: int) -> int:
     if offset >= seen.record.size_bytes:
         raise StorageError(file_errors.END_OF_FILE)
     return min(length, seen.record.size_bytes - offset)
@@ -217,7 +217,7 @@ async def zero_data(
 
         place = deciding.place_of(handle)
 
-        def draft(seen: Look) -> Draft:
+        def draft(seen: NodeLook) -> Draft:
             stop = min(end, seen.record.size_bytes)
             start = min(offset, stop)
             return extents.clear(
@@ -261,7 +261,7 @@ async def change_bytes(
     services: Services,
     place: NodePlace,
     changes: ChangeBytes,
-    draft_of: Callable[[Look], AbstractAsyncContextManager[Draft]],
+    draft_of: Callable[[NodeLook], AbstractAsyncContextManager[Draft]],
     reads: tuple[Ref, ...] = (),
     *,
     is_resize: bool = False,
