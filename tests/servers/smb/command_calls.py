@@ -10,8 +10,6 @@ from strongroom.errors import StorageError
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.commands import table
 from strongroom.servers.smb.declarations import (
-    CommandRule,
-    Handler,
     Needs,
     Negotiated,
     SmbAnswer,
@@ -39,7 +37,7 @@ from strongroom.wire.smb.structures import MalformedMessage
 from tests.services import container_calls as given
 from tests.services import file_calls
 
-RULES: dict[Command, CommandRule] = {rule.command: rule for rule in table.FILE_RULES}
+RULES = table.FILE_COMMANDS
 IO_BYTES_MAX = 1 << 20
 FULL = 0x1F01FF
 STATUS_INVALID_PARAMETER = 0xC000000D
@@ -103,10 +101,7 @@ class SmbCaller:
         self.interims += 1
 
     async def send(self, command: Command, body: bytes) -> SmbAnswer:
-        handler: Handler = (
-            table.ACKNOWLEDGE if command == Command.OPLOCK_BREAK else RULES[command].handler
-        )
-        return await handler(self.element(command, body))
+        return await RULES[command].handler(self.element(command, body))
 
     async def open(
         self, name: str, disposition: int = Disposition.OPEN, chain: bytes = b"", **more: Any

@@ -191,9 +191,9 @@ def _credits_pay(one: Incoming) -> bool:
 
 def _body_is_whole(one: Incoming) -> bool:
     body = one.body
-    size = one.rule.request_size
+    size = int.from_bytes(body[:2], "little")
     # An odd size counts the first byte of a variable part, which may be missing.
-    return len(body) >= size & ~1 and int.from_bytes(body[:2], "little") == size
+    return size in (one.rule.request_size, one.rule.other_size) and len(body) >= size & ~1
 
 
 def _session_is_known(one: Incoming) -> bool:

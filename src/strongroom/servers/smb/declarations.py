@@ -223,6 +223,7 @@ class CommandRule:
     Attributes:
         request_size: StructureSize of the request; the body has that many bytes at least, or one
             fewer if the number is odd.
+        other_size: of OPLOCK_BREAK, whose acknowledgments have two forms.
         needs: how far the checks go.
         file_id_at: where the FileId lies in the body, for Needs.OPEN.
         payload: how many bytes the request carries or its answer may carry, whichever is more.
@@ -237,6 +238,7 @@ class CommandRule:
     needs: Needs
     handler: Handler
     file_id_at: int | None = None
+    other_size: int | None = None
     payload: PayloadSizes = no_payload
     is_large: bool = False
     changes: bool = False

@@ -28,7 +28,7 @@ async def acknowledge(element: SmbElement) -> SmbAnswer:
         guid = element.connection.negotiated.client_guid
         state = breaking.acknowledge_lease(services, guid, given.key, given.state)
         return SmbAnswer(write_lease_acknowledgment(LeaseBreakAck(given.key, int(state))))
-    target = element.find_open(given.file_id).target
+    target = element.session.find_open(given.file_id).target
     if not isinstance(target, FileTarget):
         raise SmbError(statuses.STATUS_FILE_CLOSED)
     level = breaking.acknowledge_oplock(services, target.handle, given.level)

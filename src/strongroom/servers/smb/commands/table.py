@@ -7,7 +7,6 @@ Source: [MS-SMB2] sections 2.2.13 to 2.2.40 and 3.3.5.2.5 (payload); smb.md 1.3 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Final
 
 from strongroom.servers.smb.commands import (
@@ -19,7 +18,7 @@ from strongroom.servers.smb.commands import (
     locking,
     transfers,
 )
-from strongroom.servers.smb.declarations import CommandRule, Needs, PayloadSizes
+from strongroom.servers.smb.declarations import CommandRule, CommandTable, Needs, PayloadSizes
 from strongroom.wire.smb.commands import Command
 
 _U32: Final = struct.Struct("<I")
@@ -36,8 +35,12 @@ def _sizes_at(*offsets: int) -> PayloadSizes:
 
 def _ioctl_sizes(body: memoryview) -> int:
     """Input and output are paid for together ([MS-SMB2] 3.3.5.2.5)."""
-    read: Callable[[int], int] = lambda at: int(_U32.unpack_from(body, at)[0])  # noqa: E731
-    return max(read(28) + read(40), read(32) + read(44))
+    given, room = _sum_at(body, 28, 40), _sum_at(body, 32, 44)
+    return max(given, room)
+
+
+def _sum_at(body: memoryview, *offsets: int) -> int:
+    return sum(int(_U32.unpack_from(body, at)[0]) for at in offsets)
 
 
 FILE_RULES: Final = (
@@ -95,7 +98,8 @@ FILE_RULES: Final = (
         is_large=True,
         changes=True,
     ),
+    # StructureSize is 24 for oplocks and 36 for leases, which are of no tree.
+    CommandRule(Command.OPLOCK_BREAK, 24, Needs.SESSION, breaks.acknowledge, other_size=36),
 )
-"""The commands of an open or a tree; OPLOCK_BREAK has two forms, `ACKNOWLEDGMENTS`."""
-ACKNOWLEDGE: Final = breaks.acknowledge
-"""OPLOCK_BREAK, whose StructureSize is 24 for oplocks and 36 for leases."""
+FILE_COMMANDS: Final[CommandTable] = {rule.command: rule for rule in FILE_RULES}
+"""The commands of opens and trees."""
