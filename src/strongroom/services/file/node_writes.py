@@ -28,7 +28,7 @@ from strongroom.services.file.smb_properties import NOTHING_GIVEN, of_changed
 from strongroom.store.core import keys, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, UsageRecord
 
 _GIB: Final = 1 << 30
 
@@ -61,21 +61,33 @@ def parent_ref(where: Where) -> Ref:
 
 
 def parent_touched(where: Where, found: Record | None, stamp: int) -> tuple[Step, ...]:
-    """The step by which a directory's times say that a name below it came, went or changed. Its
-    ETag and Last-Modified stay.
+    """The step of `directory_touched` for the directory that a name is in.
 
     Arguments:
         found: the record of `parent_ref`.
     """
+    return directory_touched(where.generation, where.parent, found, stamp)
+
+
+def directory_touched(
+    generation: int, directory: int, found: Record | None, stamp: int
+) -> tuple[Step, ...]:
+    """The step by which a directory's times say that a name below it came, went or changed. Its
+    ETag and Last-Modified stay.
+
+    Arguments:
+        directory: its id.
+        found: the record of its attributes; the root may have none.
+    """
     parent = file_records.FILE.of(found)
     if parent is None:
-        if where.parent != where.generation:
+        if directory != generation:
             return ()
-        parent = root_attributes(where.generation)
+        parent = root_attributes(generation)
     times = of_changed(NOTHING_GIVEN, parent, Touch.CHILD, stamp)
     after = msgspec.structs.replace(parent, **times)
     write = Write(keys.FILE_KEY, file_records.FILE.encode(after))
-    return (Step(keys.file(where.generation, where.parent), (write,)),)
+    return (Step(keys.file(generation, directory), (write,)),)
 
 
 def usage_bytes(found: Record | None) -> int:
@@ -101,13 +113,13 @@ def used(share: ShareRecord, found: Record | None, more_bytes: int) -> tuple[Wri
     return (Write(share_keys.share_usage(share.generation).key, value),)
 
 
-def length_refs(where: Where) -> tuple[Ref, Ref]:
+def length_refs(generation: int, file_id: int) -> tuple[Ref, Ref]:
     """What a change of a file's length reads to count it."""
-    return keys.file_node(where.generation, where.id), share_keys.share_usage(where.generation)
+    return keys.file_node(generation, file_id), share_keys.share_usage(generation)
 
 
 def recounted(
-    where: Where, share: ShareRecord, found: Sequence[Record | None], size_bytes: int
+    file_id: int, share: ShareRecord, found: Sequence[Record | None], size_bytes: int
 ) -> tuple[Step, ...]:
     """The step that counts a file's new length, if it is another one than was counted.
 
@@ -122,10 +134,6 @@ def recounted(
     if node.size_bytes == size_bytes:
         return ()
     writes = used(share, found[1], size_bytes - node.size_bytes)
-    return (Step(keys.file_names(where.generation), (*writes, _sized(where, node, size_bytes))),)
-
-
-def _sized(where: Where, node: NodeRecord, size_bytes: int) -> Write:
     counted = msgspec.structs.replace(node, size_bytes=size_bytes)
-    key = keys.file_node(where.generation, where.id).key
-    return Write(key, file_records.NODE.encode(counted))
+    sized = Write(keys.file_node(share.generation, file_id).key, file_records.NODE.encode(counted))
+    return (Step(keys.file_names(share.generation), (*writes, sized)),)

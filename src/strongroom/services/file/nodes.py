@@ -141,7 +141,7 @@ async def commit(services: Services, call: Call[Any], prepared: Prepared[T]) -> 
     reads = [
         place_ref(call),
         keys.file_attributes(where.generation, where.id),
-        *length_refs(where),
+        *length_refs(where.generation, where.id),
         *where.refs,
         *prepared.reads,
     ]
@@ -179,7 +179,7 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
         if change.record is not None and change.record.size_bytes != record.size_bytes:
             assert found[0] is not None
             share = share_of(found[0])
-            counted = recounted(where, share, found[2:_FIRST_NAME], change.record.size_bytes)
+            counted = recounted(where.id, share, found[2:_FIRST_NAME], change.record.size_bytes)
         return Commit(change.result, (*change.before, *counted, step))
 
 

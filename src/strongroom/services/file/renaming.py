@@ -298,11 +298,9 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
         own = Step(source.partition, (Write(keys.FILE_KEY, file_records.FILE.encode(after)),))
         writes = moved_names(seen, node, found[second + 2], found[second + 3])
         if seen.replaced is not None:
-            writes += self._freed(found[0], found[second + 4], found[third - 2])
+            writes += freed_by(found[0], found[second + 4], found[third - 2])
         steps = [*before, Step(self.partition, writes), own]
-        steps += parent_touched(source, found[second + 5], stamp)
-        if target.parent != source.parent:
-            steps += parent_touched(target, found[second + 6], stamp)
+        steps += parents_touched(seen, found[second + 5], found[second + 6], stamp)
         if seen.replaced is not None:
             # First, so that nothing is ever left that no job removes.
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
@@ -347,15 +345,6 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
             **of_changed(given.smb, record, Touch.RENAME, stamp),
         )
 
-    def _freed(
-        self, share: Record | None, usage: Record | None, replaced: Record | None
-    ) -> tuple[Write, ...]:
-        """What is replaced is no longer counted."""
-        node = file_records.NODE.of(replaced)
-        if share is None or node is None:
-            raise PathChanged
-        return used(share_of(share), usage, -node.size_bytes)
-
 
 def moved_names(
     seen: RenameSeen, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
@@ -391,3 +380,33 @@ def moved_names(
             key = keys.file_node(generation, parent).key
             writes[key] = file_records.NODE.encode(counted)
     return tuple(Write(key, value) for key, value in writes.items())
+
+
+def freed_by(
+    share: Record | None, usage: Record | None, replaced: Record | None
+) -> tuple[Write, ...]:
+    """What is replaced is no longer counted.
+
+    Arguments:
+        share, usage, replaced: the share's record, that of its usage, the node of what is replaced.
+
+    Raises: PathChanged when it is gone.
+    """
+    node = file_records.NODE.of(replaced)
+    if share is None or node is None:
+        raise PathChanged
+    return used(share_of(share), usage, -node.size_bytes)
+
+
+def parents_touched(
+    seen: RenameSeen, old_parent: Record | None, new_parent: Record | None, stamp: int
+) -> tuple[Step, ...]:
+    """The times of both directories follow.
+
+    Arguments:
+        old_parent, new_parent: their attributes.
+    """
+    steps = parent_touched(seen.source, old_parent, stamp)
+    if seen.target.parent != seen.source.parent:
+        steps += parent_touched(seen.target, new_parent, stamp)
+    return steps

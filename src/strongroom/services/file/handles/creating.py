@@ -15,7 +15,7 @@ import msgspec
 from strongroom import file_errors
 from strongroom.engines.base import Commit, Full, Record, Step, Write
 from strongroom.errors import StorageError
-from strongroom.semantics.file import attributes, permissions
+from strongroom.semantics.file import attributes, names, permissions
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
@@ -23,11 +23,12 @@ from strongroom.services.file.creating import linked
 from strongroom.services.file.handles import transfers
 from strongroom.services.file.handles.deciding import share_in
 from strongroom.services.file.handles.model import OpenWanted, ShareAccess
+from strongroom.services.file.node_writes import parent_ref, parent_touched
 from strongroom.services.file.paths import Where
 from strongroom.services.file.permissions import DEFAULT_KEY, PermissionGiven
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
 from strongroom.values import Purpose
 
 
@@ -51,7 +52,7 @@ async def create(
     generation = where.generation
     parent = keys.file_node(generation, where.parent)
     share = keys.share(access.account, access.share)
-    reads = [share, parent, *where.refs, *given.ref(generation)]
+    reads = [share, parent, parent_ref(where), *where.refs, *given.ref(generation)]
     partition = keys.file_names(generation)
     decision = _Create(
         partition, reads, Purpose.GROWTH, access=access, where=where, asked=asked, bits=bits,
@@ -78,8 +79,8 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
         """See Decision.decide. Raises: PathChanged."""
         where, is_directory = self.where, self.asked.must_be_directory
         share = share_in(self.access, found[0])
-        end = 2 + len(where.refs)
-        where.check(found[2:end])
+        end = 3 + len(where.refs)
+        where.check(found[3:end])
         transfers.check_size(share, self.asked.allocation_bytes or 0)
         key, first = self.permission.chosen(
             DEFAULT_KEY, where.generation, found[end] if len(found) > end else None
@@ -96,6 +97,7 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
             permission=key,
         )
         entry = NameRecord(stamp, where.name, is_directory)
+        node = NodeRecord(where.parent, names.fold(where.name), is_directory)
         made = msgspec.structs.replace(where, ids=(*where.ids, stamp), entry=entry)
         steps = (
             *first,
@@ -103,6 +105,7 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
                 keys.file(where.generation, stamp),
                 (Write(keys.FILE_KEY, file_records.FILE.encode(record)),),
             ),
-            Step(self.partition, linked(where, stamp, found[1], is_directory)),
+            Step(self.partition, linked(where, stamp, found[1], node)),
+            *parent_touched(where, found[2], stamp),
         )
         return Commit((made, record), steps)

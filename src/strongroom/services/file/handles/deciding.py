@@ -27,7 +27,8 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import AsyncRequest, Handle, ShareAccess
-from strongroom.services.file.nodes import NodeChange, root_record
+from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
+from strongroom.services.file.nodes import NodeChange
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
@@ -68,7 +69,7 @@ class NodePlace(msgspec.Struct, frozen=True):
         place = share_in(self.access, share)
         record = file_records.FILE.of(found)
         if record is None and self.node_id == place.generation:
-            record = root_record(place.generation)
+            record = root_attributes(place.generation)
         if record is None:
             raise StorageError(file_errors.HANDLE_CLOSED)
         return place, record
@@ -112,7 +113,8 @@ async def commit(
 
     Raises: StorageError SHARE_GONE, DISK_FULL; what the decision raises.
     """
-    decision = _OnNode(place.partition, [*place.refs, *reads], purpose, place, change)
+    counting = length_refs(place.access.generation, place.node_id)
+    decision = _OnNode(place.partition, [*place.refs, *counting, *reads], purpose, place, change)
     try:
         return await to_the_end(services.commit(decision))
     except Full as full:
@@ -130,6 +132,9 @@ async def to_the_end(commit: Awaitable[T]) -> T:
         raise
 
 
+_FURTHER = 4
+
+
 class _OnNode(Decision[T], Generic[T], frozen=True):
     """A decision on a file or directory that is open."""
 
@@ -139,14 +144,19 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
         """See Decision.decide."""
         share, record = self.place.records_in(found[0], found[1])
-        change = self.change(share, record, found[2:], stamp)
+        change = self.change(share, record, found[_FURTHER:], stamp)
         writes = change.writes
         if change.record is not None:
             writes = (Write(keys.FILE_KEY, file_records.FILE.encode(change.record)), *writes)
         if not writes:
             return Commit(change.result)
+        counted: tuple[Step, ...] = ()
+        if change.record is not None and change.record.size_bytes != record.size_bytes:
+            counted = recounted(
+                self.place.node_id, share, found[2:_FURTHER], change.record.size_bytes
+            )
         step = Step(self.partition, writes, change.adopt, change.drop)
-        return Commit(change.result, (*change.before, step))
+        return Commit(change.result, (*change.before, *counted, step))
 
 
 def after(

@@ -14,9 +14,10 @@ from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.deciding import NodePlace
+from strongroom.services.file.node_writes import directory_touched, used
 from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys
+from strongroom.store.core import keys, records, share_keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import NodeRecord
 from strongroom.values import Purpose
@@ -34,6 +35,9 @@ async def remove(services: Services, place: NodePlace) -> None:
             node_ref,
             keys.file_name(generation, node.parent, node.name),
             keys.file_node(generation, node.parent),
+            keys.share(place.access.account, place.access.share),
+            share_keys.share_usage(generation),
+            keys.file_attributes(generation, node.parent),
         ]
         partition = keys.file_names(generation)
         try:
@@ -63,6 +67,10 @@ class _Remove(Decision[None], frozen=True):
         if above is not None:
             fewer = msgspec.structs.replace(above, children=above.children - 1)
             writes.append(Write(self.reads[2].key, file_records.NODE.encode(fewer)))
+        share = records.SHARE.of(found[3])
+        if share is None or share.generation != place.access.generation:
+            return Commit(None)  # the share has been deleted, and its files with it
+        writes += used(share, found[4], -node.size_bytes)
         return Commit(
             None,
             (
@@ -70,5 +78,6 @@ class _Remove(Decision[None], frozen=True):
                 sweep_step(place.access.generation, place.node_id, stamp),
                 Step(self.partition, tuple(writes)),
                 Step(place.partition, (Write(keys.FILE_KEY, None),)),
+                *directory_touched(share.generation, node.parent, found[5], stamp),
             ),
         )

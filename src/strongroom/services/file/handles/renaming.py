@@ -28,7 +28,13 @@ from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
 from strongroom.services.file.paths import PathChanged, Where
-from strongroom.services.file.renaming import RenameSeen, barring, moved_names
+from strongroom.services.file.renaming import (
+    RenameSeen,
+    barring,
+    freed_by,
+    moved_names,
+    parents_touched,
+)
 from strongroom.services.file.sweep import sweep_step
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -226,8 +232,11 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
                 raise PathChanged
         after = deciding.after(record, Touch.RENAME, stamp, self.frozen)
         moving = moved_names(seen, node, found[second + 2], found[second + 3])
+        if seen.replaced is not None:
+            moving += freed_by(found[0], found[second + 4], found[third - 2])
         write = Write(keys.FILE_KEY, file_records.FILE.encode(after))
         steps = [Step(self.partition, moving), Step(source.partition, (write,))]
+        steps += parents_touched(seen, found[second + 5], found[second + 6], stamp)
         if seen.replaced is not None:
             # First, so that nothing is ever left that no job removes.
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
