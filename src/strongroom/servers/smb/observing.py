@@ -38,13 +38,6 @@ class SmbCounts:
         key = (name, status)
         self.requests[key] = self.requests.get(key, 0) + 1
         if _log.isEnabledFor(logging.DEBUG):
-            _log.debug(
-                "%s %s message=%d session=%016x tree=%d status=0x%08X ms=%.3f",
-                peer,
-                name,
-                header.message_id,
-                header.session_id,
-                header.tree_id,
-                status,
-                seconds * 1000,
-            )
+            ids = f"message={header.message_id} session={header.session_id:016x}"
+            outcome = f"tree={header.tree_id} status=0x{status:08X} ms={seconds * 1000:.3f}"
+            _log.debug("%s %s %s %s", peer, name, ids, outcome)

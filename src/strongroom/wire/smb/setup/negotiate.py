@@ -82,7 +82,12 @@ class NegotiateResponse(msgspec.Struct, frozen=True):
 
 
 _REQUEST: Final = Layout(_Request, "HHH2xI16sIH2x")
-_RESPONSE: Final = struct.Struct("<HHHH16sIIIIQQHHI")
+# The answer's fixed part: these, with the server's GUID behind the first.
+_CHOICE: Final = struct.Struct("<HHHH")
+_SIZES: Final = struct.Struct("<IIII")
+_TIMES: Final = struct.Struct("<QQ")
+_TOKEN: Final = struct.Struct("<HHI")
+_RESPONSE_BYTES: Final = 64
 
 
 def read_negotiate(message: memoryview) -> NegotiateRequest:
@@ -106,25 +111,19 @@ def read_negotiate(message: memoryview) -> NegotiateRequest:
 
 def write_negotiate(answer: NegotiateResponse) -> bytes:
     """The body of the answer."""
-    token_offset = HEADER_BYTES + _RESPONSE.size
+    token_offset = HEADER_BYTES + _RESPONSE_BYTES
     token = answer.token
     context_offset = 0
     if answer.contexts:
         token += bytes(-(token_offset + len(token)) % 8)
         context_offset = token_offset + len(token)
-    fixed = _RESPONSE.pack(
-        _RESPONSE_SIZE,
-        answer.security_mode,
-        answer.dialect,
-        len(answer.contexts),
-        answer.server_guid,
-        answer.capabilities,
-        *[answer.io_bytes_max] * 3,
-        answer.system_time,
-        0,
-        token_offset,
-        len(answer.token),
-        context_offset,
+    sizes = (answer.io_bytes_max,) * 3
+    fixed = (
+        _CHOICE.pack(_RESPONSE_SIZE, answer.security_mode, answer.dialect, len(answer.contexts))
+        + answer.server_guid
+        + _SIZES.pack(answer.capabilities, *sizes)
+        + _TIMES.pack(answer.system_time, 0)
+        + _TOKEN.pack(token_offset, len(answer.token), context_offset)
     )
     return fixed + token + write_contexts(answer.contexts)
 

@@ -144,15 +144,16 @@ def read_authenticate(token: bytes) -> Authenticate:
     _, nt_response, domain, user, workstation, key = (_contents(token, one) for one in fields)
     payload_at = min((one.offset for one in fields if one.length), default=len(token))
     has_room = payload_at >= _WITH_MIC_BYTES and len(token) >= _WITH_MIC_BYTES
+    without = token[:_MIC_AT] + bytes(_MIC_BYTES) + token[_WITH_MIC_BYTES:]
     return Authenticate(
-        nt_response,
-        _text(domain, flags),
-        _text(user, flags),
-        _text(workstation, flags),
-        key,
-        flags,
-        token[_MIC_AT:_WITH_MIC_BYTES] if has_room else None,
-        token[:_MIC_AT] + bytes(_MIC_BYTES) + token[_WITH_MIC_BYTES:] if has_room else token,
+        nt_response=nt_response,
+        domain=_text(domain, flags),
+        user=_text(user, flags),
+        workstation=_text(workstation, flags),
+        encrypted_key=key,
+        flags=flags,
+        mic=token[_MIC_AT:_WITH_MIC_BYTES] if has_room else None,
+        without_mic=without if has_room else token,
     )
 
 

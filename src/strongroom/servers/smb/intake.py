@@ -1,0 +1,162 @@
+"""The frames of one connection: decrypted, checked as a whole, and carried out as chains.
+
+Lives here: the order of frames, checks of whole frames. Must not live here: sockets
+(connection.py), checks of one message (checks.py). Source: [MS-SMB2] sections 3.3.5.2.1 to
+3.3.5.2.3, 3.3.5.3.1; smb.md 1.3 (rows 1 to 5), 1.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from strongroom.servers.smb.elements import ChainRun
+from strongroom.servers.smb.refusals import CloseConnection
+from strongroom.servers.smb.sessions import SmbSession
+from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
+from strongroom.servers.smb.setup_commands import negotiate_answer
+from strongroom.servers.smb.state import ConnectionState
+from strongroom.wire.smb import compounds
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.compounds import CompoundElement
+from strongroom.wire.smb.framing import ENCRYPTED_MARK, SMB1_MARK, SMB2_MARK
+from strongroom.wire.smb.header import SERVER_TO_REDIR, Header, write_header
+from strongroom.wire.smb.setup.negotiate import WILDCARD, offers_smb2, write_negotiate
+from strongroom.wire.smb.structures import MalformedMessage
+from strongroom.wire.smb.transform import TransformHeader, read_transform
+
+_MARK_BYTES: Final = 4
+
+
+class FrameIntake:
+    """Takes the frames of one connection, in their order.
+
+    Arguments:
+        spawn: runs work in a task of its own; a CloseConnection that it raises ends the connection.
+        busy: counts the memory of frames in work.
+    """
+
+    def __init__(
+        self,
+        state: ConnectionState,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        busy: Callable[[int], None],
+    ) -> None:
+        self._state = state
+        self._spawn = spawn
+        self._busy = busy
+        self._waiting: deque[memoryview] = deque()  # frames that come after one in a thread
+        self._is_decrypting = False
+        self._is_first = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no frame waits to be carried out."""
+        return not self._waiting and not self._is_decrypting
+
+    def clear(self) -> None:
+        """Carry out none of the frames that wait."""
+        self._waiting.clear()
+
+    def arrived(self, frame: memoryview) -> None:
+        """Take a frame. Raises: MalformedMessage; CloseConnection."""
+        self._busy(len(frame))
+        if self._is_decrypting or self._waiting:
+            self._waiting.append(frame)
+        else:
+            self._begin(frame)
+
+    def _begin(self, frame: memoryview) -> None:
+        """Start to work on a frame. Raises: MalformedMessage; CloseConnection."""
+        mark = bytes(frame[:_MARK_BYTES])
+        is_first, self._is_first = self._is_first, False
+        if mark == SMB2_MARK:
+            self._start(frame, None, len(frame))
+        elif mark == ENCRYPTED_MARK:
+            self._decrypt(frame)
+        elif mark == SMB1_MARK and is_first:
+            self._answer_smb1(frame)
+        else:
+            raise CloseConnection("a frame of another protocol")
+
+    def _answer_smb1(self, frame: memoryview) -> None:
+        if not offers_smb2(frame):
+            raise CloseConnection("the client speaks no dialect of SMB 3")
+        ids = self._state.ids
+        ids.take(0, 1)
+        header = Header(command=Command.NEGOTIATE, credits=ids.grant(1, 1), flags=SERVER_TO_REDIR)
+        body = write_negotiate(negotiate_answer(self._state, WILDCARD))
+        self._state.transmit([write_header(header), body])
+        self._busy(-len(frame))
+
+    def _decrypt(self, frame: memoryview) -> None:
+        header = read_transform(frame)
+        session = self._state.sessions.get(header.session_id)
+        if session is None or session.cipher is None:
+            raise CloseConnection("an encrypted frame of no session")
+        if len(frame) <= ON_LOOP_BYTES_MAX:
+            self._start(session.cipher.open(header, frame), session, len(frame))
+            return
+        self._is_decrypting = True
+        self._spawn(self._decrypt_in_thread(header, frame, session))
+
+    async def _decrypt_in_thread(
+        self, header: TransformHeader, frame: memoryview, session: SmbSession
+    ) -> None:
+        assert session.cipher is not None
+        loop = asyncio.get_running_loop()
+        try:
+            plain = await loop.run_in_executor(
+                self._state.shared.threads, session.cipher.open, header, frame
+            )
+            self._start(plain, session, len(frame))
+            self._is_decrypting = False
+            while self._waiting and not self._is_decrypting:
+                self._begin(self._waiting.popleft())
+        except MalformedMessage as error:
+            raise CloseConnection(str(error)) from None
+        finally:
+            self._is_decrypting = False
+
+    def _start(
+        self, frame: memoryview, encrypted_by: SmbSession | None, received_bytes: int
+    ) -> None:
+        if not self._state.is_alive:
+            return
+        elements = compounds.split(frame)
+        self._check(elements, encrypted_by)
+        for chain in compounds.chains(elements):
+            size = received_bytes if chain[-1] is elements[-1] else 0
+            self._spawn(self._carry_out(ChainRun(self._state, chain, encrypted_by), size))
+
+    def _check(self, elements: Sequence[CompoundElement], encrypted_by: SmbSession | None) -> None:
+        """The checks of a whole frame. Raises: CloseConnection."""
+        negotiates = elements[0].header.command == Command.NEGOTIATE
+        if self._state.agreed is None and (not negotiates or len(elements) > 1):
+            raise CloseConnection("the first message is no NEGOTIATE")
+        if encrypted_by is not None:
+            _check_encrypted(elements, encrypted_by.id)
+        for element in elements:
+            header = element.header
+            if header.command == Command.CANCEL:
+                continue
+            if not self._state.ids.take(header.message_id, header.credit_charge):
+                raise CloseConnection(f"message id {header.message_id} is not to be used")
+
+    async def _carry_out(self, run: ChainRun, size: int) -> None:
+        try:
+            await run.run()
+        finally:
+            self._busy(-size)
+
+
+def _check_encrypted(elements: Sequence[CompoundElement], session_id: int) -> None:
+    """All messages of an encrypted frame are of its session. Raises: CloseConnection."""
+    for number, element in enumerate(elements):
+        is_related = element.header.is_related
+        if is_related and number:
+            continue
+        if is_related or element.header.session_id != session_id:
+            raise CloseConnection("an encrypted message of another session")
