@@ -181,4 +181,4 @@ async def status(outcome: Awaitable[object]) -> int:
 def nothing_is_left(on: Services) -> bool:
     """Whether no handle, no entry and no timer is left, once all has been closed."""
     held = on.held.of(Opens)
-    return not (held.handles or held._tables or held._timers or held._leases or held._writes)
+    return not (held.handles or held._tables or held._timers or held._leases or held.writes._writes)

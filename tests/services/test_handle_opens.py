@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from strongroom import file_errors
+from strongroom.operations.file import share
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.attributes import FREEZE, THAW, Attribute, filetime
@@ -14,6 +15,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import information, opening, transfers
 from strongroom.services.file.handles.model import BasicWanted, CreateAction
+from strongroom.services.file.shares import CreateShare, SetShareProperties
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -210,6 +212,48 @@ def test_rights_are_asked_for_by_each_operation() -> None:
         assert await do.status(ann.read(root)) == file_errors.STATUS_INVALID_DEVICE_REQUEST
         assert await do.status(ann.write(writes, 1 << 43, b"x")) == file_errors.STATUS_DISK_FULL
         assert await do.status(ann.write(writes, (1 << 63) - 1, b"x")) == INVALID
+
+    given.run(scenario)
+
+
+def test_what_handles_write_counts_for_the_quota_of_the_share() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        wanted = SetShareProperties(quota_gib=1)
+        await file_calls.run(on, share.SET_SHARE_PROPERTIES, "", wanted)
+        ann, gib = await mounted(on), 1 << 30
+        one, other = await ann.create("f"), await ann.create("g", deletes_on_close=True)
+        await information.set_end_of_file(on, other, gib - 10, Patient())
+        await ann.write(one, 0, b"0123456789")
+        for refused in (
+            ann.write(one, 9, b"xx"),
+            information.set_end_of_file(on, one, 11, Patient()),
+            information.set_allocation(on, one, gib + 1, Patient()),
+            ann.create("h", allocation_bytes=gib + 1),
+        ):
+            assert await do.status(refused) == file_errors.STATUS_DISK_FULL
+        await ann.close(other)
+        await ann.write(one, 9, b"xx")
+        assert await ann.read(one) == b"012345678xx"
+        assert await file_calls.run(on, share.GET_SHARE_STATS, "", None) == 11
+        assert file_calls.problems(on) == []
+
+    given.run(scenario)
+
+
+def test_a_share_that_is_deleted_ends_what_its_handles_do() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        one = await ann.create("f", deletes_on_close=True)
+        await file_calls.run(on, share.DELETE_SHARE, "", None)
+        await file_calls.run(on, share.CREATE_SHARE, "", CreateShare())
+        gone = file_errors.STATUS_NETWORK_NAME_DELETED
+        for refused in (ann.write(one, 0, b"x"), ann.read(one), ann.info(one), ann.create("g")):
+            assert await do.status(refused) == gone
+        assert await do.status(ann.open("f")) == gone
+        await ann.close(one)
+        assert do.nothing_is_left(on) and await file_calls.names(on) == []
 
     given.run(scenario)
 

@@ -11,11 +11,11 @@ awaited between looking at a table and changing it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from strongroom import file_errors
 from strongroom.engines.base import Key, Partition, Ref
@@ -42,6 +42,7 @@ from strongroom.semantics.file.oplocks import (
 )
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
+from strongroom.services.file.barriers import Barriers, WritesUnderWay
 from strongroom.services.file.open_handle import Handle
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import TICKS_PER_S
@@ -65,31 +66,27 @@ def facts_of(record: FileRecord) -> FileFacts:
     )
 
 
-class _WriteUnderWay(NamedTuple):
-    offset: int
-    length: int
-    over: asyncio.Future[None]
-
-
 class Opens:
     """All tables of opens, and all handles. It dies with the process.
 
     Attributes:
         handles: the open handles, by id.
         reserved: bytes that were reserved behind a file's end, until its last open leaves.
+        barriers: creations and renames under way, which opens wait for.
+        writes: writes under way, which locks wait for.
     """
 
     def __init__(self) -> None:
         self.handles: dict[int, Handle] = {}
         self.reserved: dict[Partition, int] = {}
+        self.barriers = Barriers()
+        self.writes = WritesUnderWay()
         self._tables: dict[Partition, OpenTable] = {}
         self._removals: dict[Partition, Removal] = {}
         self._changes: dict[Partition, list[asyncio.Future[None]]] = {}
         self._granted: dict[int, asyncio.Future[None]] = {}
         self._timers: dict[tuple[Partition, CachingKey], asyncio.Task[None]] = {}
-        self._writes: dict[Partition, list[_WriteUnderWay]] = {}
         self._leases: dict[CachingKey, Partition] = {}
-        self._barriers: dict[Hashable, asyncio.Future[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last = byte_ranges.REST_OWNER
 
@@ -162,30 +159,6 @@ class Opens:
         """The file that the opens of a lease are of."""
         return self._leases.get(key)
 
-    @contextmanager
-    def changing(self, file: Partition, offset: int, length: int) -> Iterator[None]:
-        """Bytes are being written, which no lock stops any more: a lock of them waits."""
-        write = _WriteUnderWay(offset, length, asyncio.get_running_loop().create_future())
-        writes = self._writes.setdefault(file, [])
-        writes.append(write)
-        try:
-            yield
-        finally:
-            write.over.set_result(None)
-            writes.remove(write)
-            if not writes:
-                del self._writes[file]
-
-    def write_under_way(
-        self, file: Partition, ranges: Sequence[tuple[int, int]]
-    ) -> asyncio.Future[None] | None:
-        """A write that began before locks of these (offset, length) ranges, and is not over."""
-        for write in self._writes.get(file, ()):
-            for offset, length in ranges:
-                if offset < write.offset + write.length and write.offset < offset + length:
-                    return write.over
-        return None
-
     def check_not_pending(self, file: Partition) -> None:
         """Nobody is to delete a file or directory. Raises: StorageError SMBDeletePending."""
         refused = deletion.refusal_while_pending(self.table(file).deletion)
@@ -213,21 +186,6 @@ class Opens:
         """Return when nothing that was spawned is under way any more."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
-
-    def barred(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
-        """What an open must wait for: a creation or a rename under way of one of these."""
-        return next((self._barriers[key] for key in keys if key in self._barriers), None)
-
-    def bar(self, key: Hashable) -> Callable[[], None]:
-        """Let opens wait until the returned function is called."""
-        assert key not in self._barriers, "ask barred() first"
-        barrier = self._barriers[key] = asyncio.get_running_loop().create_future()
-
-        def lift() -> None:
-            del self._barriers[key]
-            barrier.set_result(None)
-
-        return lift
 
     def waits_for_lock(self, wait_id: int) -> asyncio.Future[None]:
         """Done once a waiting lock request is granted."""
@@ -446,6 +404,6 @@ async def enter(
                 stack = ExitStack()
                 stack.callback(held.depart, file, request.id, facts)
                 if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:
-                    stack.enter_context(held.changing(file, *concerned))
+                    stack.enter_context(held.writes.changing(file, *concerned))
                 return OperationEntry(stack, has_waited=patience.has_waited)
             await patience.until(held.change(file))

@@ -226,14 +226,14 @@ async def barring(
     """
     generation = seen.source.generation
     keys: list[Hashable] = [(generation, seen.source.id), seen.target.refs[-1]]
-    other = held.barred([*keys, *((generation, one) for one in seen.target.ids)])
+    other = held.barriers.barred([*keys, *((generation, one) for one in seen.target.ids)])
     if other is not None:
         await wait(other)
         raise PathChanged
     below = held.handles_below(generation, seen.source.components)
     if seen.source_facts.is_directory and below:
         raise StorageError(file_errors.DIRECTORY_IN_USE)
-    lifts = [held.bar(key) for key in keys]
+    lifts = [held.barriers.bar(key) for key in keys]
 
     def lift() -> None:
         for one in lifts:

@@ -185,8 +185,6 @@ async def _resize(
         share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
         size = min(record.size_bytes, size_bytes) if shrinks_only else size_bytes
-        if size > record.size_bytes:
-            transfers.check_size(share, size)
         after = deciding.after(record, Touch.RESIZE, stamp, frozen)
         return msgspec.structs.replace(after, size_bytes=size), ()
 

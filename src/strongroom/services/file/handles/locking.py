@@ -67,7 +67,7 @@ async def _take(
 ) -> None:
     held, file = services.held.of(Opens), handle.partition
     ranges = [(one.offset, one.length) for one in locks]
-    while (write := held.write_under_way(file, ranges)) is not None:
+    while (write := held.writes.over(file, ranges)) is not None:
         await patience.until(write)
     # Nothing is awaited between this look and the entry in the table.
     table = held.table(file)
@@ -83,7 +83,7 @@ async def _take(
     held.put(file, replace(table, locks=found.table))
     try:
         await patience.until(granted)
-        while (write := held.write_under_way(file, ranges)) is not None:
+        while (write := held.writes.over(file, ranges)) is not None:
             # Whoever had the range locked has freed it while it still wrote there.
             await patience.until(write)
     except BaseException:

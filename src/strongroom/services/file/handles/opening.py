@@ -137,7 +137,7 @@ class _Opening:
     async def _unbarred(self, keys: Sequence[Hashable]) -> None:
         """Nothing is being created or renamed here; nothing was awaited since. Raises PathChanged
         after a wait."""
-        barrier = self._held.barred(keys)
+        barrier = self._held.barriers.barred(keys)
         if barrier is not None:
             await self._patience.until(barrier)
             raise PathChanged
@@ -285,7 +285,7 @@ class _Opening:
             size_bytes = seen.record.size_bytes
             return extents.resize(services.store, transfers.map_of(place), size_bytes, 0)
 
-        with self._held.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
+        with self._held.writes.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
             return await transfers.change_bytes(services, place, changes, draft, is_resize=True)
 
     async def _create(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
@@ -295,7 +295,7 @@ class _Opening:
         self._held.check_not_pending(parent)
         self._check_lease(None)
         # Others wait until it is entered, since its name can be found before.
-        lift = self._held.bar(where.refs[-1])
+        lift = self._held.barriers.bar(where.refs[-1])
         try:
             made, record = await creating.create(self._services, self._access, where, self._asked)
             mask = wanted.mask(self._asked, is_read_only=False)

@@ -55,7 +55,7 @@ class _Changed(Exception):
 
 
 def check_size(share: ShareRecord, size_bytes: int) -> None:
-    """A file may be so large. Raises: StorageError DISK_FULL."""
+    """So much may be reserved. Raises: StorageError DISK_FULL."""
     if size_bytes > min(FILE_BYTES_MAX, share.quota_gib * _GIB):
         raise StorageError(file_errors.DISK_FULL)
 
@@ -161,14 +161,12 @@ async def write(
             if appends_only and offset < record.size_bytes:
                 raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
             size_bytes = max(record.size_bytes, end)
-            if size_bytes > record.size_bytes:
-                check_size(share, size_bytes)
             written = deciding.after(record, Touch.WRITE, stamp, frozen)
             return msgspec.structs.replace(written, size_bytes=size_bytes), ()
 
         place = deciding.place_of(handle)
         held = services.held.of(Opens)
-        with held.changing(handle.partition, offset, len(data)):
+        with held.writes.changing(handle.partition, offset, len(data)):
             map_place = MapPlace(place.partition, place.node_id)
             try:
                 draft = await extents.receive(
@@ -225,7 +223,7 @@ async def zero_data(
             )
 
         held = services.held.of(Opens)
-        with held.changing(handle.partition, offset, end - offset):
+        with held.writes.changing(handle.partition, offset, end - offset):
             await change_bytes(services, place, changes, draft, is_resize=True)
 
 

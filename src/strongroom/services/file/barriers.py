@@ -1,0 +1,73 @@
+"""What is under way, so that something else must wait for its end: creations, renames, writes.
+
+Lives here: held state without rules: who waits is woken when it is over. Must not live here: the
+tables of opens (admission.py), locks (semantics/file/byte_ranges.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from strongroom.engines.base import Partition
+
+
+class Barriers:
+    """Names that are being created, and directories that are being renamed."""
+
+    def __init__(self) -> None:
+        self._barriers: dict[Hashable, asyncio.Future[None]] = {}
+
+    def barred(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
+        """What an open must wait for: a creation or a rename under way of one of these."""
+        return next((self._barriers[key] for key in keys if key in self._barriers), None)
+
+    def bar(self, key: Hashable) -> Callable[[], None]:
+        """Let opens wait until the returned function is called."""
+        assert key not in self._barriers, "ask barred() first"
+        barrier = self._barriers[key] = asyncio.get_running_loop().create_future()
+
+        def lift() -> None:
+            del self._barriers[key]
+            barrier.set_result(None)
+
+        return lift
+
+
+class _WriteUnderWay(NamedTuple):
+    offset: int
+    length: int
+    over: asyncio.Future[None]
+
+
+class WritesUnderWay:
+    """Bytes that are being written, which no lock stops any more."""
+
+    def __init__(self) -> None:
+        self._writes: dict[Partition, list[_WriteUnderWay]] = {}
+
+    @contextmanager
+    def changing(self, file: Partition, offset: int, length: int) -> Iterator[None]:
+        """For the time of a write: a lock of these bytes waits for its end."""
+        write = _WriteUnderWay(offset, length, asyncio.get_running_loop().create_future())
+        writes = self._writes.setdefault(file, [])
+        writes.append(write)
+        try:
+            yield
+        finally:
+            write.over.set_result(None)
+            writes.remove(write)
+            if not writes:
+                del self._writes[file]
+
+    def over(
+        self, file: Partition, ranges: Sequence[tuple[int, int]]
+    ) -> asyncio.Future[None] | None:
+        """The end of a write that is under way in one of these (offset, length) ranges."""
+        for write in self._writes.get(file, ()):
+            for offset, length in ranges:
+                if offset < write.offset + write.length and write.offset < offset + length:
+                    return write.over
+        return None
