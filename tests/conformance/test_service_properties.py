@@ -170,11 +170,6 @@ def test_the_bounds_themselves(account: Client) -> None:
 @pytest.mark.parametrize(
     ("section", "name"),
     [
-        (
-            "<DeleteRetentionPolicy><Enabled>false</Enabled>"
-            "<AllowPermanentDelete>true</AllowPermanentDelete></DeleteRetentionPolicy>",
-            "AllowPermanentDelete",
-        ),
         ("<StaticWebsite><Enabled>true</Enabled></StaticWebsite>", "StaticWebsite"),
     ],
 )

@@ -26,6 +26,7 @@ DELETES = {
     "Clear Messages",
     "Delete Blob",
     "Delete Blob (version)",
+    "Delete Blob (permanent)",
     "Delete Blob Immutability Policy",
     "Delete Container",
     "Delete Directory",

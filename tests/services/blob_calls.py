@@ -18,6 +18,7 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, blocks, leasing, snapshots
 from strongroom.services.blob.copies import copying
 from strongroom.services.blob.copies.sources import CopySources, LocalSource, OpenSource
+from strongroom.services.blob.snapshots import DeleteBlob
 from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.runner import Services
@@ -67,7 +68,7 @@ async def snapshot(on: Services, name: str) -> int:
 async def delete(
     on: Services, name: str, option: DeleteSnapshots | None = None, ticks: int | None = None
 ) -> None:
-    await run(on, blob.DELETE_BLOB, name, snapshots.DeleteBlob(option), snapshot=ticks)
+    await run(on, blob.DELETE_BLOB, name, DeleteBlob(option), snapshot=ticks)
 
 
 async def metadata(on: Services, name: str, value: str) -> None:

@@ -10,8 +10,9 @@ import pytest
 from strongroom.account_switches import Switches
 from strongroom.operations.blob import blob
 from strongroom.operations.blob.fields.returned import blob_headers
-from strongroom.services.blob import accesses, blobs, snapshots
+from strongroom.services.blob import accesses, blobs
 from strongroom.services.blob.access import BlobView
+from strongroom.services.blob.snapshots import DeleteBlob
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import TICKS_PER_S, ByteRange
@@ -116,7 +117,7 @@ def test_each_state_has_a_time_of_its_own(kind: str) -> None:
         on.store.advance(2 * DAY_S)
         await do.run(on, blob.GET_BLOB, "b", blobs.GetBlob(), **past)
         operation = blob.DELETE_BLOB if kind == "snapshot" else blob.DELETE_VERSION
-        await do.run(on, operation, "b", snapshots.DeleteBlob(), **past)
+        await do.run(on, operation, "b", DeleteBlob(), **past)
         await swept(on, sweeper)
         assert (await view(on)).blob.versions == 0
         assert problems(on) == []

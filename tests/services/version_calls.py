@@ -6,8 +6,9 @@ from strongroom.account_switches import Switches
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
-from strongroom.services.blob import blobs, list_blobs, snapshots
+from strongroom.services.blob import blobs, list_blobs
 from strongroom.services.blob.list_blobs import BlobRow
+from strongroom.services.blob.snapshots import DeleteBlob, Deleted
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.runner import Services
@@ -50,18 +51,14 @@ async def read(on: Services, name: str, version: int) -> bytes | None:
 
 async def delete(on: Services, name: str, version: int) -> bool:
     """Delete a previous version; whether it is gone for good."""
-    deleted = await do.run(on, blob.DELETE_VERSION, name, snapshots.DeleteBlob(), version=version)
+    deleted = await do.run(on, blob.DELETE_VERSION, name, DeleteBlob(), version=version)
     is_permanent: bool = deleted.is_permanent
     return is_permanent
 
 
-async def delete_blob(
-    on: Services, name: str, option: DeleteSnapshots | None = None
-) -> snapshots.Deleted:
+async def delete_blob(on: Services, name: str, option: DeleteSnapshots | None = None) -> Deleted:
     """Delete the blob itself."""
-    deleted: snapshots.Deleted = await do.run(
-        on, blob.DELETE_BLOB, name, snapshots.DeleteBlob(option)
-    )
+    deleted: Deleted = await do.run(on, blob.DELETE_BLOB, name, DeleteBlob(option))
     return deleted
 
 

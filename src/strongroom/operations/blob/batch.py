@@ -11,7 +11,12 @@ from typing import Final
 
 from strongroom import blob_errors, limits
 from strongroom.auth.authorize import Permission
-from strongroom.operations.blob.blob import DELETE_BLOB, DELETE_VERSION, SET_BLOB_TIER
+from strongroom.operations.blob.blob import (
+    DELETE_BLOB,
+    DELETE_PERMANENTLY,
+    DELETE_VERSION,
+    SET_BLOB_TIER,
+)
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import header
 from strongroom.operations.core.spec import Body, Operation, Resource
@@ -34,7 +39,7 @@ def _batch(
         body=Body("body", bytes, limits.BLOB_BATCH_BODY_BYTES_MAX),
         success=202,
         fails=(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT,),
-        parts=(DELETE_BLOB, DELETE_VERSION, SET_BLOB_TIER),
+        parts=(DELETE_BLOB, DELETE_VERSION, DELETE_PERMANENTLY, SET_BLOB_TIER),
     )
 
 

@@ -14,7 +14,13 @@ from strongroom.operations.blob.fields import blob_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
-from strongroom.semantics.blob.snapshots import VERSION_PARAMETER, snapshot_time, version_time
+from strongroom.semantics.blob.snapshots import (
+    DELETE_TYPE,
+    PERMANENT,
+    VERSION_PARAMETER,
+    snapshot_time,
+    version_time,
+)
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, kept_blobs, snapshots
 from strongroom.services.blob.tiers import tiering
@@ -210,7 +216,7 @@ DELETE_BLOB: Final = Operation(
     rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, purpose=Purpose.FREEING),
     snapshots=snapshot_time,
     input=snapshots.DeleteBlob,
-    accepts=(blob_fields.DELETE_SNAPSHOTS,),
+    accepts=blob_fields.DELETION,
     success=202,
     returns=(give.PERMANENT,),
     fails=(
@@ -232,7 +238,7 @@ DELETE_VERSION: Final = Operation(
     snapshots=snapshot_time,
     versions=version_time,
     input=snapshots.DeleteBlob,
-    accepts=(blob_fields.DELETE_SNAPSHOTS,),
+    accepts=blob_fields.DELETION,
     success=202,
     returns=(give.PERMANENT,),
     fails=(
@@ -242,6 +248,27 @@ DELETE_VERSION: Final = Operation(
         *protection_fields.PROTECTED,
     ),
     run=snapshots.delete_blob,
+)
+
+DELETE_PERMANENTLY: Final = Operation(
+    name="Delete Blob (permanent)",
+    id="blob_delete_permanently",
+    methods=("DELETE",),
+    resource=Resource.BLOB,
+    when=(When(f"?{DELETE_TYPE}", PERMANENT),),
+    permission=permissions.DELETE_PERMANENTLY,
+    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.KEPT, purpose=Purpose.FREEING),
+    snapshots=snapshot_time,
+    versions=version_time,
+    input=snapshots.DeleteBlob,
+    accepts=blob_fields.DELETION,
+    success=202,
+    returns=(give.PERMANENT,),
+    fails=(
+        blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB,
+        *protection_fields.PROTECTED,
+    ),
+    run=snapshots.delete_permanently,
 )
 
 UNDELETE_BLOB: Final = Operation(
@@ -289,6 +316,7 @@ OPERATIONS: Final = (
     GET_BLOB_METADATA,
     SET_BLOB_METADATA,
     SNAPSHOT_BLOB,
+    DELETE_PERMANENTLY,
     DELETE_VERSION,
     DELETE_BLOB,
     UNDELETE_BLOB,

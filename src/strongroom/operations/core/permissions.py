@@ -25,6 +25,9 @@ DELETE: Final = Permission(("o", ("d",)), ("d",), actions=("blobs/delete",))
 DELETE_VERSION: Final = Permission(
     ("o", ("x",)), ("x",), actions=("blobs/deleteBlobVersion/action",)
 )
+DELETE_PERMANENTLY: Final = Permission(
+    ("o", ("y",)), ("y",), actions=("blobs/permanentDelete/action",)
+)
 BREAK_LEASE: Final = Permission(
     ("o", ("w", "d")),
     ("w", "d"),

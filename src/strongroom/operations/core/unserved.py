@@ -69,11 +69,8 @@ _HEADERS: Final[dict[str, str | None]] = {
     "x-ms-source-encryption-key": None,
     "x-ms-source-encryption-key-sha256": None,
     "x-ms-source-encryption-algorithm": None,
-    "x-ms-access-tier-if-modified-since": None,
-    "x-ms-access-tier-if-unmodified-since": None,
 }
 _QUERY: Final[dict[str, str | None]] = {
-    "deletetype": "permanent",
     "showonly": None,
 }
 _ASKED_IN_HEADERS: Final = frozenset(_HEADERS)

@@ -18,6 +18,8 @@ from strongroom.values import ticks_of
 
 DELETE_HEADER: Final = "x-ms-delete-snapshots"
 VERSION_PARAMETER: Final = "versionid"
+DELETE_TYPE: Final = "deletetype"
+PERMANENT: Final = "permanent"
 _TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{7})Z")
 
 
@@ -61,6 +63,12 @@ def version_time(text: str) -> int:
     except StorageError:
         reason = "The value is not the id of a version."
         raise invalid_query(VERSION_PARAMETER, text, reason) from None
+
+
+def check_delete_type(value: str | None) -> None:
+    """Refuse a kind of deletion that there is not. Raises InvalidQueryParameterValue."""
+    if value is not None and value.lower() != PERMANENT:
+        raise invalid_query(DELETE_TYPE, value, f"The value must be {PERMANENT}.")
 
 
 def check_one_state(snapshot: int | None, version: int | None) -> None:

@@ -238,7 +238,8 @@ def _listed(etags: tuple[str, ...], stamp: int) -> bool:
     return etags == ANY or etag_text(stamp) in etags
 
 
-def _modified_since(modified: int, moment: int) -> bool:
+def modified_since(modified: int, moment: int) -> bool:
+    """Whether something changed after a date. Headers have whole seconds, so only these count."""
     return modified // TICKS_PER_S > moment // TICKS_PER_S
 
 
@@ -246,7 +247,7 @@ def _positive(conditions: Conditions, stamp: int, modified: int) -> bool:
     etags, until = conditions.if_match, conditions.if_unmodified_since
     if etags is not None and not _listed(etags, stamp):
         return False
-    return until is None or not _modified_since(modified, until)
+    return until is None or not modified_since(modified, until)
 
 
 def _positive_old(conditions: Conditions, stamp: int, modified: int) -> bool:
@@ -260,11 +261,11 @@ def _changed(conditions: Conditions, stamp: int, modified: int, version: str) ->
     if etags == ANY and version < NONE_MATCH_ANY_FAILS_SINCE:
         etags = None
     if etags is None:
-        return since is None or _modified_since(modified, since)
+        return since is None or modified_since(modified, since)
     if not _listed(etags, stamp):
         return True
     # One success is enough, except by the old rules, where the ETag alone decides.
-    return version >= READ_RULES_SINCE and since is not None and _modified_since(modified, since)
+    return version >= READ_RULES_SINCE and since is not None and modified_since(modified, since)
 
 
 def _decided_by_first(conditions: Conditions, stamp: int, modified: int) -> bool:
@@ -274,8 +275,8 @@ def _decided_by_first(conditions: Conditions, stamp: int, modified: int) -> bool
         return not _listed(conditions.if_none_match, stamp)
     since, until = conditions.if_modified_since, conditions.if_unmodified_since
     if since is not None:
-        return _modified_since(modified, since)
-    return until is None or not _modified_since(modified, until)
+        return modified_since(modified, since)
+    return until is None or not modified_since(modified, until)
 
 
 def _tagged(conditions: Conditions, tags: Mapping[str, str]) -> bool:

@@ -31,7 +31,7 @@ from strongroom.services.blob.looking import (
     version_among,
 )
 from strongroom.services.blob.rehydration import settled
-from strongroom.services.core.calls import Call
+from strongroom.services.core.calls import Call, Existence
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
@@ -79,6 +79,7 @@ class BlobState(msgspec.Struct, frozen=True):
     body (`read_with`); None = they were not read. `switches` are those of the account, and `place`
     is the container's record; both are only there where a caller asks. `versions` counts the
     previous versions. `protection` is that of the container, None = it has none.
+    `permits_permanent`: what is deleted and kept may be deleted for good.
     """
 
     head: BlobRecord | None
@@ -95,6 +96,7 @@ class BlobState(msgspec.Struct, frozen=True):
     versions: int = 0
     place: Record | None = None
     protection: ContainerProtection | None = None
+    permits_permanent: bool = False
 
     @property
     def is_versioned(self) -> bool:
@@ -346,11 +348,14 @@ _FIRST_EXTRA: Final = 4
 
 
 @lru_cache(_PROPERTIES_REMEMBERED)
-def _retention_days(properties: Record | None) -> int:
-    """For how many days the account keeps a state that is displaced."""
+def _retention(properties: Record | None) -> tuple[int, bool]:
+    """For how many days the account keeps a state that is displaced, and whether it permits to
+    delete such a state for good."""
     found = records.PROPERTIES.of(properties)
     policy = None if found is None else found.delete_retention
-    return policy.days or 0 if policy is not None and policy.enabled else 0
+    if policy is None or not policy.enabled:
+        return 0, policy is not None and bool(policy.allow_permanent_delete)
+    return policy.days or 0, bool(policy.allow_permanent_delete)
 
 
 def standing(lying: BlobRecord | None) -> tuple[BlobRecord | None, BlobRecord | None]:
@@ -390,6 +395,8 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
         if past is not None:
             if past.is_version and head is not None and head.version == past.ticks:
                 past = None  # the current one
+            elif call.rule.existence is Existence.KEPT:
+                named = blob_records.BLOB.of(found[-1])
             else:
                 named = of_blob(found[-1], stamp)[0]
         guard_blob(call, named, stamp)
@@ -399,6 +406,7 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
         target = call.target.blob
         change = BlobChange(self.partition, generation_of(call), target, stamp, lying, upload)
         behind = _FIRST_EXTRA + self.beside
+        retention_days, permits_permanent = _retention(found[_PROPERTIES])
         state = BlobState(
             head,
             named,
@@ -407,13 +415,14 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
             stamp,
             None if record is None else record.version,
             gone=gone,
-            retention_days=_retention_days(found[_PROPERTIES]),
+            retention_days=retention_days,
             beside=tuple(found[_FIRST_EXTRA:behind]) if self.beside else None,
             past=past,
             switches=self.switches,
             versions=0 if lying is None else lying.versions,
             place=found[0],
             protection=self.switches.containers.get(call.target.container),
+            permits_permanent=permits_permanent,
         )
         result = self.change(state, change)
         steps = change.steps()

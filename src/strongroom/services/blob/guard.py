@@ -85,7 +85,9 @@ def guard_scope(call: Call[object], blob: BlobRecord | None) -> None:
 
 def _guard_missing(call: Call[object], blob: BlobRecord | None) -> None:
     existence = call.rule.existence
-    if existence is Existence.COMMITTED or (existence is Existence.ANY and blob is None):
+    if existence is Existence.CREATES:
+        return
+    if existence is not Existence.ANY or blob is None:
         raise StorageError(blob_errors.BLOB_NOT_FOUND)
 
 

@@ -2,8 +2,8 @@
 retention.
 
 Lives here: the way back, and the job that drops what nobody asked for in time. Must not live here:
-how a state comes to be kept (displaced.py), listings. Source: "Undelete Blob", "Soft delete for
-blobs", "Blob versioning"; reference section 9.
+how a state comes to be kept (displaced.py), how it is deleted for good before that (snapshots.py),
+listings. Source: "Undelete Blob", "Soft delete for blobs", "Blob versioning"; reference section 9.
 
 Both handle many snapshots and versions in several commits. A commit reads each record again that it
 changes, so the two, and all other writes, may go on side by side. Nothing that was restored is
@@ -14,7 +14,7 @@ can happen.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -179,6 +179,11 @@ def _drop(wanted: tuple[Key, ...], is_over: IsWanted, state: BlobState, change: 
         change.remove_head()
         gone.body.release(change, HEAD, alone=False)
     elif state.head is not None:
-        body = body_without(state.head, dropped)
-        if body != state.head.body:
-            change.put_head(msgspec.structs.replace(state.head, body=body))
+        drop_bodies(state.head, dropped, change)
+
+
+def drop_bodies(head: BlobRecord, dropped: Sequence[BlobRecord], change: BlobChange) -> None:
+    """The head's body after those of these snapshots and versions were given up."""
+    body = body_without(head, dropped)
+    if body != head.body:
+        change.put_head(msgspec.structs.replace(head, body=body))

@@ -7,6 +7,7 @@ here: reading of snapshots (blobs.py), the dropping of shared bodies (sweep.py).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,9 +16,16 @@ import msgspec
 
 from strongroom import blob_errors
 from strongroom.engines.base import Ref
-from strongroom.errors import StorageError
+from strongroom.errors import CONDITION_NOT_MET, StorageError, invalid_query
 from strongroom.semantics.blob.immutability import Attempt
-from strongroom.semantics.blob.snapshots import DeleteSnapshots, check_delete_target, deletion
+from strongroom.semantics.blob.snapshots import (
+    DELETE_TYPE,
+    PERMANENT,
+    DeleteSnapshots,
+    check_delete_target,
+    deletion,
+)
+from strongroom.semantics.core.conditions import modified_since
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
@@ -25,12 +33,13 @@ from strongroom.services.blob.displaced import (
     continue_head,
     delete_head,
     delete_past,
+    give_up_past,
     without_snapshots,
     without_version,
 )
 from strongroom.services.blob.heads import refuse_archived, refuse_incremental, refuse_pending_copy
-from strongroom.services.blob.immutability import refuse_by_container
-from strongroom.services.blob.kept_blobs import PAST_PER_COMMIT, find_snapshots
+from strongroom.services.blob.immutability import refuse, refuse_by_container
+from strongroom.services.blob.kept_blobs import PAST_PER_COMMIT, drop_bodies, find_snapshots
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -96,13 +105,25 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlob:
-    """Input of Delete Blob: x-ms-delete-snapshots."""
+    """Input of Delete Blob: x-ms-delete-snapshots, and dates (ticks) since which the tier must
+    have been changed, or must not."""
 
     snapshots: DeleteSnapshots | None = None
+    tier_modified_since: int | None = None
+    tier_unmodified_since: int | None = None
 
+    def require_tier(self, record: BlobRecord) -> None:
+        """Refuse a state whose tier was changed at another time. A tier that was never changed
+        counts from the creation.
 
-class _Stale(Exception):
-    """Snapshots were taken or deleted since they were listed."""
+        Raises: StorageError ConditionNotMet.
+        """
+        changed = record.tier_changed or record.created
+        since, until = self.tier_modified_since, self.tier_unmodified_since
+        if since is not None and not modified_since(changed, since):
+            raise StorageError(CONDITION_NOT_MET)
+        if until is not None and modified_since(changed, until):
+            raise StorageError(CONDITION_NOT_MET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +131,10 @@ class Deleted:
     """Result of Delete Blob: whether what was deleted is gone for good, and not kept."""
 
     is_permanent: bool
+
+
+class _Stale(Exception):
+    """Snapshots were taken or deleted since they were listed."""
 
 
 async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
@@ -129,19 +154,21 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
     option, target = call.input.snapshots, call.target
     check_delete_target(option, target.snapshot is not None, target.version is not None)
     if target.snapshot is not None or target.version is not None:
-        return await access.change_blob(services, call, _delete_one)
+        one = functools.partial(_delete_one, call.input)
+        return await access.change_blob(services, call, one)
     if option is None:
         return await access.change_blob(
-            services, call, lambda state, change: _delete(option, (), state, change)
+            services, call, lambda state, change: _delete(call.input, (), state, change)
         )
-    return await _delete_all(services, call, option)
+    return await _delete_all(services, call)
 
 
-def _delete_one(state: BlobState, change: BlobChange) -> Deleted:
+def _delete_one(given: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:
     past, head, named = state.past, state.head, state.named
     assert named is not None
     if past is None:
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB)
+    given.require_tier(named)
     delete_past(past, named, state, change)
     standing = head or state.gone
     if standing is not None and past.is_version:
@@ -151,11 +178,11 @@ def _delete_one(state: BlobState, change: BlobChange) -> Deleted:
     return Deleted(not state.retention_days)
 
 
-async def _delete_all(services: Services, call: Call[Any], option: DeleteSnapshots) -> Deleted:
+async def _delete_all(services: Services, call: Call[DeleteBlob]) -> Deleted:
     while True:
         listed = await _listed(services, call)
         try:
-            decide = _DeleteListed(option, listed).decide
+            decide = _DeleteListed(call.input, listed).decide
             deleted = await access.change_blob(services, call, decide)
         except _Stale:
             # Whatever changed the head has been committed, so somebody makes progress.
@@ -175,9 +202,9 @@ class _Listed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _DeleteListed:
-    """Delete the snapshots that were listed and, when they are all, what else `option` says."""
+    """Delete the snapshots that were listed and, when they are all, what else `given` says."""
 
-    option: DeleteSnapshots
+    given: DeleteBlob
     listed: _Listed
 
     def decide(self, state: BlobState, change: BlobChange) -> Deleted:
@@ -185,8 +212,8 @@ class _DeleteListed:
         if state.head_version != self.listed.version:
             raise _Stale
         if self.listed.is_all:
-            return _delete(self.option, self.listed.snapshots, state, change)
-        _delete_some(self.listed.snapshots, state, change)
+            return _delete(self.given, self.listed.snapshots, state, change)
+        _delete_some(self.given, self.listed.snapshots, state, change)
         return Deleted(not state.retention_days)
 
 
@@ -202,10 +229,14 @@ async def _listed(services: Services, call: Call[Any]) -> _Listed:
 
 
 def _delete_some(
-    snapshots: Sequence[tuple[Past, BlobRecord]], state: BlobState, change: BlobChange
+    given: DeleteBlob,
+    snapshots: Sequence[tuple[Past, BlobRecord]],
+    state: BlobState,
+    change: BlobChange,
 ) -> None:
     head = state.head
     assert head is not None
+    given.require_tier(head)
     refuse_pending_copy(head)
     for past, snapshot in snapshots:
         delete_past(past, snapshot, state, change)
@@ -213,16 +244,17 @@ def _delete_some(
 
 
 def _delete(
-    option: DeleteSnapshots | None,
+    given: DeleteBlob,
     snapshots: Sequence[tuple[Past, BlobRecord]],
     state: BlobState,
     change: BlobChange,
 ) -> Deleted:
-    """The commit that answers: `snapshots` are all that there are, when `option` asks for them."""
+    """The commit that answers: `snapshots` are all that there are, when `given` asks for them."""
     head = state.head
     assert head is not None
+    given.require_tier(head)
     refuse_pending_copy(head)
-    going = deletion(option, head.snapshots > 0)
+    going = deletion(given.snapshots, head.snapshots > 0)
     if going.snapshots:
         for past, snapshot in snapshots:
             delete_past(past, snapshot, state, change)
@@ -232,3 +264,43 @@ def _delete(
     if going.snapshots:
         change.put_head(without_snapshots(head, [snapshot for _, snapshot in snapshots], state))
     return Deleted(not state.retention_days)
+
+
+async def delete_permanently(services: Services, call: Call[DeleteBlob]) -> Deleted:
+    """Delete Blob with `deletetype=permanent`: a snapshot or a version that is deleted and kept is
+    deleted for good, before its retention ends.
+
+    Raises: StorageError InvalidQueryParameterValue (it is no snapshot and no version, is not
+        deleted, or the account does not permit it). BlobNotFound (its retention has ended),
+        OperationNotAllowedOnRootBlob (the current version), BlobImmutableDueToPolicy,
+        BlobImmutableDueToLegalHold, and what guard_blob raises.
+    """
+    given, target = call.input, call.target
+    check_delete_target(given.snapshots, target.snapshot is not None, target.version is not None)
+    if target.snapshot is None and target.version is None:
+        raise _not_permanent("Only a snapshot or a version can be deleted permanently.")
+    return await access.change_blob(services, call, functools.partial(_delete_for_good, given))
+
+
+def _delete_for_good(given: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:
+    record, past, head = state.named, state.past, state.head
+    assert record is not None
+    if past is None:
+        raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB)
+    given.require_tier(record)
+    if record.deletion is None:
+        raise _not_permanent("It is not deleted yet: delete it without deletetype first.")
+    if record.deletion.until <= state.now:
+        raise StorageError(blob_errors.BLOB_NOT_FOUND)
+    if not state.permits_permanent:
+        text = "The account does not permit it: set AllowPermanentDelete in DeleteRetentionPolicy."
+        raise _not_permanent(text)
+    refuse(record, Attempt.DELETE, state)
+    give_up_past(past, record, change)
+    if head is not None:
+        drop_bodies(head, [record], change)
+    return Deleted(is_permanent=True)
+
+
+def _not_permanent(reason: str) -> StorageError:
+    return invalid_query(DELETE_TYPE, PERMANENT, reason)

@@ -98,9 +98,6 @@ def _check(request: ServiceProperties) -> None:
         raise _not_implemented("StaticWebsite", "Enabled")
     if request.smb_multichannel:
         raise _not_implemented("Multichannel", "Enabled")
-    retention = request.delete_retention
-    if retention is not None and retention.allow_permanent_delete:
-        raise _not_implemented("DeleteRetentionPolicy", "AllowPermanentDelete")
 
 
 def _not_implemented(section: str, name: str) -> StorageError:

@@ -34,6 +34,8 @@ class Existence(enum.Enum):
     """The operation creates it or replaces it."""
     ANY = "any"
     """Uncommitted blocks are enough (Get Block List, Lease Blob)."""
+    KEPT = "kept"
+    """The snapshot or version that it names must be there, deleted and kept ones included."""
 
 
 class ConditionUse(enum.Enum):

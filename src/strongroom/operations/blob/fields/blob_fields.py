@@ -21,7 +21,8 @@ from strongroom.operations.core.fields import (
 )
 from strongroom.operations.core.spec import Body, Field
 from strongroom.semantics.blob import encryption_scopes, tags, tiers
-from strongroom.semantics.blob.snapshots import delete_option
+from strongroom.semantics.blob.snapshots import DELETE_TYPE as TYPE_PARAMETER
+from strongroom.semantics.blob.snapshots import check_delete_type, delete_option
 from strongroom.services.blob import structured
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.values import ContentProperties
@@ -153,6 +154,17 @@ request is only about a page blob's size or sequence number."""
 DELETE_SNAPSHOTS: Final = header(
     "snapshots", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
 )
+DELETE_TYPE: Final = Field(
+    "", lambda _, query: check_delete_type(query.get(TYPE_PARAMETER)), query=(TYPE_PARAMETER,)
+)
+TIER_MODIFIED_SINCE: Final = header(
+    "tier_modified_since", "x-ms-access-tier-if-modified-since", wire.date
+)
+TIER_UNMODIFIED_SINCE: Final = header(
+    "tier_unmodified_since", "x-ms-access-tier-if-unmodified-since", wire.date
+)
+DELETION: Final = (DELETE_SNAPSHOTS, DELETE_TYPE, TIER_MODIFIED_SINCE, TIER_UNMODIFIED_SINCE)
+"""What each form of Delete Blob takes."""
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)
 TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())
