@@ -8,6 +8,7 @@ REST reference; ETags and times in "Specifying conditional headers for Blob serv
 from __future__ import annotations
 
 import enum
+import re
 from binascii import b2a_base64
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -280,3 +281,16 @@ class Purpose(enum.IntEnum):
     FREEING = 2
     """It removes data, and may store the job that removes the rest: it may use all of the
     reserve."""
+
+
+ACCOUNT_SCOPE: Final = "$account-encryption-key"
+"""The encryption scope of what is encrypted with the account's own key."""
+_SCOPE: Final = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){2,62}")
+_SCOPE_CHARS_MAX: Final = 63
+
+
+def is_encryption_scope(text: str) -> bool:
+    """Whether an encryption scope can be called so (3 to 63 letters, digits, single hyphens)."""
+    return text == ACCOUNT_SCOPE or (
+        len(text) <= _SCOPE_CHARS_MAX and _SCOPE.fullmatch(text) is not None
+    )

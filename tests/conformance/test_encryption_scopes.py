@@ -12,6 +12,7 @@ from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.copying import SYNC, copy, source_url
 from tests.conformance.listing import blob, page, properties
 from tests.conformance.pages import create, send
+from tests.conformance.sas import account_sas, service_sas
 
 SCOPE, DEFAULT = "x-ms-encryption-scope", "x-ms-default-encryption-scope"
 DENY = "x-ms-deny-encryption-scope-override"
@@ -77,6 +78,56 @@ def test_headers_of_scopes_that_are_refused(account: Client) -> None:
     wrong = account.put("/box/b", {**PUT_BLOB, SCOPE: "a--b"}, b"x")
     expect_names(wrong, 400, "InvalidHeaderValue", SCOPE)
     assert rules.read_scope(SCOPE, "A-1-" + "b" * 59) and rules.read_scope(SCOPE, ACCOUNT) == ""
+
+
+def test_a_token_names_the_scope_of_its_writes(account: Client) -> None:
+    """B-ENC-07: of service and account tokens; reads ignore it."""
+    made(account, {DEFAULT: "mine"})
+    anyone = account.anonymous
+    for token in (
+        service_sas(account.credential, "box", sp="rcw", ses="signed"),
+        account_sas(account.credential, sp="rcw", srt="o", ses="signed"),
+    ):
+        written = expect(anyone.put(f"/box/b?{token}", PUT_BLOB, b"x"), 201)
+        assert (written[SCOPE], scope(account)) == ("signed", "signed")
+        expect(anyone.put(f"/box/b?comp=metadata&{token}"), 200)
+        expect(anyone.put(f"/box/b?{token}", {**PUT_BLOB, SCOPE: "signed"}, b"x"), 201)
+        for other in ("other", ACCOUNT):
+            refused = anyone.put(f"/box/b?{token}", {**PUT_BLOB, SCOPE: other}, b"x")
+            expect_names(refused, 400, "InvalidHeaderValue", SCOPE)
+        assert expect(anyone.get(f"/box/b?{token}"), 200).body == b"x"
+        put(account, "/box/other", headers={SCOPE: "other"})
+        expect(anyone.put(f"/box/other?comp=metadata&{token}"), 409, MISMATCH)
+        assert expect(anyone.get(f"/box/other?{token}"), 200)[SCOPE] == "other"
+    plain = service_sas(account.credential, "box", sp="rcw", ses=ACCOUNT)
+    expect(anyone.put(f"/box/b?{plain}", PUT_BLOB, b"x"), 201)
+    assert scope(account) is None
+
+
+def test_a_token_and_a_container_that_denies_other_scopes(account: Client) -> None:
+    """B-ENC-07, B-ENC-05."""
+    made(account, {DEFAULT: "mine", DENY: "true"})
+    for name, status in (("other", 403), ("mine", 201)):
+        token = service_sas(account.credential, "box", sp="cw", ses=name)
+        answer = account.anonymous.put(f"/box/b?{token}", PUT_BLOB, b"x")
+        expect(answer, status, FORBIDDEN if status == 403 else None)
+
+
+def test_a_scope_of_a_token_that_has_no_effect_or_cannot_be(account: Client) -> None:
+    """B-ENC-07: what no signature covers is nobody's word."""
+    made(account, {DEFAULT: "mine"})
+    anyone = account.anonymous
+    old = service_sas(
+        account.credential, "box", sp="cw", sv="2020-10-02", unsigned={"ses": "other"}
+    )
+    expect(anyone.put(f"/box/b?{old}", PUT_BLOB, b"x"), 201)
+    assert scope(account) == "mine"
+    forged = service_sas(account.credential, "box", sp="cw", unsigned={"ses": "other"})
+    expect(anyone.put(f"/box/b?{forged}", PUT_BLOB, b"x"), 403, "AuthenticationFailed")
+    wrong = service_sas(account.credential, "box", sp="cw", ses="a--b")
+    expect(anyone.put(f"/box/b?{wrong}", PUT_BLOB, b"x"), 403, "AuthenticationFailed")
+    expect(account.put("/box/b?ses=other", PUT_BLOB, b"x"), 201)
+    assert scope(account) == "mine"
 
 
 def write(client: Client, kind: str, headers: dict[str, str]) -> Answer:

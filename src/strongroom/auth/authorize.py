@@ -27,7 +27,7 @@ from strongroom.auth.claims import (
 from strongroom.auth.policies import judge_times, resolve
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service, Target
-from strongroom.auth.sas import PERMISSION_LETTERS, Sas, parse_addresses
+from strongroom.auth.sas import PERMISSION_LETTERS, SCOPE_SINCE, Sas, parse_addresses
 from strongroom.auth.sas_signature import directory_of
 from strongroom.errors import (
     AUTHORIZATION_FAILURE,
@@ -134,6 +134,7 @@ class Grant(msgspec.Struct, frozen=True):
         key_range: the entities that the token reaches; None = all.
         may_tag: whether the caller may read and write blobs' tags beside their contents.
         may_protect: whether a write may give a blob an immutability policy or a legal hold.
+        scope: the encryption scope that the token's writes have (`ses`); "" = it names none.
     """
 
     letters: str
@@ -143,6 +144,7 @@ class Grant(msgspec.Struct, frozen=True):
     key_range: KeyRange | None = None
     may_tag: bool = True
     may_protect: bool = True
+    scope: str = ""
 
 
 def authorize(
@@ -257,6 +259,8 @@ def _sas_grant(claim: SasClaim, needs: Permission, target: Target, letters: str)
         key_range=_key_range(claim),
         may_tag="t" in letters,
         may_protect="i" in letters,
+        # Before that version the signature does not cover it.
+        scope=claim.sas.ses if claim.sas.sv >= SCOPE_SINCE else "",
     )
 
 

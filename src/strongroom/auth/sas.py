@@ -21,9 +21,10 @@ from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
 from strongroom.errors import invalid_query
 from strongroom.times import parse_iso8601
-from strongroom.values import is_remembered
+from strongroom.values import is_encryption_scope, is_remembered
 
 ACCOUNT_SAS_SINCE: Final = "2015-04-05"
+SCOPE_SINCE: Final = "2020-12-06"
 USER_DELEGATION_SINCE: Final = "2018-11-09"
 
 # Letters of `sp` by the service that is called; an account SAS may hold those of every service.
@@ -197,6 +198,7 @@ def parse_sas(pairs: Iterable[tuple[str, str]], service: Service) -> Sas:
     _check_version(sas)
     _check_times(sas)
     _check_limits(sas)
+    _check_scope(sas)
     if sas.ss or sas.srt:
         _check_account_sas(sas)
     else:
@@ -228,6 +230,11 @@ def _check_limits(sas: Sas) -> None:
         raise _malformed("spr", sas.spr, "it must be 'https' or 'https,http'")
     if sas.sip and parse_addresses(sas.sip) is None:
         raise _malformed("sip", sas.sip, "it must be one IPv4 address, or two with a hyphen")
+
+
+def _check_scope(sas: Sas) -> None:
+    if sas.ses and sas.sv >= SCOPE_SINCE and not is_encryption_scope(sas.ses):
+        raise _malformed("ses", sas.ses, "it must be the name of an encryption scope")
 
 
 def _check_letters(name: str, value: str, letters: str) -> None:

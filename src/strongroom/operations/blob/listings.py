@@ -12,7 +12,7 @@ from typing import Any, Final
 from strongroom.operations.core.answers import document
 from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin
-from strongroom.semantics.blob import copies, encryption_scopes, tiers
+from strongroom.semantics.blob import copies, tiers
 from strongroom.semantics.blob.container_protection import NOTHING
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
@@ -31,7 +31,7 @@ from strongroom.services.blob.containers.list_containers import (
 from strongroom.services.blob.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.core.calls import Call
 from strongroom.services.core.kept_places import generation_version
-from strongroom.values import Lease, iso7, rfc1123
+from strongroom.values import ACCOUNT_SCOPE, Lease, iso7, rfc1123
 from strongroom.wire.blob import list_blobs as blobs_xml
 from strongroom.wire.blob import list_containers as containers_xml
 from strongroom.wire.blob.list_blobs import (
@@ -200,7 +200,7 @@ def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> Contai
         record.metadata if metadata else None,
         deleted,
         page.immutability,
-        record.scope or encryption_scopes.ACCOUNT_SCOPE,
+        record.scope or ACCOUNT_SCOPE,
         record.denies_scopes,
         protection.retention_days > 0,
         bool(protection.holds),

@@ -16,7 +16,7 @@ from strongroom import errors
 from strongroom.auth.authorize import Grant
 from strongroom.auth.claims import BearerClaim
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError, invalid_query, missing_header
+from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
 from strongroom.operations.core import fields, unserved
 from strongroom.operations.core.endpoint import Addressed
 from strongroom.operations.core.spec import Operation, Origin, Unsaid
@@ -33,6 +33,7 @@ from strongroom.services.core.calls import (
     Terms,
 )
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
+from strongroom.values import ACCOUNT_SCOPE
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
@@ -80,8 +81,9 @@ async def decode(
         _check_length(request)
     terms, snapshot, version = NO_TERMS, None, None
     # Of nearly all requests these two questions answer all others.
-    if not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
-        terms = _terms(operation, request, query, admitted.version)
+    scope = admitted.grant.scope
+    if scope or not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
+        terms = _terms(operation, request, query, admitted.version, scope)
         _take_structured(operation, request)
         snapshot = _state(operation.snapshots, query, _SNAPSHOT)
         version = _state(operation.versions, query, _VERSION)
@@ -155,9 +157,15 @@ def _take_structured(operation: Operation, request: Request) -> None:
     request.body = operation.body.unframe(request.body, content_bytes)
 
 
-def _terms(operation: Operation, request: Request, query: Query, version: str) -> Terms:
+def _terms(
+    operation: Operation, request: Request, query: Query, version: str, token_scope: str
+) -> Terms:
     """Conditions, lease and patience. Only what was sent is read: most requests that send any of
-    these headers send one."""
+    these headers send one.
+
+    Arguments:
+        token_scope: the encryption scope that the caller's token names; "" = none.
+    """
     sent = request.headers.get
     wait_s = 0
     if sent(fields.WAIT_HEADER) is not None:
@@ -169,17 +177,27 @@ def _terms(operation: Operation, request: Request, query: Query, version: str) -
     if sent(fields.LEASE_ID_HEADER) is not None:
         lease_id = fields.lease_id(request)
     scope = None
-    if sent(fields.SCOPE_HEADER) is not None:
-        scope = _scope(operation, request, query)
+    if token_scope or sent(fields.SCOPE_HEADER) is not None:
+        scope = _scope(operation, request, query, token_scope)
     return Terms(conditions, lease_id, wait_s, scope)
 
 
-def _scope(operation: Operation, request: Request, query: Query) -> str | None:
-    """The encryption scope that the request names; None where the operation takes none."""
+def _scope(operation: Operation, request: Request, query: Query, token_scope: str) -> str | None:
+    """The encryption scope that the request or its token names; None where the operation takes
+    none.
+
+    Raises: StorageError InvalidHeaderValue, also where the two name different ones.
+    """
     for field in operation.accepts:
         if fields.SCOPE_HEADER in field.headers:
-            scope: str | None = field.read(request, query)
-            return scope
+            given: str | None = field.read(request, query)
+            if not token_scope:
+                return given
+            signed = "" if token_scope == ACCOUNT_SCOPE else token_scope
+            if given is not None and given != signed:
+                reason = "The shared access signature names another encryption scope (ses)."
+                raise invalid_header(fields.SCOPE_HEADER, given, reason)
+            return signed
     return None
 
 

@@ -7,25 +7,22 @@ client gives and is told again; all data is stored in the same way.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header
+from strongroom.values import ACCOUNT_SCOPE, is_encryption_scope
 
 HEADER: Final = "x-ms-encryption-scope"
 DEFAULT_HEADER: Final = "x-ms-default-encryption-scope"
 DENY_HEADER: Final = "x-ms-deny-encryption-scope-override"
-ACCOUNT_SCOPE: Final = "$account-encryption-key"
-_NAME: Final = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){2,62}")
-_CHARS_MAX: Final = 63
 
 
 def read_scope(name: str, value: str) -> str:
     """The scope that a header names; "" is the account's own. Raises InvalidHeaderValue."""
     if value == ACCOUNT_SCOPE:
         return ""
-    if len(value) > _CHARS_MAX or _NAME.fullmatch(value) is None:
+    if not is_encryption_scope(value):
         raise invalid_header(
             name, value, "It must have 3 to 63 letters, digits and single hyphens."
         )

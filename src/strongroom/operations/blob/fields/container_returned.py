@@ -15,7 +15,7 @@ from strongroom.operations.core.spec import Returned
 from strongroom.semantics.blob import encryption_scopes
 from strongroom.semantics.blob.container_protection import NOTHING
 from strongroom.services.blob.containers.containers import ContainerView
-from strongroom.values import PublicAccess, etag_text, rfc1123
+from strongroom.values import ACCOUNT_SCOPE, PublicAccess, etag_text, rfc1123
 
 CONTAINER_ETAG: Final = Returned("ETag", lambda view: etag_text(view.record.etag))
 CONTAINER_LAST_MODIFIED: Final = Returned(
@@ -49,7 +49,7 @@ def container_headers(view: ContainerView) -> Headers:
         str(view.immutability).lower(),
     )
     scopes = (
-        (encryption_scopes.DEFAULT_HEADER, record.scope or encryption_scopes.ACCOUNT_SCOPE),
+        (encryption_scopes.DEFAULT_HEADER, record.scope or ACCOUNT_SCOPE),
         (encryption_scopes.DENY_HEADER, str(record.denies_scopes).lower()),
     )
     return (*metadata(view), *lease, *access, *protected, immutability, *scopes)
