@@ -12,11 +12,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from strongroom.account_switches import DEFAULT_SWITCHES, Switches
+from strongroom.auth.accounts import development_account
+from strongroom.config import ACCOUNTS_FILE_NAME
+from strongroom.servers.identities.accounts_file import change_accounts
 from strongroom.testing.server import Server
 from tests.interop import javascript_steps as right
 from tests.interop.javascript_appends import APPENDS
 from tests.interop.javascript_steps import Outcome, Refusal, Steps
 from tests.interop.javascript_tables_queues import QUEUES, TABLES
+from tests.interop.javascript_versions import SWITCHES, VERSIONS
 from tests.interop.tools import require_node_package, require_tool
 
 _TIMEOUT_S = 60
@@ -45,10 +50,11 @@ def run_script(server: Server, name: str) -> Steps:
 
 @dataclass(frozen=True)
 class Script:
-    """A script, and what must come of its steps."""
+    """A script, what must come of its steps, and what is switched for its account."""
 
     name: str
     steps: Steps
+    switches: Switches = DEFAULT_SWITCHES
 
 
 SCRIPTS = (
@@ -64,11 +70,16 @@ SCRIPTS = (
     Script("account", right.ACCOUNT),
     Script("tables", TABLES),
     Script("queues", QUEUES),
+    Script("versions", VERSIONS, SWITCHES),
 )
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_steps(server: Server, script: Script) -> None:
+    if script.switches != DEFAULT_SWITCHES:
+        assert server.data is not None
+        own = development_account().switched(script.switches)
+        change_accounts(server.data / ACCOUNTS_FILE_NAME, lambda before: (own,))
     found = run_script(server, script.name)
     for step, outcome in script.steps.items():
         assert step in found, f"{script.name} does not take the step {step!r}"
