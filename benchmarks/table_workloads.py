@@ -112,6 +112,15 @@ def _filtering(name: str, table: str, partitions: int) -> Workload:
     )  # fmt: skip
 
 
+def _merge_and_filter(endpoint: Endpoint, table: str, turn: int) -> tuple[Step, ...]:
+    """A write to an entity that the filter looks at, and the filter."""
+    path = f"/{table}(PartitionKey='p1',RowKey='000500')"
+    body = json.dumps({"Count": turn}).encode()
+    fields = {**_JSON, "If-Match": "*"}
+    merge = endpoint.step("merge", "MERGE", path, 204, headers=fields, body=body)
+    return (merge, *_filter(endpoint, table))
+
+
 def _prepare_queue(endpoint: Endpoint) -> None:
     endpoint.make("/bench")
 
@@ -138,6 +147,12 @@ TABLES: Final = (
     Workload("merge entity", "req/s", _prepare_stored, _merge, _requests, service="table"),
     _filtering("filter 1,000 of 5,000 entities", "filtered", _SMALL_PARTITIONS),
     _filtering("filter 1,000 of 50,000 entities", "large", _LARGE_PARTITIONS),
+    Workload(
+        "filter after a merge, 1,000 of 5,000 entities", "queries/s",
+        lambda endpoint: _prepare_filtered(endpoint, "changing", _SMALL_PARTITIONS),
+        lambda endpoint, turn: _merge_and_filter(endpoint, "changing", turn),
+        lambda report: report.step("query").count, service="table",
+    ),
     Workload(
         "insert entity", "req/s", lambda endpoint: _make_table(endpoint, "inserted"), _insert,
         _requests, service="table",

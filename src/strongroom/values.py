@@ -125,18 +125,13 @@ def crc64_text(checksum: int) -> str:
 
 
 class Entity(msgspec.Struct, eq=False):
-    """A table's entity as it is told: its keys, its Timestamp in ticks, its other properties as the
-    inside of a JSON object (semantics/table/edm.py).
-
-    `minimal` follows from these: how it was told before (wire/table/odata_documents.py). Queries
-    are repeated, and most of what they find is what they found before.
-    """
+    """A table's entity: its keys, its Timestamp in ticks, its other properties as the inside of a
+    JSON object (semantics/table/edm.py)."""
 
     partition_key: str
     row_key: str
     timestamp: int
     fragment: bytes
-    minimal: bytes | None = None
 
 
 class PublicAccess(enum.Enum):

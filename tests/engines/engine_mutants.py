@@ -11,12 +11,15 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from strongroom.engines.base import Commit, Decide, Partition, Record, Ref, Step, Unavailable
+from strongroom.clock import Clock
+from strongroom.engines.base import Commit, Decide, Page, Partition, Record, Ref, Step, Unavailable
+from strongroom.engines.conditions import Condition, NumberWithin
 from strongroom.engines.gateways import STAMP_MAX, Horizon
 from strongroom.engines.membership import Mark
 from strongroom.engines.memory import MemoryStore
 from strongroom.engines.memory.contents import MemoryContents
-from strongroom.engines.memory.gateways import MemoryGateway, MemoryHold
+from strongroom.engines.memory.data import MemoryData
+from strongroom.engines.memory.gateways import MemoryGateway, MemoryHold, MemoryMembers
 from strongroom.testing import (
     contract_failures,
     contract_gateways,
@@ -117,6 +120,52 @@ class StopsWaitingOnce(MemoryStore):
 
     def stop_waiting(self) -> None:
         self.watchers.wake_all()
+
+
+class _OtherData(MemoryStore):
+    """Records that are kept in another way."""
+
+    data_type: type[MemoryData]
+
+    def __init__(self, clock: Clock, data: MemoryData | None = None, **more: Any) -> None:
+        made = data or self.data_type(MemoryMembers(clock), None, 0)
+        super().__init__(clock, data=made, **more)
+
+
+class _StrictData(MemoryData):
+    def satisfies(self, where: Condition, value: bytes) -> bool:
+        number = isinstance(where, NumberWithin)
+        return super().satisfies(where, value) and not (number and value.endswith(b"n=-3"))
+
+
+class ConditionLeavesOut(_OtherData):
+    """A record is left out though it satisfies the condition."""
+
+    data_type = _StrictData
+
+
+class _Endless(MemoryData):
+    def looked_enough(self, count: int) -> bool:
+        return False
+
+
+class ConditionLooksAtEverything(_OtherData):
+    """A page goes on until enough was found, however much it looks at."""
+
+    data_type = _Endless
+
+
+class _Forgetful(MemoryData):
+    def scan(self, *given: Any) -> Page:
+        page = super().scan(*given)
+        where = given[-1]
+        return page if where is None or page.values else Page((), (), (), (), None)
+
+
+class EmptyPageEndsAScan(_OtherData):
+    """A page in which nothing was found says that nothing is left."""
+
+    data_type = _Forgetful
 
 
 class DeadCommits(MemoryStore):
@@ -296,6 +345,9 @@ MUTANTS: Final[tuple[tuple[type[MemoryStore], Case], ...]] = (
     (ClockMovedHere, contract_shared.a_moved_clock_reaches_every_gateway),
     (StopsWaitingOnce, contract_waiting.waiters_are_counted_and_can_be_sent_home_for_good),
     (DeadCommits, contract_membership.a_dead_gateway_blocks_nothing_and_commits_nothing),
+    (ConditionLeavesOut, contract_records.a_condition_leaves_out_nothing_that_satisfies_it),
+    (ConditionLooksAtEverything, contract_records.a_condition_that_nothing_satisfies_ends_a_page),
+    (EmptyPageEndsAScan, contract_records.a_condition_that_nothing_satisfies_ends_a_page),
     (LateReads, contract_membership.a_late_gateway_stops_and_its_hold_is_lost),
     (DiscardDropsAdopted, contract_failures.a_body_lives_exactly_if_its_commit_does),
     (DiscardDropsAdopted, contract_shared.a_content_is_adopted_where_it_was_written),

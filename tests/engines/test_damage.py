@@ -26,6 +26,7 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.embedded.check import Inspection, check
 from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS, PAGE_BYTES
+from strongroom.engines.embedded.records.face_scan import Asked
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.scans import at_once
 from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
@@ -90,7 +91,7 @@ def test_no_flipped_byte_makes_a_wrong_record(tmp_path: Path) -> None:
     first = Position(b"", b"")
     ways: list[Callable[[], object]] = [
         lambda: reader.get(_face(7)),
-        lambda: at_once(reader.scan(b"k", first, None, 100, 1 << 20)).faces(),
+        lambda: at_once(reader.scan(Asked(b"k", first, None, 100, 1 << 20))).faces(),
         lambda: reader.get(hidden(b"large")),
         lambda: [reader.locate(one) for one in ids],
     ]

@@ -13,6 +13,7 @@ from strongroom import limits
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Page as ScanPage
 from strongroom.engines.base import Position
+from strongroom.engines.conditions import Condition
 from strongroom.engines.memory import MemoryStore
 from strongroom.semantics.core import listing
 from strongroom.services.core.pages import fill
@@ -110,6 +111,7 @@ class _ShortScans(MemoryStore):
         until: Position | None,
         max_records: int,
         max_bytes: int = 0,
+        where: Condition | None = None,
     ) -> ScanPage:
         return await super().scan(keyspace, first, until, max_records, 5_000)
 

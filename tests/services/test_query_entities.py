@@ -16,7 +16,8 @@ from strongroom import limits
 from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Page, Position, Ref, Step, Write
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.conditions import Condition
+from strongroom.engines.memory import MemoryStore, data
 from strongroom.semantics.table.entities import Properties, Stored
 from strongroom.semantics.table.table_filter import Expression, parse
 from strongroom.semantics.table.table_intervals import START
@@ -159,8 +160,9 @@ class Counted(MemoryStore):
         until: Position | None,
         max_records: int,
         max_bytes: int = 4 * limits.MIB,
+        where: Condition | None = None,
     ) -> Page:
-        page = await super().scan(keyspace, first, until, max_records, max_bytes)
+        page = await super().scan(keyspace, first, until, max_records, max_bytes, where)
         self.scans += 1
         self.scanned += len(page.faces())
         if self.between is not None:
@@ -233,9 +235,11 @@ def test_a_page_that_has_read_enough_ends_empty_and_goes_on(
         # A scan reads as far as it goes; the engine may also give little at a time.
         monkeypatch.setattr(query_entities, "_READ_MOST", 4)
         monkeypatch.setattr(query_entities, "_READ_LEAST", 4)
+        monkeypatch.setattr(query_entities, "SCAN_LOOKED_MAX", 4)
+        monkeypatch.setattr(data, "SCAN_LOOKED_MAX", 4)
         pages = await all_of(on, QueryEntities(parse("A eq 1")))
         assert [len(page.rows) for page in pages] == [0, 0, 0, 1]
-        assert store.scanned <= 4 * 24
+        assert store.scans <= 4 * 6 and store.scanned == 1
 
     run(test)
 
@@ -245,6 +249,8 @@ def test_a_page_ends_in_a_partition_rather_than_tell_of_two_moments(
 ) -> None:
     monkeypatch.setattr(query_entities, "_READ_MOST", 10)
     monkeypatch.setattr(query_entities, "_READ_LEAST", 10)
+    monkeypatch.setattr(query_entities, "SCAN_LOOKED_MAX", 10)
+    monkeypatch.setattr(data, "SCAN_LOOKED_MAX", 10)
 
     async def test() -> None:
         on, _ = counted()

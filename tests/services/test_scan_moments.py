@@ -12,6 +12,7 @@ from typing import Any
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import SCAN_BYTES_MAX, Face, Page, Position
+from strongroom.engines.conditions import Condition
 from strongroom.engines.memory import MemoryStore
 from strongroom.semantics.core.listing import Prefix
 from strongroom.semantics.table.entities import Change
@@ -43,6 +44,7 @@ class Moments(MemoryStore):
         until: Position | None,
         max_records: int,
         max_bytes: int = SCAN_BYTES_MAX,
+        where: Condition | None = None,
     ) -> Page:
         faces: list[Face] = []
         resume: Position | None = first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
@@ -103,20 +102,3 @@ def test_tables_alone_and_in_pages(level: Metadata) -> None:
     assert page.keys() == {*context(level, "Tables"), "value"}
     assert page["value"][0] == one and page["value"][1]["TableName"] == "xyz"
     assert json.loads(documents.tables([], level, place))["value"] == []
-
-
-def test_what_was_told_once_is_told_the_same_and_at_other_levels_as_ever() -> None:
-    told, fresh = (Entity("p", "r", MOMENT, FRAGMENT) for _ in range(2))
-    first = documents.entities([told], MINIMAL, PLACE)
-    assert documents.entities([told, told], MINIMAL, PLACE).count(first[-100:-2]) == 2
-    for level, names in itertools.product(Metadata, (None, ("L",))):
-        other = TableAddress("https://elsewhere/", "another", "things")
-        expected = documents.entities([fresh], level, other, names)
-        assert documents.entities([told], level, other, names) == expected
-        fresh = Entity("p", "r", MOMENT, FRAGMENT)
-
-
-def test_of_a_large_entity_nothing_is_kept() -> None:
-    item = Entity("p", "r", MOMENT, b'"A":"%b"' % (b"x" * 1000))
-    assert documents.entities([item], MINIMAL, PLACE) == documents.entities([item], MINIMAL, PLACE)
-    assert item.minimal is None

@@ -40,6 +40,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
+from strongroom.engines.conditions import Condition
 from strongroom.engines.gateways import Gateways
 from strongroom.values import FileSlice, Health, Purpose
 
@@ -54,6 +55,7 @@ COMMIT_BYTES_MAX = 8 * 1024 * 1024
 VERIFIED_BYTES_MAX = 64 * 1024
 CHUNK_BYTES_MAX = 1024 * 1024
 SCAN_BYTES_MAX = 4 * 1024 * 1024
+SCAN_LOOKED_MAX = 5120
 
 
 class Partition(NamedTuple):
@@ -148,11 +150,10 @@ class Face(NamedTuple):
 _face: Final = cast("Callable[[Any], Face]", functools.partial(tuple.__new__, Face))
 
 
-class Page(msgspec.Struct, frozen=True, eq=False, weakref=True):
+class Page(msgspec.Struct, frozen=True):
     """Face records in byte order of (partition, key); `resume` None = nothing is left.
 
-    By column: whoever looks at a thousand records for the sake of ten makes no object of each. An
-    engine may answer twice with the same page, so what follows from it can be remembered with it.
+    By column: a caller that needs ten of a thousand records makes no object of the others.
     """
 
     partitions: Sequence[bytes]
@@ -302,8 +303,13 @@ class Engine(Protocol):
         until: Position | None,
         max_records: int,
         max_bytes: int = SCAN_BYTES_MAX,
+        where: Condition | None = None,
     ) -> Page:
         """Face records with first <= (partition, key) < until.
+
+        Arguments:
+            where: records that do not satisfy it may be left out. An engine that uses it looks at
+                most at SCAN_LOOKED_MAX records, or a few more, for one page.
 
         The records of each partition are from one committed state not older than the call.
         Different partitions may be seen at different moments. A record that stays unchanged from

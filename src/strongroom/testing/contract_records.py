@@ -8,6 +8,7 @@ Lives here: cases only. Must not live here: anything that knows which engine is 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,6 +19,7 @@ from strongroom.engines.base import (
     KEYSPACE_BYTES_MAX,
     PARTITION_BYTES_MAX,
     RECORD_BYTES_MAX,
+    SCAN_LOOKED_MAX,
     Commit,
     Key,
     Position,
@@ -26,6 +28,16 @@ from strongroom.engines.base import (
     Step,
     Store,
     Write,
+)
+from strongroom.engines.conditions import (
+    AllOf,
+    AnyOf,
+    BytesWithin,
+    Condition,
+    Has,
+    LongerThan,
+    NumberWithin,
+    holds,
 )
 from strongroom.testing.contract_subject import (
     Refused,
@@ -206,6 +218,51 @@ async def a_scan_resumes_where_nothing_is_and_stops_by_bytes(subject: Subject) -
     assert 1 <= len(short.faces()) <= 4
     assert short.resume is not None, "what is left must not be lost"
     assert (await store.scan(b"none", Position(b"", b""), None, 5)).faces() == []
+
+
+_CONDITIONS: Final[tuple[Condition, ...]] = (
+    Has(b"7"),
+    NumberWithin(b"n=", 20.0, 40.5),
+    NumberWithin(b"n=", -math.inf, 3.0),
+    NumberWithin(b"n=", 40.0, math.inf, skip_bytes=2),
+    BytesWithin(b"n=1", b"", b"5"),
+    BytesWithin(b"", b"v1", b"v2"),
+    LongerThan(90),
+    AllOf((Has(b"n="), NumberWithin(b"n=", 0.1, 5.0))),
+    AnyOf((Has(b"n=2"), AllOf((Has(b"n=1"), LongerThan(20))))),
+    Has(b"nothing has it"),
+)
+
+
+async def a_condition_leaves_out_nothing_that_satisfies_it(subject: Subject) -> None:
+    store = subject.store
+    for partition in (b"a", b"b"):
+        values = [b"v%d n=%d.5e0 %b" % (one % 3, one, b"x" * one) for one in range(100)]
+        values += [b"", b"n=", b"n=1", b"n=41", b"n=-3", b"0 n=no"]
+        rows = ((face(b"%03d" % at, partition), one) for at, one in enumerate(values))
+        await put(store, *rows)
+    everything = await scan_all(store, b"k", 1000)
+    for where in _CONDITIONS:
+        wanted = [one for one in everything if holds(where, one.value)]
+        for max_records in (1, 30, 1000):
+            found = await scan_all(store, b"k", max_records, where)
+            assert len(set(found)) == len(found) and found == sorted(found)
+            assert [one for one in found if one in wanted] == wanted
+            assert set(found) <= set(everything)
+
+
+async def a_condition_that_nothing_satisfies_ends_a_page(subject: Subject) -> None:
+    store = subject.store
+    count = 2 * SCAN_LOOKED_MAX
+    for at in range(0, count, COMMIT_WRITES_MAX):
+        rows = range(at, min(at + COMMIT_WRITES_MAX, count))
+        await put(store, *((face(b"%06d" % one), b"value") for one in rows))
+    page = await store.scan(b"k", Position(b"", b""), None, 1, where=Has(b"nothing has it"))
+    assert page.resume is not None, "one page looked at everything"
+    last = face(b"%06d" % (count - 1))
+    await put(store, (last, b"this has it"))
+    found = await scan_all(store, b"k", 1000, Has(b"this has it"))
+    assert b"this has it" in [one.value for one in found], "it was not looked for to the end"
 
 
 async def who_stands_still_is_listed_exactly_once(subject: Subject) -> None:
@@ -417,6 +474,8 @@ CASES: Final = (
     a_range_is_in_byte_order_and_bounded,
     a_scan_is_in_byte_order_whatever_the_pages,
     a_scan_resumes_where_nothing_is_and_stops_by_bytes,
+    a_condition_leaves_out_nothing_that_satisfies_it,
+    a_condition_that_nothing_satisfies_ends_a_page,
     who_stands_still_is_listed_exactly_once,
     a_scan_shows_each_partition_as_one_commit_left_it,
     limits_are_kept,

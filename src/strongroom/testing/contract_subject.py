@@ -26,6 +26,7 @@ from strongroom.engines.base import (
     Store,
     Write,
 )
+from strongroom.engines.conditions import Condition
 from strongroom.engines.gateways import Hold
 from strongroom.values import FileSlice, Purpose
 
@@ -179,12 +180,14 @@ async def refuse(store: Store, ref: Ref) -> None:
     await store.update(ref.partition, [ref], decide)
 
 
-async def scan_all(store: Store, keyspace: bytes, max_records: int) -> list[Face]:
-    """All face records of a keyspace, in pages."""
+async def scan_all(
+    store: Store, keyspace: bytes, max_records: int, where: Condition | None = None
+) -> list[Face]:
+    """All face records of a keyspace, in pages. With a condition: what the engine returns."""
     faces: list[Face] = []
     first: Position | None = Position(b"", b"")
     while first is not None:
-        page = await store.scan(keyspace, first, None, max_records)
+        page = await store.scan(keyspace, first, None, max_records, where=where)
         assert page.resume is None or page.resume > first or page.faces(), "the scan stands still"
         faces += page.faces()
         first = page.resume

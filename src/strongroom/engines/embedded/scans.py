@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from strongroom.engines.base import Unavailable
-from strongroom.engines.embedded.records.sqlite import Reader, Slices
+from strongroom.engines.embedded.records.face_scan import Slices
+from strongroom.engines.embedded.records.sqlite import Reader
 
 T = TypeVar("T")
 

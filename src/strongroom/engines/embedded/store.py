@@ -31,6 +31,7 @@ from strongroom.engines.base import (
     Unavailable,
 )
 from strongroom.engines.bounds import check_partition, check_reads
+from strongroom.engines.conditions import Condition
 from strongroom.engines.embedded.backup import Progress
 from strongroom.engines.embedded.backup import backup as back_up
 from strongroom.engines.embedded.ballast import BALLAST_BYTES, Ballast
@@ -59,9 +60,9 @@ from strongroom.engines.embedded.log.checkpoints import (
 from strongroom.engines.embedded.log.gate import clear_log_tail, refuse_damaged_log
 from strongroom.engines.embedded.log.space import LogSpace
 from strongroom.engines.embedded.records.checksummed_pages import log_frames, unreadable
-from strongroom.engines.embedded.records.page_cache import Asked
+from strongroom.engines.embedded.records.face_scan import Asked, Slices
 from strongroom.engines.embedded.records.record_cache import RecordCache
-from strongroom.engines.embedded.records.sqlite import Reader, Slices, Writer
+from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.scans import Scans, at_once
 from strongroom.engines.embedded.store_time import ContentIds, DurableTime
@@ -222,20 +223,15 @@ class EmbeddedStore(WaitingEngine):
         until: Position | None,
         max_records: int,
         max_bytes: int = SCAN_BYTES_MAX,
+        where: Condition | None = None,
     ) -> Page:
         """See Engine.scan."""
         self._check_serving()
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
-        asked = Asked(keyspace, first, until, max_records, max_bytes)
-        pages = self._cache.pages
-        known = pages.get(asked)
-        if known is not None:
-            return known
-        return await self._query(
-            lambda reader: pages.reading(asked, reader.scan(*asked)),
-            inline=max_records <= _INLINE_RECORDS,
-        )
+        asked = Asked(keyspace, first, until, max_records, max_bytes, where)
+        is_short = where is None and max_records <= _INLINE_RECORDS
+        return await self._query(lambda reader: reader.scan(asked), inline=is_short)
 
     async def now(self) -> int:
         """See Engine.now."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from strongroom.engines.base import (
+    SCAN_LOOKED_MAX,
     ContentMissing,
     Face,
     Full,
@@ -24,6 +25,7 @@ from strongroom.engines.base import (
     Step,
 )
 from strongroom.engines.bounds import growth_bytes, purpose_of, values_after
+from strongroom.engines.conditions import Condition, holds
 from strongroom.engines.memory.content import MemoryContent
 from strongroom.engines.memory.gateways import MemoryMembers
 from strongroom.values import Purpose
@@ -98,22 +100,35 @@ class MemoryData:
         until: Position | None,
         max_records: int,
         max_bytes: int,
+        where: Condition | None = None,
     ) -> Page:
         """See Engine.scan."""
         order = self._order.get(keyspace, [])
         faces: list[Face] = []
         size_bytes = 0
-        for index in range(bisect.bisect_left(order, first), len(order)):
+        start = bisect.bisect_left(order, first)
+        for index in range(start, len(order)):
             position = order[index]
             if until is not None and position >= until:
                 break
-            if len(faces) >= max_records or size_bytes >= max_bytes:
+            is_full = len(faces) >= max_records or size_bytes >= max_bytes
+            if is_full or (where is not None and self.looked_enough(index - start)):
                 return Page.of(faces, position)
             partition = Partition(keyspace, position.partition)
             record = self._records[partition][Key(False, position.key)]
+            if where is not None and not self.satisfies(where, record.value):
+                continue
             faces.append(Face(position.partition, position.key, record.value, record.version))
             size_bytes += len(position.partition) + len(position.key) + len(record.value)
         return Page.of(faces, None)
+
+    def looked_enough(self, count: int) -> bool:
+        """Whether a page ends that has looked at so many records."""
+        return count >= SCAN_LOOKED_MAX
+
+    def satisfies(self, where: Condition, value: bytes) -> bool:
+        """Whether a record is among those that a scan asks for."""
+        return holds(where, value)
 
     def write(self, step: Step, stamp: int) -> None:
         """Do the writes and the drops of a step. Adoptions are its engine's business."""

@@ -26,6 +26,7 @@ from strongroom.engines.base import (
     Unavailable,
 )
 from strongroom.engines.bounds import check_partition, check_reads, check_steps
+from strongroom.engines.conditions import Condition
 from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
 from strongroom.engines.memory.gateways import MemoryGateway, MemoryMembers
@@ -228,12 +229,13 @@ class MemoryStore(WaitingEngine):
         until: Position | None,
         max_records: int,
         max_bytes: int = SCAN_BYTES_MAX,
+        where: Condition | None = None,
     ) -> Page:
         """See Engine.scan."""
         self._check_serving()
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
-        page = self.data.scan(keyspace, first, until, max_records, max_bytes)
+        page = self.data.scan(keyspace, first, until, max_records, max_bytes, where)
         self.gateways.book.observe(max(page.versions, default=0))
         return page
 

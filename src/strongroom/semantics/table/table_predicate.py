@@ -38,7 +38,7 @@ from strongroom.semantics.table.table_filter import (
     Not,
     Operator,
 )
-from strongroom.values import iso7
+from strongroom.values import Entity, iso7
 
 PARTITION_KEY: Final = "PartitionKey"
 ROW_KEY: Final = "RowKey"
@@ -46,8 +46,7 @@ TIMESTAMP: Final = "Timestamp"
 
 
 class Candidates:
-    """Entities as they are stored, by column. What is decoded of them is remembered with them, so
-    that whoever asks again of the same entities only compares.
+    """Entities as they are stored, by column.
 
     Arguments:
         partition_keys, row_keys: as UTF-8.
@@ -58,14 +57,7 @@ class Candidates:
         is_one_partition: all of them have the same partition key.
     """
 
-    __slots__ = (
-        "_columns",
-        "fragments",
-        "is_one_partition",
-        "partition_keys",
-        "row_keys",
-        "timestamps",
-    )
+    __slots__ = ("fragments", "is_one_partition", "partition_keys", "row_keys", "timestamps")
 
     def __init__(
         self,
@@ -79,7 +71,6 @@ class Candidates:
         self.timestamps = timestamps
         self.fragments = fragments
         self.is_one_partition = len(set(partition_keys)) == 1
-        self._columns: dict[str, _Column] = {}
 
     @classmethod
     def of(cls, entities: Sequence[tuple[bytes, bytes, int, bytes]]) -> Candidates:
@@ -99,19 +90,13 @@ class Candidates:
         names = self.partition_keys[here], self.row_keys[here]
         return Candidates(*names, self.timestamps[here], self.fragments[here])
 
-    def columns(self, names: tuple[str, ...]) -> list[_Column]:
-        """What each of them has as these properties; all that is missing is decoded in one go."""
-        if len(names) > _COLUMNS_REMEMBERED:
-            return self._decoded(names)
-        missing = tuple(name for name in names if name not in self._columns)
-        if missing:
-            if len(self._columns) + len(missing) > _COLUMNS_REMEMBERED:
-                self._columns.clear()
-                missing = names
-            self._columns.update(zip(missing, self._decoded(missing), strict=True))
-        return [self._columns[name] for name in names]
+    def entity(self, at: int) -> Entity:
+        """One of them, by its place."""
+        partition, row = self.partition_keys[at].decode(), self.row_keys[at].decode()
+        return Entity(partition, row, self.timestamps[at], self.fragments[at])
 
-    def _decoded(self, names: tuple[str, ...]) -> list[_Column]:
+    def columns(self, names: tuple[str, ...]) -> list[_Column]:
+        """What each of them has as these properties; all entities are decoded in one go."""
         document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
         named = _decoder(names).decode(document)
         return [_Column(named, at) for at in range(len(names))]
@@ -154,9 +139,6 @@ _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
 }
 _SYSTEM: Final = frozenset({PARTITION_KEY, ROW_KEY, TIMESTAMP})
 _PLAIN_NUMBERS: Final[frozenset[type]] = frozenset({int, float})
-# Of one group of entities; what is asked for beyond begins anew, and what is so many by itself is
-# not remembered.
-_COLUMNS_REMEMBERED: Final = 8
 _INT64: Final = EdmType.INT64.value
 _DOUBLE: Final = EdmType.DOUBLE.value
 

@@ -7,19 +7,21 @@ Entities", "Query timeout and pagination".
 The entities of one partition in a page are as one commit left them. A partition is read at once,
 as far as one read goes; where that is not far enough, the page ends in it. Partitions of one page
 may be as of different times. Where a partition can hold only a few matches, by their keys, these
-entities are read and nothing else.
+entities are read and nothing else. The engine is told what a match needs at least. It may leave out
+the other records; what it returns is judged here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Key, Partition, Position, Ref
+from strongroom.engines.base import SCAN_LOOKED_MAX, Key, Page, Partition, Position, Ref
 from strongroom.semantics.table import table_intervals
 from strongroom.semantics.table.entities import Stored
 from strongroom.semantics.table.table_filter import Expression
@@ -28,10 +30,10 @@ from strongroom.semantics.table.table_predicate import Candidates, predicate
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
-from strongroom.services.table.scanned_entities import Entities, scanned
+from strongroom.services.table.scanned_entities import Scanned
 from strongroom.store.core import keys
 from strongroom.store.core.records import CorruptRecord
-from strongroom.store.table import entity_records
+from strongroom.store.table import entity_conditions, entity_records
 from strongroom.store.table.entity_records import EntityHead
 from strongroom.values import Entity
 
@@ -99,7 +101,10 @@ class _Query:
         self._store = services.store
         self._keyspace = keyspace
         self._top = given.top
-        self._predicate = None if given.filter is None else predicate(given.filter)
+        self._predicate = self._where = None
+        if given.filter is not None:
+            self._predicate = predicate(given.filter)
+            self._where = entity_conditions.condition(given.filter)
         self._size_bytes = self._scanned = self._scanned_bytes = 0
         self.rows: list[Entity] = []
         self.next: table_intervals.Position | None = None
@@ -121,11 +126,11 @@ class _Query:
         wanted = [point.first for point in points]
         found = await self._read_whole(wanted)
         self._scanned += len(found)
-        self._take(Entities(Candidates.of([
+        self._take(Candidates.of([
             (*position, one.timestamp, one.fragment)
             for position, one in zip(wanted, found, strict=False)
             if one is not None
-        ])))  # fmt: skip
+        ]))  # fmt: skip
         if self.next is None and len(found) < len(wanted):
             self.next = wanted[len(found)]
 
@@ -154,25 +159,37 @@ class _Query:
         bound = None if until is None else Position(*until)
         want = self._want()
         while True:
-            page = await self._store.scan(self._keyspace, first, bound, want)
-            found = scanned(page)
-            self._scanned += found.records
-            self._scanned_bytes += found.size_bytes
+            page = await self._store.scan(self._keyspace, first, bound, want, where=self._where)
+            if self._where is not None and entity_records.any_large(page.values):
+                # Its chunks may have been left out.
+                self._where = None
+                continue
+            self._count(page, want)
+            found = Scanned(page)
             taken = await self._take_all(found.parts)
             resume = found.resume
             if self.next is not None or resume is None:
                 return
-            inside = found.last_partition in (None, resume.partition)
-            if inside and not taken and want < _READ_MOST:
+            inside = resume.partition in (first.partition, found.last_partition)
+            if inside and not taken and len(page.values) >= want and want < _READ_MOST:
                 # The same again, and more of it: what is told of a partition is from one read.
                 want = _READ_MOST
             elif inside or self._is_enough():
-                if found.last_partition is None:
+                if resume == first:
                     raise CorruptRecord("an entity is larger than what is read at once")
                 self.next = resume
                 return
             else:
-                first, want = resume, self._want()
+                # From its beginning: some of its records may have been left out already.
+                first, want = Position(resume.partition, b""), self._want()
+
+    def _count(self, page: Page, want: int) -> None:
+        """Note how much was looked at. What was left out is not in the page."""
+        looked = len(page.values)
+        if self._where is not None and page.resume is not None and looked < want:
+            looked = SCAN_LOOKED_MAX
+        self._scanned += looked
+        self._scanned_bytes += sum(map(len, page.values))
 
     def _want(self) -> int:
         """How many records to read: one more than is missing, since that tells where the next page
@@ -190,7 +207,7 @@ class _Query:
             or self._scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX
         )
 
-    async def _take_all(self, parts: Sequence[Entities]) -> bool:
+    async def _take_all(self, parts: Sequence[Candidates]) -> bool:
         """As `_take`, with turns for others in between."""
         any_taken = False
         for at, part in enumerate(parts):
@@ -201,10 +218,14 @@ class _Query:
                 break
         return any_taken
 
-    def _take(self, entities: Entities) -> bool:
+    def _take(self, candidates: Candidates) -> bool:
         """Add those that match, until the page is full. Returns: whether there were any."""
         # One more than there is room for tells where the next page begins.
-        found = entities.matching(self._predicate, self._top - len(self.rows) + 1)
+        most = self._top - len(self.rows) + 1
+        places: Iterable[int] = range(len(candidates.fragments))
+        if self._predicate is not None:
+            places = itertools.compress(places, self._predicate.select(candidates))
+        found = [candidates.entity(at) for at in itertools.islice(places, most)]
         sizes = [len(row.fragment) for row in found]
         size_bytes = self._size_bytes + sum(sizes)
         if len(self.rows) + len(found) <= self._top and size_bytes <= limits.TABLE_PAGE_BYTES_MAX:

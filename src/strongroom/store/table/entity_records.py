@@ -18,7 +18,9 @@ from strongroom.store.core.records import CorruptRecord
 
 _VERSION: Final = 1
 _PREFIX: Final = struct.Struct(">BQB")
-_PREFIX_BYTES: Final = _PREFIX.size
+PREFIX_BYTES: Final = _PREFIX.size
+TIMESTAMP_AT: Final = 1
+TIMESTAMP_BYTES: Final = 8
 _TIMESTAMP: Final = "xQx"  # of a prefix, only that
 HEAD_BYTES_MAX: Final = 48 * 1024
 CHUNK_BYTES_MAX: Final = 60 * 1024
@@ -44,26 +46,36 @@ def encode(stored: Stored) -> list[bytes]:
     return [prefix + fragment[:HEAD_BYTES_MAX], *chunks]
 
 
+def timestamp_bytes(ticks: int) -> bytes:
+    """A Timestamp as a head record has it at TIMESTAMP_AT: ordered as the ticks are."""
+    return ticks.to_bytes(TIMESTAMP_BYTES, "big")
+
+
 def head(value: bytes) -> EntityHead:
     """Read a head record. Raises CorruptRecord."""
-    if len(value) < _PREFIX_BYTES or value[0] != _VERSION:
+    if len(value) < PREFIX_BYTES or value[0] != _VERSION:
         raise CorruptRecord(f"an entity's record begins with {value[:1]!r}")
     _, timestamp, chunks = _PREFIX.unpack_from(value)
-    return EntityHead(timestamp, chunks, value[_PREFIX_BYTES:])
+    return EntityHead(timestamp, chunks, value[PREFIX_BYTES:])
 
 
 def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
     """The Timestamps and the fragments of head records (one at least), in their order. None when
     one of them has chunks, and so is not whole. Raises CorruptRecord."""
-    prefixes = b"".join([value[:_PREFIX_BYTES] for value in values])
-    versions, chunks = prefixes[::_PREFIX_BYTES], prefixes[_PREFIX_BYTES - 1 :: _PREFIX_BYTES]
-    if len(prefixes) < _PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:
+    prefixes = b"".join([value[:PREFIX_BYTES] for value in values])
+    versions, chunks = prefixes[::PREFIX_BYTES], prefixes[PREFIX_BYTES - 1 :: PREFIX_BYTES]
+    if len(prefixes) < PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:
         for value in values:
             head(value)  # one of them is the one that is corrupt
     if any(chunks):
         return None
     timestamps = struct.unpack(f">{_TIMESTAMP * len(values)}", prefixes)
-    return timestamps, [value[_PREFIX_BYTES:] for value in values]
+    return timestamps, [value[PREFIX_BYTES:] for value in values]
+
+
+def any_large(values: Sequence[bytes]) -> bool:
+    """Whether one of these may be the head of an entity with chunks, or a chunk."""
+    return max(map(len, values), default=0) > HEAD_BYTES_MAX
 
 
 def whole(found: EntityHead, chunks: Sequence[bytes]) -> Stored:

@@ -25,8 +25,6 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.~!*()-]*", re.ASCII).fullmatch
-# Of one entity: as long as it is kept, this is too (the engine's page_cache.py weighs it).
-_KEPT_BYTES_MAX: Final = 768
 Names = tuple[str, ...] | None
 
 
@@ -94,8 +92,7 @@ def _links(kind: str, endpoint: str, link: str) -> bytes:
 
 
 def _minimal(item: Entity) -> bytes:
-    """An entity's members at minimal metadata; kept with it if that is little, since queries are
-    repeated."""
+    """An entity's members at minimal metadata."""
     moment = _moment(item.timestamp)
     head = (
         b'"odata.etag":"W/\\"datetime\'%b\'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"%b"'
@@ -106,10 +103,7 @@ def _minimal(item: Entity) -> bytes:
             moment,
         )
     )
-    made = head + b"," + item.fragment if item.fragment else head
-    if len(made) <= _KEPT_BYTES_MAX:
-        item.minimal = made
-    return made
+    return head + b"," + item.fragment if item.fragment else head
 
 
 def _moment(timestamp: int) -> bytes:
@@ -124,7 +118,7 @@ def _second_text(second: int) -> bytes:
 
 def _members(item: Entity, level: Metadata, place: TableAddress, select: Names) -> bytes:
     if level is Metadata.MINIMAL and select is None:
-        return item.minimal or _minimal(item)
+        return _minimal(item)
     parts: list[bytes] = []
     if level is Metadata.FULL:
         link = entity_link(place.name, item.partition_key, item.row_key)

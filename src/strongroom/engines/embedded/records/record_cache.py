@@ -20,7 +20,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
-from strongroom.engines.embedded.records.page_cache import PageCache
 from strongroom.engines.embedded.records.seen_once import SeenOnce
 
 SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -45,11 +44,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 
 class RecordCache:
-    """Records that were read again, and that some are absent. On the event loop.
-
-    Attributes:
-        pages: of scans; a commit is announced to both.
-    """
+    """Records that were read again, and that some are absent. On the event loop."""
 
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._half_bytes = size_bytes_max // 2
@@ -57,7 +52,6 @@ class RecordCache:
         self._read_once = SeenOnce(_READ_ONCE_PLACES)
         self._younger: _Half = {}
         self._older: _Half = {}
-        self.pages = PageCache()
         self._barred: Collection[Ref] = ()
         self._missed: list[Ref] = []  # of these, what was known
 
@@ -101,7 +95,6 @@ class RecordCache:
             refs: they stay as they are until it is over.
         """
         self._barred = refs
-        self.pages.bar(refs)
         self._missed = [ref for ref in refs if self._forget(ref)]
 
     def lift(self, committed: Mapping[Ref, Record | None]) -> None:
@@ -111,7 +104,6 @@ class RecordCache:
             committed: all that it wrote; nothing when it failed.
         """
         self._barred = ()
-        self.pages.lift()
         for ref in self._missed:
             if ref in committed:
                 self._put(ref, committed[ref])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 import apsw
 
@@ -21,7 +21,6 @@ from strongroom.engines.base import (
     Key,
     Page,
     Partition,
-    Position,
     Record,
     Ref,
     record_of,
@@ -36,14 +35,18 @@ from strongroom.engines.embedded.records.checksummed_pages import (
     record_name,
     unreadable,
 )
+from strongroom.engines.embedded.records.face_scan import (
+    SLICE_RECORDS,
+    Asked,
+    FaceScan,
+    Slices,
+)
 from strongroom.engines.embedded.records.record_walk import Walked, walk
 
 _WRITER_CACHE_KIB: Final = 12 * 1024
 # Of a million records, enough for all pages above the leaves; records are kept one by one
 # (record_cache.py).
 _READER_CACHE_KIB: Final = 4 * 1024
-# How many records are taken from SQLite at a time: a tenth of a millisecond's work.
-_SLICE_RECORDS: Final = 256
 _SCANNER_CACHE_KIB: Final = 2 * 1024
 
 _SCHEMA: Final = """
@@ -103,13 +106,6 @@ _RANGE: Final = (
         "SELECT key, value, version FROM hidden WHERE keyspace = ? AND partition = ? "
         "AND key >= ? AND key < ? ORDER BY key LIMIT ?",
     ),
-)
-_SCAN: Final = (
-    "SELECT partition, key, value, version FROM face WHERE keyspace = ? "
-    "AND (partition, key) >= (?, ?) ORDER BY partition, key LIMIT ?",
-    "SELECT partition, key, value, version FROM face WHERE keyspace = ? "
-    "AND (partition, key) >= (?, ?) AND (partition, key) < (?, ?) "
-    "ORDER BY partition, key LIMIT ?",
 )
 _ADOPT: Final = "INSERT INTO contents VALUES (?, ?, ?, ?, ?)"
 _LOCATE: Final = "SELECT segment, offset, length, crc64 FROM contents WHERE id = ?"
@@ -285,27 +281,8 @@ class Writer:
         self.connection.close()
 
 
-T = TypeVar("T")
-Slices = Generator[None, None, T]
-"""A reading that pauses after each slice; it returns what was asked for, and is one snapshot. Until
-it is exhausted or closed, its connection shows that snapshot to others too."""
-
 # As `_make`, but without a call of Python for each row.
 _item = cast("Callable[[Any], Item]", functools.partial(tuple.__new__, Item))
-
-
-def _fitting(rows: Sequence[Sequence[Any]], records: int, size_bytes: int) -> tuple[int, int]:
-    """How many of the rows (partition, key, value, version), by column, there is room for, and
-    what they weigh. The last of them may weigh more than what is left."""
-    partitions, names, values, _ = rows
-    weight = sum(map(len, partitions)) + sum(map(len, names)) + sum(map(len, values))
-    if len(values) <= records and weight < size_bytes:
-        return len(values), weight
-    weight = count = 0
-    while count < min(len(values), records) and weight < size_bytes:
-        weight += len(partitions[count]) + len(names[count]) + len(values[count])
-        count += 1
-    return count, weight
 
 
 class Reader:
@@ -380,7 +357,7 @@ class Reader:
             rows = cursor.execute(
                 _RANGE[hidden][until is not None], (keyspace, partition, *bounds, max_records)
             )
-            while batch := list(map(_item, itertools.islice(rows, _SLICE_RECORDS))):
+            while batch := list(map(_item, itertools.islice(rows, SLICE_RECORDS))):
                 items += batch
                 yield
         except apsw.Error as error:
@@ -390,41 +367,15 @@ class Reader:
             cursor.close(force=True)
         return items
 
-    def scan(
-        self,
-        keyspace: bytes,
-        first: Position,
-        until: Position | None,
-        max_records: int,
-        max_bytes: int,
-    ) -> Slices[Page]:
+    def scan(self, asked: Asked) -> Slices[Page]:
         """A page of face records from one snapshot."""
-        bounds = tuple(first) if until is None else (*first, *until)
-        cursor = self._connection.cursor()  # of its own, as in `range`
-        columns: list[list[Any]] = [[], [], [], []]
-        size_bytes, resume = 0, None
+        scanning = FaceScan(self._connection, asked)
         try:
-            rows = cursor.execute(_SCAN[until is not None], (keyspace, *bounds, max_records + 1))
-            # In batches, since a loop over single rows costs more than they do.
-            while batch := list(itertools.islice(rows, _SLICE_RECORDS)):
-                parts = tuple(zip(*batch, strict=True))
-                room = max_records - len(columns[0]), max_bytes - size_bytes
-                count, weight = _fitting(parts, *room)
-                for column, part in zip(columns, parts, strict=True):
-                    column += part[:count]
-                if count < len(batch):
-                    resume = Position(*batch[count][:2])
-                    break
-                size_bytes += weight
-                yield
+            return (yield from scanning.read())
         except apsw.Error as error:
-            seen = [part[-1] for part in columns[:2]] if columns[0] else first
-            last = Ref(Partition(keyspace, seen[0]), Key(False, seen[1]))
+            partition, name = scanning.last
+            last = Ref(Partition(asked.keyspace, partition), Key(False, name))
             raise self._unreadable(error, last) from error
-        finally:
-            cursor.close(force=True)
-        partitions, names, values, versions = columns
-        return Page(partitions, names, values, versions, resume)
 
     def _unreadable(self, error: apsw.Error, last: Ref) -> EngineError:
         """The error for a caller when reading failed after the record `last`."""

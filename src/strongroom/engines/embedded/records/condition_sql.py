@@ -1,0 +1,90 @@
+"""Conditions of scans as SQL that SQLite computes by itself, without a call of Python for a record.
+
+Lives here: the expression for each kind of condition. Must not live here: what a condition means
+(engines/conditions.py), the statements around it (face_scan.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from strongroom.engines.conditions import (
+    NUMBER_BYTES_MAX,
+    AllOf,
+    AnyOf,
+    BytesWithin,
+    Condition,
+    Has,
+    LongerThan,
+    NumberWithin,
+)
+
+# Each costs about a tenth of a microsecond per record. Beyond, to read the record costs less.
+_LEAVES_MAX: Final = 16
+# SQLite reads a decimal number to 15 digits at least, and Python to the nearest binary64 number.
+_ROUNDING: Final = 1e-13
+_LEAST: Final = 1e-300
+
+Value = bytes | int | float
+
+
+class Test(NamedTuple):
+    """An expression over the column `value`, and the values for its marks."""
+
+    sql: str
+    values: tuple[Value, ...]
+
+
+@lru_cache(maxsize=128)
+def test_of(condition: Condition) -> Test | None:
+    """The expression of a condition; None when the condition has too many parts to be worth it."""
+    if sum(1 for _ in _leaves(condition)) > _LEAVES_MAX:
+        return None
+    return _test(condition)
+
+
+def _leaves(condition: Condition) -> Iterator[Condition]:
+    if isinstance(condition, AllOf | AnyOf):
+        for part in condition.parts:
+            yield from _leaves(part)
+    else:
+        yield condition
+
+
+def _test(condition: Condition) -> Test:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            tests = [_test(part) for part in parts]
+            joint = " AND " if isinstance(condition, AllOf) else " OR "
+            values = tuple(value for test in tests for value in test.values)
+            return Test("(" + joint.join(test.sql for test in tests) + ")", values)
+        case Has(part):
+            return Test("instr(value, ?)", (part,))
+        case LongerThan(size_bytes):
+            return Test("length(value) > ?", (size_bytes,))
+        case BytesWithin(_, low, high, _):
+            sql, values = _behind(condition, max(len(low), len(high)))
+            return Test(f"({sql} BETWEEN ? AND ?)", (*values, low, high))
+        case NumberWithin(_, low, high, _):
+            sql, values = _behind(condition, NUMBER_BYTES_MAX)
+            return Test(
+                f"(CAST({sql} AS REAL) BETWEEN ? AND ?)", (*values, _below(low), -_below(-high))
+            )
+
+
+def _behind(condition: NumberWithin | BytesWithin, length: int) -> Test:
+    """The bytes behind the mark. Where there is no mark they are any others: then too much is
+    returned, which is allowed."""
+    skip_bytes, mark = condition.skip_bytes, condition.mark
+    if not skip_bytes:
+        return Test("substr(value, instr(value, ?) + ?, ?)", (mark, len(mark), length))
+    sql = "substr(value, instr(substr(value, ?), ?) + ?, ?)"
+    return Test(sql, (skip_bytes + 1, mark, skip_bytes + len(mark), length))
+
+
+def _below(bound: float) -> float:
+    """A number that SQLite never takes for one above `bound`."""
+    return bound - abs(bound) * _ROUNDING - _LEAST if math.isfinite(bound) else bound

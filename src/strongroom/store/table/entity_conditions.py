@@ -1,0 +1,164 @@
+"""Which records can hold matches of a $filter: a condition on their bytes, for the engine.
+
+Lives here: from an expression to a condition of a scan. Must not live here: whether an entity
+matches (semantics/table/table_predicate.py), which range of keys is read (table_intervals.py).
+
+The condition is necessary and not sufficient: every match satisfies it. It rests on how an entity
+lies in its records (entity_records.py) and on how properties are written (semantics/table/edm.py).
+The name of a property stands between quotation marks, and a colon follows. Inside of a text, a
+backslash stands before each quotation mark. So these bytes are found nowhere else in the fragment.
+
+The head of an entity with chunks satisfies every condition: what the filter asks for may lie in a
+chunk. Its chunks satisfy none, so a caller that finds such a head reads again without a condition.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from strongroom.engines.conditions import (
+    AllOf,
+    AnyOf,
+    BytesWithin,
+    Condition,
+    Has,
+    LongerThan,
+    NumberWithin,
+)
+from strongroom.semantics.table.table_filter import (
+    Both,
+    Comparison,
+    Constant,
+    Either,
+    Expression,
+    Family,
+    Flag,
+    Literal,
+    Not,
+    Operator,
+)
+from strongroom.semantics.table.table_predicate import PARTITION_KEY, ROW_KEY, TIMESTAMP
+from strongroom.store.table import entity_records
+from strongroom.values import iso7
+
+_LEAST: Final = b""
+_MOST: Final = b"\xff"  # larger than any text
+# So many bytes of a constant decide.
+_TEXT_BYTES_MAX: Final = 64
+# The byte behind a quotation mark: larger than what ends a text.
+_BEHIND_END: Final = b"#"
+_FROM: Final = frozenset({Operator.EQ, Operator.GT, Operator.GE})
+_UP_TO: Final = frozenset({Operator.EQ, Operator.LT, Operator.LE})
+_IS_LARGE: Final = LongerThan(entity_records.HEAD_BYTES_MAX)
+
+
+@lru_cache(maxsize=256)
+def condition(expression: Expression) -> Condition | None:
+    """What the records of all matches satisfy; None when that says nothing about records."""
+    found = _condition(expression)
+    return None if found is None else AnyOf((found, _IS_LARGE))
+
+
+def _condition(expression: Expression) -> Condition | None:
+    match expression:
+        case Comparison():
+            return _comparison(expression)
+        case Flag(name):
+            return Has(_mark(name) + b"true")
+        case Both(parts):
+            known = tuple(one for one in map(_condition, parts) if one is not None)
+            return AllOf(known) if known else None
+        case Either(parts):
+            found = tuple(map(_condition, parts))
+            known = tuple(one for one in found if one is not None)
+            return AnyOf(known) if len(known) == len(found) else None
+        case Not() | Constant():
+            return None
+
+
+def _comparison(comparison: Comparison) -> Condition | None:
+    if comparison.name in (PARTITION_KEY, ROW_KEY):
+        return None
+    operator, literal = comparison.operator, comparison.literal
+    if comparison.name == TIMESTAMP:
+        return _timestamp(operator, literal)
+    mark = _mark(comparison.name)
+    is_there = Has(mark)
+    if operator is Operator.NE:
+        return is_there
+    if literal.family is Family.NUMBER:
+        return _number(mark, operator, literal.value)
+    if operator is Operator.EQ:
+        return _equal(mark, literal)
+    if literal.family is Family.STRING:
+        return _text(mark + b'"', operator, str(literal.value))
+    if literal.family is Family.DATETIME:
+        return _within(mark + b'"', operator, iso7(int(literal.value)).encode())
+    return is_there
+
+
+def _mark(name: str) -> bytes:
+    return msgspec.json.encode(name) + b":"
+
+
+def _timestamp(operator: Operator, literal: Literal) -> Condition | None:
+    if literal.family is not Family.DATETIME or operator is Operator.NE:
+        return None
+    ticks = entity_records.timestamp_bytes(int(literal.value))
+    low = ticks if operator in _FROM else _LEAST
+    high = ticks if operator in _UP_TO else _MOST * len(ticks)
+    return BytesWithin(b"", low, high, entity_records.TIMESTAMP_AT)
+
+
+def _number(mark: bytes, operator: Operator, value: Any) -> Condition:
+    low = float(value) if operator in _FROM else -math.inf
+    high = float(value) if operator in _UP_TO else math.inf
+    plain = NumberWithin(mark, low, high, _skip_bytes(mark))
+    if low <= 0 <= high:
+        return plain  # all that is written as a text counts as 0
+    text = mark + b'"'
+    infinite = b"Infinity" if operator in _FROM else b"-Infinity"
+    whole = NumberWithin(text, low, high, _skip_bytes(text))
+    return AnyOf((plain, AllOf((Has(text), AnyOf((whole, Has(text + infinite)))))))
+
+
+def _skip_bytes(mark: bytes) -> int:
+    """How much of a record could hold the mark by chance: its Timestamp, unless that is shorter."""
+    return 0 if len(mark) > entity_records.TIMESTAMP_BYTES else entity_records.PREFIX_BYTES
+
+
+def _equal(mark: bytes, literal: Literal) -> Condition:
+    value: Any = literal.value
+    if literal.family is Family.DATETIME:
+        value = iso7(value)
+    elif literal.family is Family.BINARY:
+        value = base64.b64encode(value).decode("ascii")
+    try:
+        written = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        written = b'"'  # no text that is stored equals it
+    return Has(mark + written)
+
+
+def _text(mark: bytes, operator: Operator, value: str) -> Condition:
+    """Texts are ordered as they are written, unless one has a character that is escaped."""
+    found = _within(mark, operator, value.encode("utf-8", "surrogatepass"))
+    return AnyOf((found, Has(b"\\")))
+
+
+def _within(mark: bytes, operator: Operator, value: bytes) -> Condition:
+    """A text is written with a quotation mark behind it, which is larger than a space."""
+    low, high = _LEAST, _MOST
+    if operator in _FROM:
+        low = value[:_TEXT_BYTES_MAX]
+    else:
+        short = value[:_TEXT_BYTES_MAX]
+        cut = next((at for at, byte in enumerate(short) if byte <= 0x22), len(short))
+        is_whole = cut < len(short) or len(value) == len(short)
+        high = short[:cut] + (_BEHIND_END if is_whole else _MOST)
+    return BytesWithin(mark, low, high, _skip_bytes(mark))
