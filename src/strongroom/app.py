@@ -26,6 +26,7 @@ from strongroom.config import (
     ConfigError,
     SelfMade,
     Settings,
+    SmbFlags,
     TlsFiles,
     check_exposure,
     check_oauth,
@@ -51,6 +52,7 @@ from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
+from strongroom.servers.smb import serving as smb
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.blob.copies.sources import CopySources
@@ -212,7 +214,7 @@ class App:
         telemetry = Telemetry(self._connections, self._waiters)
         shared = Shared(
             self._own_endpoints(telemetry, faults),
-            HttpSettings(connections_max=open_files.connections_max() // len(ports)),
+            HttpSettings(connections_max=self._connections_max(len(ports))),
             telemetry,
             tls,
             faults,
@@ -220,10 +222,28 @@ class App:
         )
         for wanted in service_listeners.listeners(contexts, router, shared, ports):
             await self._open(wanted)
+        if settings.smb is not None:
+            await self._open_smb(settings.smb, len(ports), telemetry)
         self._in_background(Sweeper(self.services).run())
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
+
+    def _connections_max(self, http_listeners: int) -> int:
+        """How many connections each listener may have."""
+        listeners = http_listeners + (self.settings.smb is not None)
+        return open_files.connections_max() // listeners
+
+    async def _open_smb(self, flags: SmbFlags, http_listeners: int, telemetry: Telemetry) -> None:
+        listener = smb.smb_listener(
+            self.services,
+            self.accounts,
+            self._clock,
+            requires_encryption=flags.encryption == "required",
+            connections_max=self._connections_max(http_listeners),
+        )
+        telemetry.add(smb.SmbMetrics(listener))
+        await self._open(Opening(smb.NAME, listener, flags.port))
 
     def _identities(self) -> dict[Service, ServedIdentities]:
         """Who judges bearer tokens, for each service: keys and roles are the same for all. None

@@ -26,12 +26,14 @@ from strongroom.auth.accounts import (
 DEFAULT_DATA: Final = Path("strongroom-data")
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORTS: Final = (10000, 10001, 10002, 10003)
+DEFAULT_SMB_PORT: Final = 4450
 ACCOUNTS_FILE_NAME: Final = "accounts.json"
 ROLES_FILE_NAME: Final = "roles.json"
 ACCOUNTS_VARIABLES: Final = ("STRONGROOM_ACCOUNTS", "AZURITE_ACCOUNTS")
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
+SmbEncryption = Literal["required", "offered"]
 
 
 class ConfigError(Exception):
@@ -80,6 +82,19 @@ class OAuth:
 
 
 @dataclass(frozen=True, slots=True)
+class SmbFlags:
+    """How SMB is served.
+
+    Attributes:
+        port: 0 = a free one.
+        encryption: `offered` lets clients choose to sign only.
+    """
+
+    port: int = DEFAULT_SMB_PORT
+    encryption: SmbEncryption = "required"
+
+
+@dataclass(frozen=True, slots=True)
 class RolesSource:
     """Where role assignments come from. `file` is looked at with every request that needs roles;
     `must_exist` when a person named it."""
@@ -92,9 +107,10 @@ class RolesSource:
 class Settings:
     """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
     below which a label is an account, beside blob.localhost and its like.
-    `one_port` serves all services; None = no such port. `own_hosts` are names by which the server's
-    own endpoints may be reached. `oauth` None = bearer tokens are refused. `rehydration_s` is how
-    long archived blobs take to become readable, with priority Standard and with High."""
+    `one_port` serves all services; None = no such port. `smb` None = SMB is not served.
+    `own_hosts` are names by which the server's own endpoints may be reached. `oauth` None = bearer
+    tokens are refused. `rehydration_s` is how long archived blobs take to become readable, with
+    priority Standard and with High."""
 
     data: Path | None = DEFAULT_DATA
     host: str = DEFAULT_HOST
@@ -103,6 +119,7 @@ class Settings:
     table_port: int = DEFAULT_PORTS[2]
     file_port: int = DEFAULT_PORTS[3]
     one_port: int | None = None
+    smb: SmbFlags | None = None
     accounts: AccountSources = field(default_factory=AccountSources)
     tls: TlsFiles | SelfMade | None = None
     test_clock: bool = False

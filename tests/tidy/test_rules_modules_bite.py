@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tidy.rules_modules import (
+    NOT_YET_SERVED,
     dead_modules,
     entry_points,
     folders_without_init,
@@ -61,6 +62,12 @@ RULE = parse(
 )
 
 
+@pytest.fixture
+def rule_not_yet_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NOT_YET_SERVED, RULE.module, "nothing uses it yet")
+
+
+@pytest.mark.usefixtures("rule_not_yet_served")
 def test_a_test_gives_life_to_rules_that_no_service_uses_yet() -> None:
     tree = [INIT, CLI, WIRE, XML, RULE]
     assert dead_modules(tree, ENTRIES) == [f"{RULE.path} is imported by nothing"]
@@ -68,6 +75,7 @@ def test_a_test_gives_life_to_rules_that_no_service_uses_yet() -> None:
     assert dead_modules([*tree, test], ENTRIES) == []
 
 
+@pytest.mark.usefixtures("rule_not_yet_served")
 def test_the_list_of_rules_without_a_service_shrinks_with_the_first_service() -> None:
     assert served_after_all([INIT, RULE]) == []
     service = parse(

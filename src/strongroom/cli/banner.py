@@ -15,9 +15,11 @@ from strongroom.auth.accounts import (
     development_account,
 )
 from strongroom.auth.request import Service
+from strongroom.cli.mounting import mount_rows
 from strongroom.config import DEFAULT_PORTS, OAuth, Settings, TlsFiles, is_loopback
 from strongroom.servers import one_port
 from strongroom.servers.own_endpoints import PREFIX
+from strongroom.servers.smb import serving as smb
 
 if TYPE_CHECKING:
     from strongroom.servers.certificate_names import CertificateNames
@@ -138,6 +140,8 @@ def banner(app: App) -> str:
             rows += _one_port_rows(account, routed)
     if len(accounts) > _ACCOUNTS_SHOWN:
         rows.append(("", f"and {len(accounts) - _ACCOUNTS_SHOWN} more accounts"))
+    if smb.NAME in app.ports:
+        rows += mount_rows(_own_host(settings), app.ports[smb.NAME], accounts[0].name)
     rows.append(("data", "in memory" if settings.data is None else str(settings.data.resolve())))
     rows.append(("promise", _promise(settings)))
     if app.certificate is not None:

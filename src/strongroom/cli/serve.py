@@ -46,6 +46,7 @@ Examples
   strongroom serve --host 0.0.0.0 --own-host store.example.net
   strongroom serve --in-memory --test-clock --blob-port 0
   strongroom serve --one-port 8080
+  strongroom serve --smb
   STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
 
 Exit codes are those of strongroom --help.
@@ -97,6 +98,15 @@ _REHYDRATION = (
 )
 _REHYDRATION_HIGH = "The same with x-ms-rehydrate-priority: High (default: as --rehydration-delay)."
 
+_SMB = "Serve file shares over SMB 3 too; what is printed says how to mount one."
+_SMB_PORT = "Port of SMB, with --smb; 0 takes a free one."
+_SMB_ENCRYPTION = (
+    "required: sessions of SMB are encrypted. offered: a client may choose to sign only."
+)
+Smb = Annotated[bool, typer.Option("--smb", help=_SMB)]
+SmbPort = Annotated[int, typer.Option(help=_SMB_PORT, min=0, max=65535)]
+SmbEncryption = Annotated[Literal["required", "offered"], typer.Option(help=_SMB_ENCRYPTION)]
+
 Data = Annotated[Path, typer.Option(help=_DATA, envvar="STRONGROOM_DATA")]
 InMemory = Annotated[bool, typer.Option("--in-memory", help="Keep nothing: for tests.")]
 _BLOB_PORT = "Port of the Blob service; 0 takes a free one."
@@ -128,6 +138,9 @@ def serve(
     table_port: TablePort = 10002,
     file_port: FilePort = 10003,
     one_port: OnePort = None,
+    smb: Smb = False,
+    smb_port: SmbPort = 4450,
+    smb_encryption: SmbEncryption = "required",
     cert: Annotated[Path | None, typer.Option(help=_CERT)] = None,
     key: Annotated[Path | None, typer.Option(help=_KEY)] = None,
     tls: Annotated[bool, typer.Option("--tls", help=_TLS)] = False,
@@ -169,6 +182,7 @@ def serve(
         table_port=table_port,
         file_port=file_port,
         one_port=one_port,
+        smb=config.SmbFlags(smb_port, smb_encryption) if smb else None,
         accounts=sources,
         tls=_tls(cert, key, tls),
         test_clock=test_clock,

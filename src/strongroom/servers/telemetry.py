@@ -73,6 +73,10 @@ class Telemetry(Collector):
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
+    def add(self, counts: Collector) -> None:
+        """Show further counts among the metrics."""
+        self._registry.register(counts)
+
     def observe(self, exchange: Exchange) -> None:
         """Count one exchange, and write its line at log level debug."""
         response = exchange.response

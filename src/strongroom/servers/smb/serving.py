@@ -1,0 +1,86 @@
+"""An SMB listener with all its commands, and its counts as metrics.
+
+Lives here: what a listener is made from. Must not live here: any command, flags. The names of the
+metrics are in docs/operating.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from strongroom.auth.accounts import Accounts
+from strongroom.clock import Clock
+from strongroom.servers.smb.commands.table import FILE_COMMANDS
+from strongroom.servers.smb.listener import SmbListener
+from strongroom.servers.smb.settings import SmbSettings
+from strongroom.services.core.runner import Services
+from strongroom.services.file.handles.opening import connect_share
+
+NAME: Final = "smb"
+
+
+def smb_listener(
+    services: Services,
+    accounts: Accounts,
+    clock: Clock,
+    *,
+    requires_encryption: bool,
+    connections_max: int,
+) -> SmbListener:
+    """A listener for the shares of all accounts.
+
+    Arguments:
+        connections_max: how many connections the process has files for.
+    """
+    usual = SmbSettings()
+    settings = replace(
+        usual,
+        requires_encryption=requires_encryption,
+        connections_max=min(connections_max, usual.connections_max),
+    )
+    return SmbListener(
+        services,
+        accounts,
+        clock,
+        settings,
+        connect_share=connect_share,
+        commands=FILE_COMMANDS,
+    )
+
+
+class SmbMetrics(Collector):
+    """The counts of a listener as metrics."""
+
+    def __init__(self, listener: SmbListener) -> None:
+        self._listener = listener
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything counted so far."""
+        counts, shared = self._listener.shared.counts, self._listener.shared
+        requests = CounterMetricFamily(
+            "strongroom_smb_requests",
+            "Messages of SMB answered, by NTSTATUS.",
+            labels=("command", "status"),
+        )
+        for (command, status), count in counts.requests.items():
+            requests.add_metric((command, f"0x{status:08X}"), count)
+        yield requests
+        for name, what, count in (
+            ("breaks", "Break notifications sent.", counts.breaks),
+            ("logon_failures", "Authentications of SMB that failed.", counts.logon_failures),
+            ("received_bytes", "Bytes of SMB received.", counts.received_bytes),
+            ("sent_bytes", "Bytes of SMB sent.", counts.sent_bytes),
+        ):
+            yield CounterMetricFamily(f"strongroom_smb_{name}", what, value=count)
+        sessions = [session for _, session in shared.sessions.values()]
+        for name, what, count in (
+            ("connections", "Connections of SMB open.", self._listener.connection_count),
+            ("sessions", "Sessions of SMB authenticated.", sum(one.is_valid for one in sessions)),
+            ("opens", "Files, directories and pipes open.", sum(len(s.opens) for s in sessions)),
+        ):
+            yield GaugeMetricFamily(f"strongroom_smb_{name}", what, value=count)
