@@ -335,3 +335,38 @@ def test_control_codes_that_are_refused(code: int, expected: int) -> None:
         assert await smb.status(ann.control(code, file_id)) == expected
 
     run(scenario)
+
+
+def test_an_object_id_is_of_the_file_and_the_share() -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        file_id = await ann.create("a")
+        found = await ann.control(0x900C0, file_id)
+        again = (await ann.open("a")).file_id
+        assert await ann.control(0x900C0, again) == found
+        assert found[:8] == (await ann.query(file_id, 1, 6))[1]
+        assert len(found) == 64
+        assert await smb.status(ann.control(0x900C0, file_id, room=63)) == INVALID
+        await ann.close(file_id)
+        assert await smb.status(ann.control(0x900C0, file_id)) == statuses.STATUS_FILE_CLOSED
+
+    run(scenario)
+
+
+def test_a_share_without_snapshots_lists_none() -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        file_id = await ann.create("a")
+        found = await ann.control(0x144064, file_id)
+        assert found == struct.pack("<IIIH", 0, 0, 2, 0)
+
+    run(scenario)
+
+
+def test_an_open_shows_where_its_last_read_ended() -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        file_id = await ann.create("a", b"12345")
+        await ann.read(file_id, 1, 2)
+        assert (await ann.query(file_id, 1, 14))[1] == struct.pack("<Q", 3)
+        await ann.change(file_id, 14, struct.pack("<Q", 9))
+        assert (await ann.query(file_id, 1, 18))[1][80:88] == struct.pack("<Q", 9)
+
+    run(scenario)

@@ -93,6 +93,13 @@ def test_space_is_counted_in_units_of_4_kib() -> None:
     assert volumes.query_volume(3, full).fixed == struct.pack("<QQII", 1, 0, 8, 512)
 
 
+@pytest.mark.parametrize(("kind", "room_min"), [(1, 24), (5, 16), (7, 32)])
+def test_volumes_want_room_for_their_structures(kind: int, room_min: int) -> None:
+    found = volumes.query_volume(kind, VOLUME)
+    assert _refused(found.within, room_min - 1) == statuses.STATUS_INFO_LENGTH_MISMATCH
+    assert len(found.within(room_min)[1]) <= room_min
+
+
 def test_a_volume_offers_neither_streams_nor_links_nor_attributes_of_its_own() -> None:
     (flags,) = struct.unpack_from("<I", volumes.query_volume(5, VOLUME).fixed)
     assert flags == 6
@@ -148,7 +155,7 @@ CHANGES: dict[FileClass, tuple[bytes, info.FileChange]] = {
         info.RenameChange("d\\b", True),
     ),
     FileClass.DISPOSITION: (b"\1", info.DispositionChange(True)),
-    FileClass.POSITION: (bytes(8), info.NoChange()),
+    FileClass.POSITION: (struct.pack("<q", 7), info.PositionChange(7)),
     FileClass.MODE: (bytes(4), info.NoChange()),
     FileClass.ALLOCATION: (struct.pack("<q", 9), info.AllocationChange(9)),
     FileClass.END_OF_FILE: (struct.pack("<q", 9), info.EndOfFileChange(9)),
@@ -189,7 +196,7 @@ def test_a_new_name_lies_within_its_change(root: int, length: int, name: bytes) 
     assert status == file_errors.STATUS_INVALID_PARAMETER
 
 
-@pytest.mark.parametrize("kind", [FileClass.ALLOCATION, FileClass.END_OF_FILE])
+@pytest.mark.parametrize("kind", [FileClass.ALLOCATION, FileClass.END_OF_FILE, FileClass.POSITION])
 def test_sizes_are_not_negative(kind: FileClass) -> None:
     status = _refused(info.read_change, kind, memoryview(struct.pack("<q", -1)))
     assert status == file_errors.STATUS_INVALID_PARAMETER

@@ -15,8 +15,10 @@ from strongroom.semantics.file.attributes import filetime
 from strongroom.servers.smb.commands.nodes import information_of, path_of, volume_id
 from strongroom.servers.smb.commands.pipes import PIPE_NODE
 from strongroom.servers.smb.commands.targets import (
+    FileTarget,
     PipeTarget,
     check_may,
+    file_of,
     handle_of,
     open_of,
 )
@@ -85,11 +87,11 @@ async def _query_file(element: SmbElement, request: QueryInfoRequest) -> Informa
     classes.check_query(kind, has_normalized_names=has_names)
     if isinstance(open_of(element).target, PipeTarget):
         return classes.query(kind, PIPE_NODE)
-    handle = handle_of(element)
+    file = file_of(element)
     if kind in classes.NEED_READ_ATTRIBUTES:
-        check_may(handle, accesses.READ_ATTRIBUTES)
-    info = await services_information.attributes(element.services, handle)
-    return classes.query(kind, information_of(info))
+        check_may(file.handle, accesses.READ_ATTRIBUTES)
+    info = await services_information.attributes(element.services, file.handle)
+    return classes.query(kind, information_of(info, file.position))
 
 
 async def _query_volume(element: SmbElement, request: QueryInfoRequest) -> Information:
@@ -130,7 +132,7 @@ async def set_info(element: SmbElement) -> SmbAnswer:
     request = read_set_info(element.message, element.connection.io_bytes_max)
     if request.info_type == InfoType.FILE:
         change = classes.read_change(request.information_class, request.data)
-        await _change_file(element, handle_of(element), change)
+        await _change_file(element, file_of(element), change)
     elif request.info_type == InfoType.SECURITY:
         await _set_security(element, request)
     else:
@@ -138,8 +140,8 @@ async def set_info(element: SmbElement) -> SmbAnswer:
     return SmbAnswer(SET_INFO_ANSWER)
 
 
-async def _change_file(element: SmbElement, handle: Handle, change: FileChange) -> None:
-    services = element.services
+async def _change_file(element: SmbElement, file: FileTarget, change: FileChange) -> None:
+    services, handle = element.services, file.handle
     if isinstance(change, classes.BasicInformation):
         wanted = BasicWanted(
             change.creation,
@@ -158,6 +160,8 @@ async def _change_file(element: SmbElement, handle: Handle, change: FileChange) 
         await services_information.set_allocation(services, handle, change.size, element)
     elif isinstance(change, classes.EndOfFileChange):
         await services_information.set_end_of_file(services, handle, change.size, element)
+    elif isinstance(change, classes.PositionChange):
+        file.position = change.position
 
 
 async def _set_security(element: SmbElement, request: SetInfoRequest) -> None:

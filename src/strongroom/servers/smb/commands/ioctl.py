@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from strongroom.servers.smb.commands import pipes
+from strongroom.file_errors import STATUS_INVALID_PARAMETER
+from strongroom.servers.smb.commands import copying, pipes
 from strongroom.servers.smb.commands.targets import FileTarget, PipeTarget
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
@@ -30,6 +31,8 @@ IoctlHandler = Callable[[SmbElement, IoctlRequest], Awaitable[SmbAnswer]]
 async def ioctl(element: SmbElement) -> SmbAnswer:
     """Carry out an IOCTL."""
     request = wire.read_ioctl(element.message, element.connection.io_bytes_max)
+    if request.code not in _OF_NO_FILE:
+        element.find_open(request.file_id)
     handler = _HANDLERS.get(request.code)
     if handler is None:
         raise SmbError(_REFUSED.get(request.code, statuses.STATUS_INVALID_DEVICE_REQUEST))
@@ -102,12 +105,41 @@ async def _reparse_point(element: SmbElement, request: IoctlRequest) -> SmbAnswe
     raise SmbError(statuses.STATUS_NOT_A_REPARSE_POINT)
 
 
+async def _object_id(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
+    """An id that a file keeps for its life; it was born where it is."""
+    handle = _file(element, request)
+    if request.room < wire.OBJECT_ID_BYTES:
+        raise SmbError(STATUS_INVALID_PARAMETER)
+    return _answer(request, wire.write_object_id(handle.access.generation, handle.node_id))
+
+
+async def _snapshots(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
+    """No share has snapshots over SMB."""
+    _file(element, request)
+    return _answer(request, wire.write_snapshots([], request.room))
+
+
+# What has a FileId of ones, or needs none.
+_OF_NO_FILE: Final = frozenset(
+    (
+        Fsctl.VALIDATE_NEGOTIATE_INFO,
+        Fsctl.DFS_GET_REFERRALS,
+        Fsctl.DFS_GET_REFERRALS_EX,
+        Fsctl.QUERY_NETWORK_INTERFACE_INFO,
+        Fsctl.PIPE_WAIT,
+    )
+)
 _HANDLERS: Final[Mapping[int, IoctlHandler]] = {
     Fsctl.VALIDATE_NEGOTIATE_INFO: _validate_negotiate,
     Fsctl.PIPE_TRANSCEIVE: _transceive,
     Fsctl.SET_ZERO_DATA: _zero_data,
     Fsctl.QUERY_ALLOCATED_RANGES: _allocated_ranges,
     Fsctl.GET_REPARSE_POINT: _reparse_point,
+    Fsctl.CREATE_OR_GET_OBJECT_ID: _object_id,
+    Fsctl.SRV_ENUMERATE_SNAPSHOTS: _snapshots,
+    Fsctl.SRV_REQUEST_RESUME_KEY: copying.request_resume_key,
+    Fsctl.SRV_COPYCHUNK: copying.copy_chunks,
+    Fsctl.SRV_COPYCHUNK_WRITE: copying.copy_chunks,
 }
 # smb.md 2.7. Codes that have no row are INVALID_DEVICE_REQUEST, as Windows answers those that its
 # file system does not know.

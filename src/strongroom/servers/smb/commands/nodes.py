@@ -26,7 +26,7 @@ def attribute_bits(bits: int, *, is_directory: bool) -> int:
     return smb_bits(bits | (Attribute.DIRECTORY if is_directory else Attribute.NONE))
 
 
-def information_of(info: NodeInfo) -> NodeInformation:
+def information_of(info: NodeInfo, position: int = 0) -> NodeInformation:
     """All that the classes show of an open file."""
     record = info.record
     return NodeInformation(
@@ -42,6 +42,7 @@ def information_of(info: NodeInfo) -> NodeInformation:
         is_delete_pending=info.is_delete_pending,
         access=info.mask,
         mode=info.mode,
+        position=position,
         path=_SEPARATOR.join(info.path),
         volume_serial=volume_id(info.share_created),
     )

@@ -37,13 +37,18 @@ _LEVEL_OF: Final = {caching: level for level, caching in LEVELS.items()}
 
 
 class FileTarget:
-    """An open of a file or directory."""
+    """An open of a file or directory.
 
-    __slots__ = ("_services", "handle")
+    Attributes:
+        position: where its last READ ended, or what SET_INFO has said; it shows, and does nothing.
+    """
+
+    __slots__ = ("_services", "handle", "position")
 
     def __init__(self, services: Services, handle: Handle) -> None:
         self._services = services
         self.handle = handle
+        self.position = 0
 
     async def end(self, ending: Ending) -> None:
         """See OpenTarget."""
@@ -149,12 +154,17 @@ def open_of(element: SmbElement) -> SmbOpen:
     return element.open
 
 
-def handle_of(element: SmbElement) -> Handle:
-    """The handle of an element's open. Raises: SmbError INVALID_DEVICE_REQUEST for a pipe."""
+def file_of(element: SmbElement) -> FileTarget:
+    """The file of an element's open. Raises: SmbError INVALID_DEVICE_REQUEST for a pipe."""
     target = open_of(element).target
     if not isinstance(target, FileTarget):
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
-    return target.handle
+    return target
+
+
+def handle_of(element: SmbElement) -> Handle:
+    """The handle of an element's open. Raises: as file_of."""
+    return file_of(element).handle
 
 
 def check_may(handle: Handle, rights: int) -> None:

@@ -11,6 +11,7 @@ from strongroom.servers.smb.commands.nodes import information_of
 from strongroom.servers.smb.commands.targets import (
     FileTarget,
     PipeTarget,
+    file_of,
     handle_of,
     open_of,
     owner_of,
@@ -55,10 +56,12 @@ async def read(element: SmbElement) -> SmbAnswer:
     target = open_of(element).target
     if isinstance(target, PipeTarget):
         return await pipes.read_pipe(element, target, request)
+    file = file_of(element)
     pieces = await services_transfers.read(
-        element.services, handle_of(element), request.offset, request.length, element
+        element.services, file.handle, request.offset, request.length, element
     )
     length = sum(map(len, pieces))
+    file.position = request.offset + length
     if length < request.minimum:
         raise SmbError(statuses.STATUS_END_OF_FILE)
     return SmbAnswer((wire.write_read_answer(length), *pieces))

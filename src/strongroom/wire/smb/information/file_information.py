@@ -62,7 +62,7 @@ class NodeInformation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         file_id: the same for all opens of the file.
         access: what the open was granted.
-        mode: of the open, as class 16 shows it.
+        mode, position: of the open, as the classes 16 and 14 show them.
         path: from the share's root, with a backslash between components; "" for the root.
     """
 
@@ -78,6 +78,7 @@ class NodeInformation(msgspec.Struct, frozen=True, kw_only=True):
     is_delete_pending: bool = False
     access: int = 0
     mode: int = 0
+    position: int = 0
     path: str = ""
     volume_serial: int = 0
 
@@ -128,10 +129,15 @@ _STREAM: Final = Layout(_Stream, "4xIQQ")
 
 
 class Information(msgspec.Struct, frozen=True):
-    """An answer before it is cut: the part that has to fit, and the part that may be cut."""
+    """An answer before it is cut: the part that has to fit, and the part that may be cut.
+
+    Attributes:
+        room_min: how much room there has to be, if that is more than the fixed part.
+    """
 
     fixed: bytes
     variable: bytes = b""
+    room_min: int = 0
 
     def within(self, room: int) -> tuple[int, bytes]:
         """The status and the data for a reader who has room for so many bytes.
@@ -140,7 +146,7 @@ class Information(msgspec.Struct, frozen=True):
 
         Raises: SmbRefusal INFO_LENGTH_MISMATCH when the fixed part does not fit.
         """
-        if room < len(self.fixed):
+        if room < max(len(self.fixed), self.room_min):
             raise SmbRefusal(statuses.STATUS_INFO_LENGTH_MISMATCH)
         data = self.fixed + self.variable
         if room < len(data):
@@ -192,7 +198,7 @@ def _all(node: NodeInformation) -> Information:
         _basic(node)
         + _standard(node)
         + struct.pack("<QII", node.file_id, 0, node.access)
-        + struct.pack("<QIII", 0, node.mode, 0, len(name))
+        + struct.pack("<QIII", node.position, node.mode, 0, len(name))
     )
     return Information(fixed, name)
 
@@ -227,7 +233,7 @@ _QUERIES: Final[Mapping[int, _Builder]] = {
     FileClass.INTERNAL: _fixed(lambda node: struct.pack("<Q", node.file_id)),
     FileClass.EA: _fixed(lambda _: _number(0)),
     FileClass.ACCESS: _fixed(lambda node: _number(node.access)),
-    FileClass.POSITION: _fixed(lambda _: bytes(8)),
+    FileClass.POSITION: _fixed(lambda node: struct.pack("<Q", node.position)),
     FileClass.MODE: _fixed(lambda node: _number(node.mode)),
     FileClass.ALIGNMENT: _fixed(lambda _: _number(0)),
     FileClass.ALL: _all,
@@ -297,7 +303,13 @@ class EndOfFileChange(msgspec.Struct, frozen=True):
 
 
 class NoChange(msgspec.Struct, frozen=True):
-    """Classes 14 and 16, which are taken and change nothing."""
+    """Class 16, which is taken and changes nothing."""
+
+
+class PositionChange(msgspec.Struct, frozen=True):
+    """Class 14: where the open stands."""
+
+    position: int
 
 
 FileChange = (
@@ -307,6 +319,7 @@ FileChange = (
     | AllocationChange
     | EndOfFileChange
     | NoChange
+    | PositionChange
 )
 
 
@@ -379,7 +392,7 @@ _CHANGES: Final[Mapping[FileClass, Callable[[memoryview], FileChange]]] = {
     FileClass.BASIC: _basic_change,
     FileClass.RENAME: _rename_change,
     FileClass.DISPOSITION: lambda data: DispositionChange(bool(data[0])),
-    FileClass.POSITION: lambda _: NoChange(),
+    FileClass.POSITION: lambda data: PositionChange(_size(data)),
     FileClass.MODE: lambda _: NoChange(),
     FileClass.ALLOCATION: lambda data: AllocationChange(_size(data)),
     FileClass.END_OF_FILE: lambda data: EndOfFileChange(_size(data)),

@@ -28,6 +28,9 @@ _UNICODE: Final = 0x4
 _ALIGNED: Final = 0x3
 # The name that Windows knows; what is offered is said by the flags.
 _FORMAT_NAME: Final = "NTFS"
+# Windows asks for room for its structures with their padding, not for the fixed fields only.
+_VOLUME_ROOM: Final = 24
+_ATTRIBUTE_ROOM: Final = 16
 
 
 class VolumeClass(enum.IntEnum):
@@ -61,7 +64,8 @@ class VolumeInformation(msgspec.Struct, frozen=True):
 
 def _volume(volume: VolumeInformation) -> Information:
     label = volume.label.encode("utf-16-le")
-    return Information(struct.pack("<QIIBx", volume.creation, volume.serial, len(label), 0), label)
+    fixed = struct.pack("<QIIBx", volume.creation, volume.serial, len(label), 0)
+    return Information(fixed, label, _VOLUME_ROOM)
 
 
 def _units(volume: VolumeInformation) -> tuple[int, int]:
@@ -87,7 +91,8 @@ def _device(_: VolumeInformation) -> Information:
 def _attribute(_: VolumeInformation) -> Information:
     name = _FORMAT_NAME.encode("utf-16-le")
     flags = _CASE_PRESERVED | _UNICODE
-    return Information(struct.pack("<III", flags, _NAME_UNITS_MAX, len(name)), name)
+    fixed = struct.pack("<III", flags, _NAME_UNITS_MAX, len(name))
+    return Information(fixed, name, _ATTRIBUTE_ROOM)
 
 
 def _sector_size(_: VolumeInformation) -> Information:

@@ -191,6 +191,17 @@ def write_resume_key(key: bytes) -> bytes:
     return key.ljust(RESUME_KEY_ANSWER_BYTES, b"\0")
 
 
+OBJECT_ID_BYTES: Final = 64
+_GUID: Final = struct.Struct("<QQ")
+
+
+def write_object_id(volume_id: int, file_id: int) -> bytes:
+    """The output of CREATE_OR_GET_OBJECT_ID ([MS-FSCC] 2.1.3.1): the id of a file, the volume and
+    the id that it was born with, and no domain."""
+    file = _GUID.pack(file_id, volume_id)
+    return file + _GUID.pack(volume_id, 0) + file + _GUID.pack(0, 0)
+
+
 class CopyChunk(msgspec.Struct, frozen=True):
     """One range of a server-side copy."""
 

@@ -1,0 +1,97 @@
+"""Copies within the server: resume keys, and SRV_COPYCHUNK.
+
+Lives here: both control codes. Must not live here: their layouts (wire/smb/requests/ioctl.py).
+Sources: [MS-SMB2] sections 3.3.5.15.5 and 3.3.5.15.6; smb.md 2.7.
+
+A resume key names an open of the caller's session. It is made from the open's FileId, of which half
+is random, so that no table of keys is kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.errors import StorageError
+from strongroom.semantics.file import accesses
+from strongroom.servers.smb.commands.targets import FileTarget, check_may
+from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.services.file.handles import transfers
+from strongroom.services.file.handles.model import Handle
+from strongroom.wire.smb import statuses
+from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.requests import ioctl as wire
+from strongroom.wire.smb.requests.ioctl import CopyChunk, Fsctl, IoctlRequest
+
+_KEY: Final = struct.Struct("<QQ8x")
+
+
+async def request_resume_key(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
+    """Name an open for copies from it. Raises: SmbError INVALID_PARAMETER without room."""
+    found = element.find_open(request.file_id)
+    if not isinstance(found.target, FileTarget):
+        raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
+    if request.room < wire.RESUME_KEY_ANSWER_BYTES:
+        raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
+    key = _KEY.pack(found.file_id.persistent, found.file_id.volatile)
+    return SmbAnswer(wire.write_ioctl_answer(request, wire.write_resume_key(key)))
+
+
+async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
+    """Copy ranges of one open to another, one after the other; each is durable by itself.
+
+    Raises: SmbError OBJECT_NAME_NOT_FOUND for an unknown key, ACCESS_DENIED, INVALID_VIEW_SIZE for
+        a range that ends behind the source.
+    """
+    if request.room < wire.COPY_ANSWER_BYTES:
+        raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
+    target = _file(element, request.file_id)
+    wanted = wire.read_copy_chunks(request.data)
+    if wanted is None:
+        body = wire.write_ioctl_answer(request, wire.COPY_LIMITS)
+        return SmbAnswer(body, file_errors.STATUS_INVALID_PARAMETER)
+    source = _source(element, wanted.source_key)
+    check_may(source, accesses.READ_DATA | accesses.EXECUTE)
+    check_may(target, accesses.WRITE_DATA | accesses.APPEND_DATA)
+    if request.code == Fsctl.SRV_COPYCHUNK:
+        check_may(target, accesses.READ_DATA | accesses.EXECUTE)
+    total = 0
+    for chunk in wanted.chunks:
+        total += await _copy(element, source, target, chunk)
+    copied = wire.write_copy_answer(len(wanted.chunks), total)
+    return SmbAnswer(wire.write_ioctl_answer(request, copied))
+
+
+def _file(element: SmbElement, file_id: FileId) -> Handle:
+    found = element.find_open(file_id).target
+    if not isinstance(found, FileTarget) or found.handle.is_directory:
+        raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
+    return found.handle
+
+
+def _source(element: SmbElement, key: bytes) -> Handle:
+    """The open that a key names; it may be of another tree of the session."""
+    try:
+        found = element.session.find_open(FileId(*_KEY.unpack(key))).target
+    except SmbError:
+        raise SmbError(file_errors.STATUS_OBJECT_NAME_NOT_FOUND) from None
+    if not isinstance(found, FileTarget) or found.handle.is_directory:
+        raise SmbError(file_errors.STATUS_OBJECT_NAME_NOT_FOUND)
+    return found.handle
+
+
+async def _copy(element: SmbElement, source: Handle, target: Handle, chunk: CopyChunk) -> int:
+    services = element.services
+    try:
+        pieces = await transfers.read(services, source, chunk.source_offset, chunk.length, element)
+    except StorageError as error:
+        if error.row.ntstatus == statuses.STATUS_END_OF_FILE:
+            raise SmbError(statuses.STATUS_INVALID_VIEW_SIZE) from None
+        raise
+    data = b"".join(pieces)
+    if len(data) < chunk.length:
+        raise SmbError(statuses.STATUS_INVALID_VIEW_SIZE)
+    await transfers.write(services, target, chunk.target_offset, data, element)
+    return len(data)
