@@ -280,7 +280,7 @@ def test_no_handle_is_open(files: Client, share: str, file: str) -> None:
     expect(files.put(f"/{share}/d?restype=directory"), 201)
     for target in (file, f"/{share}/d", f"/{share}"):
         found = expect(files.get(f"{target}?comp=listhandles&maxresults=5"), 200).xml
-        assert [child.tag for child in found] == ["HandleList", "NextMarker"]
+        assert [child.tag for child in found] == ["Entries", "NextMarker"]
         assert len(found[0]) == 0
         for handle in ("*", "12"):
             close = files.put(f"{target}?comp=forceclosehandles", {"x-ms-handle-id": handle})

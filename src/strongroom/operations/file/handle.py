@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, document
 from strongroom.operations.core.fields import flag, header, parameter
@@ -18,9 +20,10 @@ from strongroom.operations.file.directory import NAMES
 from strongroom.semantics.core import listing
 from strongroom.services.core.calls import Call, ConditionUse, Rule
 from strongroom.services.file.handles import listing as handles
+from strongroom.services.file.handles.listing import HandlePage
 from strongroom.values import Purpose
 from strongroom.wire.core import headers as wire
-from strongroom.wire.file.list_directory import write_no_handles
+from strongroom.wire.file.list_directory import ListedHandle, write_handles
 
 _HANDLE: Final = "x-ms-handle-id"
 _HANDLES_MAX: Final = 2**63 - 1
@@ -31,13 +34,17 @@ def _handle(name: str, value: str) -> int | None:
     return None if value == "*" else wire.integer(name, value, 0, _HANDLES_MAX)
 
 
-def _handles(result: None, call: Call[Any], origin: Origin) -> Content:
-    return document(write_no_handles())
+def _handles(result: HandlePage, call: Call[Any], origin: Origin) -> Content:
+    rows = [ListedHandle(*msgspec.structs.astuple(row)) for row in result.rows]
+    return document(write_handles(rows, listing.encode_marker(result.marker)))
 
 
-# Both are checked only: there is one page, which is empty.
-_MARKER: Final = parameter("", "marker", lambda name, value: listing.decode_marker(value))
-_MAX_RESULTS: Final = max_results(_PAGE_MAX, None)
+_MARKER: Final = parameter(
+    "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
+)
+# All are closed at once, so that nothing is ever left to go on with.
+_UNUSED_MARKER: Final = parameter("", "marker", lambda name, value: listing.decode_marker(value))
+_MAX_RESULTS: Final = max_results(_PAGE_MAX, _PAGE_MAX)
 RECURSIVE: Final = header("is_recursive", "x-ms-recursive", flag, default=False)
 HANDLE: Final = header("handle", _HANDLE, _handle, required=True)
 
@@ -66,7 +73,7 @@ FORCE_CLOSE_HANDLES: Final = Operation(
     permission=permissions.FILE_WRITE,
     rule=Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.UPKEEP),
     input=handles.CloseHandles,
-    accepts=(_MARKER, HANDLE, RECURSIVE, fields.TRAILING_DOTS),
+    accepts=(_UNUSED_MARKER, HANDLE, RECURSIVE, fields.TRAILING_DOTS),
     returns=(
         Returned("x-ms-number-of-handles-closed", lambda closed: str(closed.count)),
         Returned("x-ms-number-of-handles-failed", lambda closed: str(closed.failed)),

@@ -93,11 +93,45 @@ def write_ranges(ranges: Iterable[tuple[int, int]]) -> bytes:
     return f"{xml.DECLARATION}{inner}".encode()
 
 
-def write_no_handles() -> bytes:
-    """List Handles where no handle is open."""
+class ListedHandle(msgspec.Struct, frozen=True):
+    """One handle of SMB; times are ticks, what is None is not said."""
+
+    id: int
+    path: str
+    file_id: int
+    parent_id: int
+    session_id: int
+    client_ip: str
+    opened: int
+    reconnected: int | None
+    rights: tuple[str, ...]
+
+
+def write_handles(handles: Iterable[ListedHandle], next_marker: str) -> bytes:
+    """A page of List Handles; `next_marker` is empty when nothing is left."""
+    rows = "".join(map(_handle, handles))
+    entries = f"<Entries>{rows}</Entries>" if rows else "<Entries />"
     return (
-        f"{xml.DECLARATION}<EnumerationResults><HandleList /><NextMarker /></EnumerationResults>"
+        f"{xml.DECLARATION}<EnumerationResults>{entries}"
+        f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
     ).encode()
+
+
+def _handle(one: ListedHandle) -> str:
+    named = (
+        ("HandleId", str(one.id)),
+        ("Path", one.path),
+        ("FileId", str(one.file_id)),
+        ("ParentId", str(one.parent_id)),
+        ("SessionId", str(one.session_id)),
+        ("ClientIp", one.client_ip),
+        ("OpenTime", rfc1123(one.opened)),
+    )
+    found = "".join(xml.element(name, value) for name, value in named)
+    if one.reconnected is not None:
+        found += xml.element("LastReconnectTime", rfc1123(one.reconnected))
+    rights = "".join(xml.element("AccessRight", right) for right in one.rights)
+    return f"<Handle>{found}<AccessRightList>{rights}</AccessRightList></Handle>"
 
 
 def write_stats(total_bytes: int) -> bytes:

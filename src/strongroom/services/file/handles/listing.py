@@ -1,8 +1,10 @@
-"""List Handles and Force Close Handles.
+"""List Handles and Force Close Handles: what SMB has open, as REST shows and ends it.
 
-Lives here: what these operations check. Must not live here: opens (admission.py). A handle is an
-SMB open, and REST alone opens none: an operation's own entry lasts one request. So there is nothing
-to list, and nothing to close. Source: "List Handles", "Force Close Handles"; reference file.md 5.
+Lives here: which handles a request means, and one page of them. Must not live here: opens
+(admission.py), the end of a handle (closing.py), XML (wire/). Source: "List Handles", "Force Close
+Handles"; reference file.md 5, smb.md 4.5.
+
+A REST operation's own entry lasts one request, and is no handle.
 """
 
 from __future__ import annotations
@@ -13,19 +15,29 @@ import msgspec
 
 from strongroom import errors
 from strongroom.errors import StorageError, invalid_header
+from strongroom.semantics.core.listing import START, Position
+from strongroom.semantics.file import accesses
+from strongroom.semantics.file.accesses import Use
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import closing
+from strongroom.services.file.open_handle import Handle
+from strongroom.services.file.paths import OnPath, Where
+from strongroom.store.core import keys
 
 _RECURSIVE = "x-ms-recursive"
+_RIGHTS = ((Use.READ, "Read"), (Use.WRITE, "Write"), (Use.DELETE, "Delete"))
 
 
 class ListHandles(OnPath, frozen=True, kw_only=True):
-    """Input of List Handles: whether what lies below a directory counts too."""
+    """Input of List Handles: whether what lies below a directory counts too; `start` is the decoded
+    marker."""
 
     is_recursive: bool = False
-    max_results: int | None = None
+    max_results: int = 5000
+    start: Position = START
 
 
 class CloseHandles(OnPath, frozen=True, kw_only=True):
@@ -42,24 +54,80 @@ class Closed(msgspec.Struct, frozen=True):
     failed: int = 0
 
 
-async def list_handles(services: Services, call: Call[ListHandles]) -> None:
-    """List Handles of a directory or file.
+class HandleRow(msgspec.Struct, frozen=True):
+    """One handle; `opened` and `reconnected` are ticks, `rights` of Read, Write and Delete."""
+
+    id: int
+    path: str
+    node_id: int
+    parent_id: int
+    session_id: int
+    client_ip: str
+    opened: int
+    reconnected: int | None
+    rights: tuple[str, ...]
+
+
+class HandlePage(msgspec.Struct, frozen=True):
+    """Result of List Handles; the marker is None when nothing is left."""
+
+    rows: tuple[HandleRow, ...]
+    marker: Position | None = None
+
+
+async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePage:
+    """List Handles of a directory or file, in the order of their ids.
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, InvalidHeaderValue (a file
         has nothing below it).
     """
-    await _check(services, call)
+    given = call.input
+    where = await _named(services, call)
+    found = _meant(services, where, is_recursive=given.is_recursive)
+    left = [one for one in found if keys.number(one.id) >= given.start[0]]
+    rows = tuple(map(_row, left[: given.max_results]))
+    if len(left) == len(rows):
+        return HandlePage(rows)
+    return HandlePage(rows, (keys.number(left[len(rows)].id), b""))
 
 
 async def close_handles(services: Services, call: Call[CloseHandles]) -> Closed:
-    """Force Close Handles of a directory or file. Raises: as list_handles."""
-    await _check(services, call)
-    return Closed()
+    """Force Close Handles of a directory or file. Its requests that wait end, and its locks and
+    caches go. Raises: as list_handles."""
+    given = call.input
+    where = await _named(services, call)
+    found = _meant(services, where, is_recursive=given.is_recursive)
+    chosen = [one for one in found if given.handle is None or one.id == given.handle]
+    return Closed(await closing.close_all(services, chosen))
 
 
-async def _check(services: Services, call: Call[Any]) -> None:
+async def _named(services: Services, call: Call[Any]) -> Where:
     where = await paths.named(services, call)
     if where.entry is None and not where.is_root:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
     if call.input.is_recursive and not where.is_directory:
         raise invalid_header(_RECURSIVE, "true", "A file has nothing below it.")
+    return where
+
+
+def _meant(services: Services, where: Where, *, is_recursive: bool) -> list[Handle]:
+    held = services.held.of(Opens)
+    found = held.handles_on(where.partition)
+    if is_recursive:
+        found += held.handles_below(where.generation, where.components)
+    return sorted((one for one in found if not one.is_closed), key=lambda one: one.id)
+
+
+def _row(handle: Handle) -> HandleRow:
+    uses = accesses.uses_of(handle.mask)
+    return HandleRow(
+        handle.id,
+        "/".join(handle.path),
+        handle.node_id,
+        handle.parent_id,
+        session_id=handle.session_id,
+        client_ip=handle.peer,
+        opened=handle.opened,
+        reconnected=None,
+        rights=tuple(name for use, name in _RIGHTS if uses & use),
+    )
