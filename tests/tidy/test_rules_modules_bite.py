@@ -58,7 +58,8 @@ def test_a_docstring_names_a_file_by_the_end_of_its_path() -> None:
 
 
 RULE = parse(
-    "src/strongroom/semantics/file/wildcards.py", "from strongroom.semantics.file import wildcards"
+    "src/strongroom/wire/smb/requests/change_notify.py",
+    "from strongroom.wire.smb.requests import change_notify",
 )
 
 
@@ -71,7 +72,7 @@ def rule_not_yet_served(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_test_gives_life_to_rules_that_no_service_uses_yet() -> None:
     tree = [INIT, CLI, WIRE, XML, RULE]
     assert dead_modules(tree, ENTRIES) == [f"{RULE.path} is imported by nothing"]
-    test = parse("tests/test_x.py", "from strongroom.semantics.file.wildcards import law")
+    test = parse("tests/test_x.py", "from strongroom.wire.smb.requests.change_notify import law")
     assert dead_modules([*tree, test], ENTRIES) == []
 
 
@@ -79,11 +80,11 @@ def test_a_test_gives_life_to_rules_that_no_service_uses_yet() -> None:
 def test_the_list_of_rules_without_a_service_shrinks_with_the_first_service() -> None:
     assert served_after_all([INIT, RULE]) == []
     service = parse(
-        "src/strongroom/services/file/x.py", "from strongroom.semantics.file import wildcards"
+        "src/strongroom/servers/smb/x.py", "from strongroom.wire.smb.requests import change_notify"
     )
     complaints = served_after_all([INIT, RULE, service])
     assert complaints and all(
-        "take strongroom.semantics.file.wildcards out" in one for one in complaints
+        "take strongroom.wire.smb.requests.change_notify out" in one for one in complaints
     )
 
 

@@ -167,37 +167,37 @@ def serve(
     from strongroom import config
 
     kept = _kept_in(context, data, in_memory)
+    given = (oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant)
     try:
         sources = config.account_sources(account or (), accounts_file, kept, os.environ)
-        tokens = config.oauth_settings(
-            oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant
-        )
+        tokens = config.oauth_settings(*given)
     except config.ConfigError as error:
         fail(Exit.SETTINGS, str(error))
-    settings = config.Settings(
-        data=kept,
-        host=host,
-        blob_port=blob_port,
-        queue_port=queue_port,
-        table_port=table_port,
-        file_port=file_port,
-        one_port=one_port,
-        smb=config.SmbFlags(smb_port, smb_encryption) if smb else None,
-        accounts=sources,
-        tls=_tls(cert, key, tls),
-        test_clock=test_clock,
-        allow_development_key=allow_development_key,
-        host_suffixes=tuple(_suffixes(host_suffix or ())),
-        copy_source_hosts=tuple(copy_source_host or ()),
-        metrics_anywhere=metrics_anywhere,
-        own_hosts=tuple(map(_own_host, own_host or ())),
-        oauth=tokens,
-        roles=config.roles_source(roles_file, kept),
-        rehydration_s=_rehydration_s(rehydration_delay, rehydration_delay_high),
-        log_level=log_level,
-        log_format=log_format,
+    run(
+        config.Settings(
+            data=kept,
+            host=host,
+            blob_port=blob_port,
+            queue_port=queue_port,
+            table_port=table_port,
+            file_port=file_port,
+            one_port=one_port,
+            smb=config.SmbFlags(smb_port, smb_encryption) if smb else None,
+            accounts=sources,
+            tls=_tls(cert, key, tls),
+            test_clock=test_clock,
+            allow_development_key=allow_development_key,
+            host_suffixes=tuple(_suffixes(host_suffix or ())),
+            copy_source_hosts=tuple(copy_source_host or ()),
+            metrics_anywhere=metrics_anywhere,
+            own_hosts=tuple(map(_own_host, own_host or ())),
+            oauth=tokens,
+            roles=config.roles_source(roles_file, kept),
+            rehydration_s=_rehydration_s(rehydration_delay, rehydration_delay_high),
+            log_level=log_level,
+            log_format=log_format,
+        )
     )
-    run(settings)
 
 
 def _kept_in(context: typer.Context, data: Path, in_memory: bool) -> Path | None:

@@ -123,7 +123,8 @@ def test_opens_that_are_refused_for_their_fields(more: dict[str, int], expected:
     async def scenario(ann: SmbCaller) -> None:
         await ann.close(await ann.create("a"))
         asked = {"disposition": int(Disposition.OPEN), **more}
-        assert await smb.status(ann.open("a", **asked)) == expected  # type: ignore[arg-type] # a table
+        opening = ann.open("a", **asked)  # type: ignore[arg-type]  # keywords of a table
+        assert await smb.status(opening) == expected
 
     run(scenario)
 
