@@ -42,8 +42,9 @@ async def request_resume_key(element: SmbElement, request: IoctlRequest) -> SmbA
 async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     """Copy ranges of one open to another, one after the other; each is durable by itself.
 
-    Raises: SmbError OBJECT_NAME_NOT_FOUND for an unknown key, ACCESS_DENIED, INVALID_VIEW_SIZE for
-        a range that ends behind the source.
+    A range that ends behind the source is answered INVALID_VIEW_SIZE.
+
+    Raises: SmbError OBJECT_NAME_NOT_FOUND for an unknown key, ACCESS_DENIED.
     """
     if request.room < wire.COPY_ANSWER_BYTES:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
@@ -56,12 +57,15 @@ async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     check_may(source, accesses.READ_DATA | accesses.EXECUTE)
     check_may(target, accesses.WRITE_DATA | accesses.APPEND_DATA)
     if request.code == Fsctl.SRV_COPYCHUNK:
-        check_may(target, accesses.READ_DATA | accesses.EXECUTE)
-    total = 0
+        check_may(target, accesses.READ_DATA)
+    count, total, status = 0, 0, statuses.STATUS_SUCCESS
     for chunk in wanted.chunks:
-        total += await _copy(element, source, target, chunk)
-    copied = wire.write_copy_answer(len(wanted.chunks), total)
-    return SmbAnswer(wire.write_ioctl_answer(request, copied))
+        status = await _copy(element, source, target, chunk)
+        if status:
+            break
+        count, total = count + 1, total + chunk.length
+    copied = wire.write_copy_answer(count, total)
+    return SmbAnswer(wire.write_ioctl_answer(request, copied), status)
 
 
 def _file(element: SmbElement, file_id: FileId) -> Handle:
@@ -83,15 +87,17 @@ def _source(element: SmbElement, key: bytes) -> Handle:
 
 
 async def _copy(element: SmbElement, source: Handle, target: Handle, chunk: CopyChunk) -> int:
+    """The status of one chunk. An answer says how many came before one that failed."""
     services = element.services
     try:
         pieces = await transfers.read(services, source, chunk.source_offset, chunk.length, element)
+        data = b"".join(pieces)
+        if len(data) < chunk.length:
+            return statuses.STATUS_INVALID_VIEW_SIZE
+        await transfers.write(services, target, chunk.target_offset, data, element)
     except StorageError as error:
-        if error.row.ntstatus == statuses.STATUS_END_OF_FILE:
-            raise SmbError(statuses.STATUS_INVALID_VIEW_SIZE) from None
-        raise
-    data = b"".join(pieces)
-    if len(data) < chunk.length:
-        raise SmbError(statuses.STATUS_INVALID_VIEW_SIZE)
-    await transfers.write(services, target, chunk.target_offset, data, element)
-    return len(data)
+        status = error.row.ntstatus
+        if status == statuses.STATUS_END_OF_FILE:
+            return statuses.STATUS_INVALID_VIEW_SIZE
+        return file_errors.STATUS_UNSUCCESSFUL if status is None else status
+    return statuses.STATUS_SUCCESS

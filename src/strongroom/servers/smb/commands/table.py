@@ -66,6 +66,7 @@ FILE_RULES: Final = (
         57,
         Needs.TREE,
         ioctl.ioctl,
+        8,
         payload=_ioctl_sizes,
         is_large=True,
         changes=True,
