@@ -15,6 +15,7 @@ _INSTALL = {
     "npm": "install npm (Debian: apt install npm)",
     "rclone": "install rclone (Debian: apt install rclone)",
     "restic": "install restic (Debian: apt install restic)",
+    "smbclient": "install smbclient (Debian: apt install smbclient)",
 }
 
 

@@ -1,0 +1,176 @@
+"""Clients of SMB and REST on one share: Samba's smbclient, smbprotocol and Azure's own SDK."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import smbclient
+from azure.core.exceptions import HttpResponseError
+from azure.storage.fileshare import ShareClient
+from smbprotocol.exceptions import SMBOSError
+
+from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from strongroom.file_errors import STATUS_SHARING_VIOLATION
+from strongroom.testing.ports import HOST, free_port
+from strongroom.testing.server import Server
+from tests.interop.tools import require_tool
+
+SHARE = "documents"
+PATIENCE_S = 100
+LARGE = bytes(range(256)) * 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """A share that both protocols serve."""
+
+    port: int
+    rest: ShareClient
+    folder: Path
+
+    def samba(self, *commands: str, options: tuple[str, ...] = (), key: str = "") -> str:
+        """What smbclient prints about these commands; it fails with the first that does."""
+        secret = key or DEVELOPMENT_ACCOUNT_KEY
+        login = self.folder / "login"
+        login.write_text(f"username={DEVELOPMENT_ACCOUNT_NAME}\npassword={secret}\n")
+        ran = subprocess.run(
+            [
+                *(require_tool("smbclient"), f"//{HOST}/{SHARE}", "-p", str(self.port)),
+                *("-m", "SMB3", "-A", str(login), *options, "-c", "; ".join(commands)),
+            ],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        return ran.stdout + ran.stderr
+
+    def content(self, path: str) -> bytes:
+        """A file as REST reads it."""
+        return bytes(self.rest.get_file_client(path).download_file().readall())
+
+    def path(self, name: str = "") -> str:
+        """A path as smbprotocol takes it."""
+        return rf"\\{HOST}\{SHARE}\{name}"
+
+
+def _mounted(folder: Path, *flags: str) -> Iterator[Mounted]:
+    port = free_port()
+    given = ("--smb", "--smb-port", str(port), *flags)
+    with Server.start(data=folder / "data", test_clock=False, flags=given) as server:
+        rest = ShareClient.from_connection_string(server.connection_string, SHARE)
+        rest.create_share()
+        yield Mounted(port, rest, folder)
+        server.stop()
+        output = server.output()
+        assert server.exit_code == 0, output[-4000:]
+        assert "Traceback" not in output, output[-4000:]
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Mounted]:
+    yield from _mounted(tmp_path)
+
+
+@pytest.fixture
+def in_the_clear(tmp_path: Path) -> Iterator[Mounted]:
+    """Encryption is offered; who does not take it has to sign."""
+    yield from _mounted(tmp_path, "--smb-encryption", "offered")
+
+
+@pytest.fixture
+def python(mounted: Mounted) -> Iterator[Mounted]:
+    """A session of smbprotocol."""
+    smbclient.register_session(
+        HOST,
+        username=DEVELOPMENT_ACCOUNT_NAME,
+        password=DEVELOPMENT_ACCOUNT_KEY,
+        port=mounted.port,
+        encrypt=True,
+        auth_protocol="ntlm",
+    )
+    yield mounted
+    smbclient.delete_session(HOST, port=mounted.port)
+
+
+@pytest.mark.parametrize("cipher", ["aes-128-gcm", "aes-256-gcm", "aes-128-ccm", "aes-256-ccm"])
+def test_smbclient_puts_gets_renames_and_deletes(mounted: Mounted, cipher: str) -> None:
+    options = (
+        "--client-protection=encrypt",
+        f"--option=client smb3 encryption algorithms={cipher}",
+    )
+    (mounted.folder / "large").write_bytes(LARGE)
+    printed = mounted.samba("mkdir d", "cd d", "put large Large.bin", "ls", options=options)
+    assert f"Large.bin                           A  {len(LARGE)}" in printed, printed
+    assert mounted.content("d/large.BIN") == LARGE
+    mounted.samba("cd d", "get LARGE.bin back", "rename Large.bin second", options=options)
+    assert (mounted.folder / "back").read_bytes() == LARGE
+    assert [one.name for one in mounted.rest.list_directories_and_files("d")] == ["second"]
+    printed = mounted.samba("del d/second", "rmdir d", "ls", options=options)
+    assert "NT_STATUS" not in printed
+    assert not list(mounted.rest.list_directories_and_files())
+
+
+@pytest.mark.parametrize("algorithm", ["aes-128-gmac", "aes-128-cmac", "hmac-sha256"])
+def test_smbclient_signs_where_it_may(in_the_clear: Mounted, algorithm: str) -> None:
+    options = ("--client-protection=sign", f"--option=client smb3 signing algorithms={algorithm}")
+    (in_the_clear.folder / "large").write_bytes(LARGE)
+    in_the_clear.samba("put large", "get large back", options=options)
+    assert (in_the_clear.folder / "back").read_bytes() == LARGE
+    assert in_the_clear.content("large") == LARGE
+
+
+def test_smbclient_sees_what_rest_has_stored(mounted: Mounted) -> None:
+    mounted.rest.create_directory("from rest")
+    mounted.rest.get_file_client("from rest/ä.txt").upload_file(b"text")
+    printed = mounted.samba("ls", 'cd "from rest"', "get ä.txt back")
+    assert "from rest                           D" in printed, printed
+    assert (mounted.folder / "back").read_bytes() == b"text"
+
+
+def test_smbclient_lists_the_shares_of_the_account(mounted: Mounted) -> None:
+    printed = mounted.samba(options=("-L", HOST))
+    assert f"{SHARE}       Disk" in printed, printed
+    assert "IPC$            IPC" in printed
+
+
+def test_another_key_mounts_nothing(mounted: Mounted) -> None:
+    assert "NT_STATUS_LOGON_FAILURE" in mounted.samba("ls", key="d3Jvbmc=")
+
+
+def test_smbclient_without_encryption_mounts_nothing(mounted: Mounted) -> None:
+    printed = mounted.samba("ls", options=("--option=client max protocol=SMB2_10",))
+    assert "NT_STATUS" in printed
+
+
+def test_smbprotocol_writes_lists_renames_and_deletes(python: Mounted) -> None:
+    smbclient.mkdir(python.path("d"), port=python.port)
+    with smbclient.open_file(python.path(r"d\x"), mode="wb", port=python.port) as file:
+        file.write(LARGE)
+    assert python.content("d/x") == LARGE
+    assert smbclient.stat(python.path(r"d\x"), port=python.port).st_size == len(LARGE)
+    smbclient.rename(python.path(r"d\x"), python.path(r"d\y"), port=python.port)
+    assert smbclient.listdir(python.path("d"), port=python.port) == ["y"]
+    with smbclient.open_file(python.path(r"d\y"), mode="rb", port=python.port) as file:
+        assert file.read() == LARGE
+    smbclient.remove(python.path(r"d\y"), port=python.port)
+    smbclient.rmdir(python.path("d"), port=python.port)
+    assert not list(python.rest.list_directories_and_files())
+
+
+def test_an_open_that_shares_nothing_stops_both_protocols(python: Mounted) -> None:
+    file = python.rest.get_file_client("held")
+    file.upload_file(b"text")
+    with smbclient.open_file(python.path("held"), mode="rb", port=python.port):
+        with pytest.raises(HttpResponseError) as refused:
+            file.download_file().readall()
+        assert refused.value.status_code == 409
+        assert "SharingViolation" in str(refused.value)
+        with pytest.raises(SMBOSError) as violation:
+            smbclient.remove(python.path("held"), port=python.port)
+        assert violation.value.ntstatus == STATUS_SHARING_VIOLATION
+    assert python.content("held") == b"text"
