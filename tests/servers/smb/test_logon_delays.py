@@ -1,0 +1,60 @@
+"""Failures to log on make an address wait, whatever the name; success costs nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from strongroom.servers.smb import logon_delays
+from strongroom.servers.smb.logon_delays import FAILURES_FREE, PER_FAILURE_S, LogonDelays
+
+
+def test_some_failures_are_free_and_the_next_wait() -> None:
+    delays = LogonDelays()
+    waits = [delays.reserve("10.0.0.1", 100.0) for _ in range(FAILURES_FREE + 7)]
+    assert waits[:FAILURES_FREE] == [0.0] * FAILURES_FREE
+    assert waits[FAILURES_FREE:] == [6.0, 12.0, 18.0, 24.0, 30.0, None, None]
+    assert delays.reserve("10.0.0.2", 100.0) == 0.0
+
+
+def test_time_heals() -> None:
+    delays = LogonDelays()
+    for _ in range(FAILURES_FREE):
+        delays.reserve("10.0.0.1", 0.0)
+    assert delays.reserve("10.0.0.1", PER_FAILURE_S) == 0.0
+    assert delays.reserve("10.0.0.1", PER_FAILURE_S) == PER_FAILURE_S
+
+
+def test_success_gives_its_place_back() -> None:
+    delays = LogonDelays()
+    for _ in range(1000):
+        assert delays.reserve("10.0.0.1", 0.0) == 0.0
+        delays.succeeded("10.0.0.1")
+    delays.succeeded("10.0.0.9")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("fd00::1", "fd00::2", True),
+        ("fd00::1", "fd00:0:0:1::1", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("10.0.0.1", "10.0.0.2", False),
+    ],
+)
+def test_a_network_of_ipv6_counts_as_one(one: str, other: str, is_same: bool) -> None:
+    delays = LogonDelays()
+    for _ in range(FAILURES_FREE):
+        delays.reserve(one, 0.0)
+    assert (delays.reserve(other, 0.0) == 0.0) is not is_same
+
+
+def test_the_memory_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logon_delays, "ADDRESSES_MAX", 3)
+    delays = LogonDelays()
+    for _ in range(FAILURES_FREE + 1):
+        delays.reserve("10.0.0.1", 0.0)
+    for number in range(50):
+        delays.reserve(f"10.0.1.{number}", 0.0)
+    assert len(delays._free_at) <= 3
+    assert delays.reserve("10.0.0.1", 0.0) != 0.0  # who must wait longest is not forgotten
