@@ -49,6 +49,7 @@ class TestCommands:
         self.targets: list[Target] = []
         self.handled: list[Command] = []
         self.release = asyncio.Event()
+        self.waits = asyncio.Event()
 
     def table(self) -> CommandTable:
         rules = (
@@ -114,6 +115,7 @@ class TestCommands:
         self.handled.append(Command.CHANGE_NOTIFY)
         assert element.open is not None and isinstance(element.open.target, Target)
         await element.pending()
+        self.waits.set()
         await element.or_cancelled(asyncio.shield(element.open.target.ended))
         raise SmbError(STATUS_NOTIFY_CLEANUP)
 

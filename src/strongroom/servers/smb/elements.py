@@ -202,9 +202,10 @@ class ChainRun:
             chain.file_id, chain.create_failure = None, answer.status
         elif chain.file_id is None and one.has_rule and one.rule.file_id_at is not None:
             try:
-                chain.file_id = FILE_ID.read(one.body, one.rule.file_id_at)
+                own = FILE_ID.read(one.body, one.rule.file_id_at)
             except MalformedMessage:
-                pass  # the element was refused for the same reason
+                return  # the element was refused for the same reason
+            chain.file_id = None if own.is_placeholder else own
 
     # Answers.
 
