@@ -78,7 +78,11 @@ class Mount:
         self.told.set()
         if self.answers and notice.needs_answer:
             # As a client does: not within the operation that has broken its cache.
-            asyncio.get_running_loop().call_soon(self.answer, handle, notice)
+            asyncio.get_running_loop().call_soon(self._answer_if_open, handle, notice)
+
+    def _answer_if_open(self, handle: Handle, notice: BreakNotice) -> None:
+        if not handle.is_closed:
+            self.answer(handle, notice)
 
     def answer(self, handle: Handle, notice: BreakNotice) -> None:
         if notice.kind is CachingKind.OPLOCK:
