@@ -55,8 +55,8 @@ from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.smb import serving as smb
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
-from strongroom.services.blob.copies.sources import CopySources
 from strongroom.services.blob.rehydration import RehydrationDelays
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

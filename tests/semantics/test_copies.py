@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.semantics.blob import copies
-from strongroom.semantics.blob.copies import Copy, CopyStatus
+from strongroom.semantics.blob.copies import require_infinite_lease
+from strongroom.semantics.core import copies
+from strongroom.semantics.core.copies import Copy, CopyStatus
 from strongroom.values import TICKS_PER_S, Lease
 from tests.refusals import outcome
 
@@ -61,4 +62,4 @@ LEASES = [
 
 @pytest.mark.parametrize(("lease", "expected"), LEASES)
 def test_a_destination_must_not_have_a_lease_that_ends(lease: Lease | None, expected: str) -> None:
-    assert outcome(lambda: copies.require_infinite_lease(lease, NOW)) == expected
+    assert outcome(lambda: require_infinite_lease(lease, NOW)) == expected

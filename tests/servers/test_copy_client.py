@@ -21,7 +21,7 @@ from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient, resolve_by_system
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
-from strongroom.services.blob.copies.sources import WHOLE, OpenSource, SourceBroken, SourceRequest
+from strongroom.services.core.copies.sources import WHOLE, OpenSource, SourceBroken, SourceRequest
 from strongroom.testing.ports import free_port
 from strongroom.wire.core import headers as wire
 

@@ -17,7 +17,7 @@ from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
-from strongroom.services.blob.copies.sources import SourceRequest
+from strongroom.services.core.copies.sources import SourceRequest
 from strongroom.values import ByteRange
 from tests.servers.test_copy_client import HOST, SHORT, asked, exchange
 

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, Final
 
+from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.engines.memory import MemoryStore
-from strongroom.services.blob.copies.sources import CopyHold, CopySources, Locate, RemoteReader
+from strongroom.services.core.copies.sources import (
+    CopyHold,
+    CopySources,
+    Locate,
+    OpenLocal,
+    RemoteReader,
+)
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 
@@ -70,6 +78,7 @@ class _SameSources(CopySources):
     locate: Locate | None = _OfTheOther()  # type: ignore[assignment]  # a double
     remote: RemoteReader | None = _OfTheOther()  # type: ignore[assignment]  # a double
     hold: CopyHold | None = _OfTheOther()  # type: ignore[assignment]  # a double
+    openers: Mapping[Service, OpenLocal] = _OfTheOther()  # type: ignore[assignment]  # a double
 
     def __init__(self, other: CopySources) -> None:
         self.other = other

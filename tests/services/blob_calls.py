@@ -17,9 +17,9 @@ from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, blocks, leasing, snapshots
 from strongroom.services.blob.copies import copying
-from strongroom.services.blob.copies.sources import CopySources, LocalSource, OpenSource
 from strongroom.services.blob.snapshots import DeleteBlob
 from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
+from strongroom.services.core.copies.sources import CopySources, LocalSource, OpenSource
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.runner import Services
 from strongroom.values import BlockListKind, ByteRange, ContentProperties, Piece

@@ -12,9 +12,9 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.operations.blob import page
 from strongroom.semantics.blob.pages import SequenceAction
 from strongroom.services.blob.copies.incremental import CopyIncrementally
-from strongroom.services.blob.copies.sources import CopySources, LocalSource
 from strongroom.services.blob.pages.ranges import GetPageRanges, GetPageRangesDiff
 from strongroom.services.blob.pages.writing import PutPage, PutPageBlob, SetPageProperties
+from strongroom.services.core.copies.sources import CopySources, LocalSource
 from strongroom.services.core.runner import Services
 from strongroom.store.integrity import Integrity
 from tests.services import blob_calls as do

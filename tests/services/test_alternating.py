@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 from strongroom.engines.memory import MemoryStore
-from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls, container_calls, two_gateways
 from tests.services.alternating import SweeperOfBoth, next_call, sweeper_of

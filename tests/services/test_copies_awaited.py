@@ -12,7 +12,7 @@ from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, copy
 from strongroom.services.blob.copies import copying
 from strongroom.services.blob.copies.copying import CopyMade
-from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
 from tests.services.container_calls import Bytes, Sender, run

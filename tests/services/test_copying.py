@@ -13,7 +13,7 @@ from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, block, copy
 from strongroom.services.blob import blocks
 from strongroom.services.blob.copies import copying
-from strongroom.services.blob.copies.sources import CopySources, check_url, reported_url
+from strongroom.services.core.copies.sources import CopySources, check_url, reported_url
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.blob.bodies import listed

@@ -12,7 +12,7 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.semantics.core.retention import remaining_days, retention_end
 from strongroom.services.blob.containers import containers, list_containers
-from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

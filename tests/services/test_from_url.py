@@ -15,17 +15,17 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, from_url
 from strongroom.services.blob import intake
-from strongroom.services.blob.copies.sources import (
+from strongroom.services.blob.from_url.block_blobs import PutBlobFromUrl, PutBlockFromUrl
+from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
+from strongroom.services.blob.intake import Digests
+from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.sources import (
     CopySources,
     LocalSource,
     OpenSource,
     SourceBroken,
     SourceRequest,
 )
-from strongroom.services.blob.from_url.block_blobs import PutBlobFromUrl, PutBlockFromUrl
-from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
-from strongroom.services.blob.intake import Digests
-from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.blob.bodies.received import inline_body

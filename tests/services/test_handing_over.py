@@ -11,7 +11,7 @@ from strongroom.engines.base import CommitUnknown, Partition
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob
-from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys

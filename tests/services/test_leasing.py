@@ -13,7 +13,7 @@ from strongroom.clock import SystemClock
 from strongroom.engines.base import Ref
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies
+from strongroom.semantics.core import copies
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.lease import LeaseUse

@@ -13,16 +13,16 @@ from strongroom.auth.request import Service
 from strongroom.engines.memory import MemoryStore
 from strongroom.operations.blob import from_url
 from strongroom.semantics.blob.pages import NO_SEQUENCE_CONDITIONS, SequenceConditions
-from strongroom.services.blob.copies.sources import (
+from strongroom.services.blob.from_url.page_blobs import PutPageFromUrl
+from strongroom.services.blob.from_url.source import UrlSource
+from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.core.copies.sources import (
     CopySources,
     LocalSource,
     OpenSource,
     SourceBroken,
     SourceRequest,
 )
-from strongroom.services.blob.from_url.page_blobs import PutPageFromUrl
-from strongroom.services.blob.from_url.source import UrlSource
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.values import ByteRange, ContentProperties

@@ -16,7 +16,7 @@ from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, block, copy
 from strongroom.services.blob import blobs, blocks
 from strongroom.services.blob.copies import copying
-from strongroom.services.blob.copies.sources import CopySources, LocalSource
+from strongroom.services.core.copies.sources import CopySources, LocalSource
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys

@@ -27,7 +27,7 @@ from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services import sweeper as sweeper_module
 from strongroom.services.blob import sweep as blob_sweep
-from strongroom.services.blob.copies.sources import CopySources
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.blob.bodies.readers import Readers, Reading

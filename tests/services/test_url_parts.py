@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
-from strongroom.services.blob.copies.sources import SourceBroken, require_part
-from strongroom.services.blob.from_url.parts import length_of_answer, part_of
+from strongroom.services.core.copies.parts import length_of_answer, part_of
+from strongroom.services.core.copies.sources import SourceBroken, require_part
 from strongroom.values import ByteRange
 
 DATA = bytes(range(200))

@@ -16,7 +16,7 @@ from strongroom.clock import SystemClock
 from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
 from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
-from strongroom.semantics.blob import copies
+from strongroom.semantics.core import copies
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.bodies.appended import appended_contents
 from strongroom.store.blob.bodies.empty import EMPTY

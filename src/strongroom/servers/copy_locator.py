@@ -24,14 +24,14 @@ from strongroom.semantics.core import names
 from strongroom.servers import admission, one_port
 from strongroom.servers.admission import Asked, Context
 from strongroom.servers.one_port import OnePort
-from strongroom.services.blob.copies.sources import (
+from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.sources import (
     WHOLE,
     LocalSource,
     SourceRequest,
     cannot_read,
     source_missing,
 )
-from strongroom.services.core.calls import Call
 from strongroom.wire.core import path
 from strongroom.wire.core.http import Headers, Request
 

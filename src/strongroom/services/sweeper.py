@@ -30,11 +30,11 @@ from strongroom.services.blob.accesses import write_accesses
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
-from strongroom.services.blob.copies.sources import CopySources
 from strongroom.services.blob.kept_blobs import expire_blob
 from strongroom.services.blob.sweep import Held, sweep_blob, sweep_tags
 from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.background import Removal
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.sweep import expire_share, sweep_file, sweep_share

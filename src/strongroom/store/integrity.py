@@ -32,7 +32,7 @@ from typing import Final, Protocol
 
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.engines.embedded.check import Finding
-from strongroom.semantics.blob.copies import is_pending
+from strongroom.semantics.core.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, Found
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
 from strongroom.store.core import keys, records, tag_keys

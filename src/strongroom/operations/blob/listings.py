@@ -12,12 +12,12 @@ from typing import Any, Final
 from strongroom.operations.core.answers import document
 from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin
-from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob import tiers
 from strongroom.semantics.blob.container_protection import NOTHING
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
+from strongroom.semantics.core import copies, listing
 from strongroom.semantics.core import lease as leases
-from strongroom.semantics.core import listing
 from strongroom.semantics.core.listing import Prefix
 from strongroom.semantics.core.retention import remaining_days
 from strongroom.services.blob import list_blobs

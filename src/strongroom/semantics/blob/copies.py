@@ -1,14 +1,9 @@
-"""Copies: the states of a copy, what it reports, and what it forbids while it is pending.
+"""Copies of blobs: what the type and the lease of the destination must be.
 
-Must not live here: moving of bytes, sources and their addresses. Sources: "Copy Blob", "Abort Copy
-Blob", "Copy Blob From URL".
+Must not live here: the states of a copy (semantics/core/copies.py). Source: "Copy Blob".
 """
 
 from __future__ import annotations
-
-import enum
-
-import msgspec
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError
@@ -16,87 +11,10 @@ from strongroom.semantics.core.lease import INFINITE, LeaseState, state
 from strongroom.values import BlobKind, Lease
 
 
-class CopyStatus(enum.Enum):
-    """The values of x-ms-copy-status."""
-
-    PENDING = "pending"
-    SUCCESS = "success"
-    ABORTED = "aborted"
-    FAILED = "failed"
-
-
-class Copy(msgspec.Struct, frozen=True, array_like=True):
-    """The last copy to a blob, kept with it until the blob is written by other means.
-
-    `id` is a GUID; `completed` is the tick at which it ended, 0 while pending; `description` says
-    why a copy failed.
-    """
-
-    id: str
-    status: CopyStatus
-    source: str
-    copied_bytes: int
-    total_bytes: int
-    completed: int = 0
-    description: str | None = None
-
-
 def require_same_type(source: BlobKind, destination: BlobKind) -> None:
     """Refuse a copy over a blob of another type than its source. Raises InvalidBlobType."""
     if source is not destination:
         raise StorageError(blob_errors.INVALID_BLOB_TYPE)
-
-
-def started(copy_id: str, source: str, total_bytes: int) -> Copy:
-    """A copy that has just begun."""
-    return Copy(copy_id, CopyStatus.PENDING, source, 0, total_bytes)
-
-
-def advanced(copy: Copy, copied_bytes: int) -> Copy:
-    """The pending copy, further on; progress never goes back or beyond the total."""
-    reached = min(max(copied_bytes, copy.copied_bytes), copy.total_bytes)
-    return msgspec.structs.replace(copy, copied_bytes=reached)
-
-
-def succeeded(copy: Copy, now: int) -> Copy:
-    """The copy, complete at tick `now`."""
-    return msgspec.structs.replace(
-        copy, status=CopyStatus.SUCCESS, copied_bytes=copy.total_bytes, completed=now
-    )
-
-
-def failed(copy: Copy, description: str, now: int) -> Copy:
-    """The copy, given up at tick `now` for the reason in `description`."""
-    return msgspec.structs.replace(
-        copy, status=CopyStatus.FAILED, description=description, completed=now
-    )
-
-
-def aborted(copy: Copy | None, copy_id: str, now: int) -> Copy:
-    """The pending copy called `copy_id`, aborted at tick `now`; its destination is left empty.
-
-    Raises: NoPendingCopyOperation, CopyIdMismatch (409).
-    """
-    if not is_pending(copy):
-        raise StorageError(blob_errors.NO_PENDING_COPY_OPERATION)
-    assert copy is not None
-    if copy.id != copy_id.lower():
-        raise StorageError(blob_errors.COPY_ID_MISMATCH)
-    return msgspec.structs.replace(copy, status=CopyStatus.ABORTED, completed=now)
-
-
-def is_pending(copy: Copy | None) -> bool:
-    """Whether a copy to the blob is under way."""
-    return copy is not None and copy.status is CopyStatus.PENDING
-
-
-def require_none_pending(copy: Copy | None) -> None:
-    """Refuse what must not happen to the destination of a pending copy: writes, snapshots, leases.
-
-    Raises: PendingCopyOperation (409).
-    """
-    if is_pending(copy):
-        raise StorageError(blob_errors.PENDING_COPY_OPERATION)
 
 
 def require_infinite_lease(lease: Lease | None, now: int) -> None:
@@ -108,8 +26,3 @@ def require_infinite_lease(lease: Lease | None, now: int) -> None:
     held = state(lease, now) in (LeaseState.LEASED, LeaseState.BREAKING)
     if lease is not None and held and lease.duration_s != INFINITE:
         raise StorageError(blob_errors.INFINITE_LEASE_DURATION_REQUIRED)
-
-
-def progress_text(copy: Copy) -> str:
-    """x-ms-copy-progress: `copied/total` in bytes."""
-    return f"{copy.copied_bytes}/{copy.total_bytes}"

@@ -26,7 +26,8 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import names
 from strongroom.servers.copies.addresses import SourceHosts, bare
 from strongroom.servers.copies.exchange import BYTES_MAX, CopyExchange
-from strongroom.services.blob.copies.sources import (
+from strongroom.services.core.copies.parts import length_of_answer, part_of
+from strongroom.services.core.copies.sources import (
     HEADER,
     OpenSource,
     SourceBroken,
@@ -36,7 +37,6 @@ from strongroom.services.blob.copies.sources import (
     range_beyond,
     reported_url,
 )
-from strongroom.services.blob.from_url.parts import length_of_answer, part_of
 from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
 from strongroom.wire.core import headers as wire
@@ -60,7 +60,7 @@ async def resolve_by_system(host: str, port: int) -> list[str]:
 
 
 class CopyClient:
-    """Opens copy sources on other servers: the RemoteReader of services/blob/copies/sources.py.
+    """Opens copy sources on other servers: the RemoteReader of services/core/copies/sources.py.
 
     Arguments:
         hosts: which hosts may be asked.

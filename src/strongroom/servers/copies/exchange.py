@@ -19,7 +19,7 @@ import httptools
 
 from strongroom import limits
 from strongroom.semantics.core.conditions import Conditions
-from strongroom.services.blob.copies.sources import SourceBroken, SourceRequest
+from strongroom.services.core.copies.sources import SourceBroken, SourceRequest
 from strongroom.values import ByteRange, rfc1123
 
 BYTES_MAX: Final = limits.BLOCK_SIZES_BY_VERSION[0][2]

@@ -20,7 +20,7 @@ from strongroom.errors import StorageError
 from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.identities import private_file
 from strongroom.servers.identities.private_file import WatchedFile
-from strongroom.services.blob.copies.sources import WHOLE, SourceBroken
+from strongroom.services.core.copies.sources import WHOLE, SourceBroken
 
 FRESH_S: Final = 3600.0
 """A key set that is older is read again beside the requests that use it."""

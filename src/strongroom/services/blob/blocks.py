@@ -18,9 +18,10 @@ from strongroom import errors
 from strongroom.engines.base import ContentMissing, Key, Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import blocks as rules
-from strongroom.semantics.blob import copies, tiers
+from strongroom.semantics.blob import tiers
 from strongroom.semantics.blob.blocks import Block
 from strongroom.semantics.blob.immutability import Immutability
+from strongroom.semantics.core import copies
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, rereading

@@ -13,9 +13,10 @@ import msgspec
 
 from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies, pages, tiers
+from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
+from strongroom.semantics.core import copies
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange

@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from strongroom.engines.base import Record
-from strongroom.semantics.blob.copies import Copy
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.blob.tiers import Rehydration
+from strongroom.semantics.core.copies import Copy
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.kinds import AnyBody
 from strongroom.store.core.records import Codec

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from strongroom.engines.base import ContentMissing, Key, Partition
-from strongroom.semantics.blob import copies
+from strongroom.semantics.core import copies
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Upload
 from strongroom.store.blob.bodies.body import HEAD, Body, BodyFindings

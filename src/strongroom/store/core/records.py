@@ -116,6 +116,7 @@ class JobKind(enum.IntEnum):
     SWEEP_FILE = 11
     SWEEP_SHARE = 12
     EXPIRE_SHARE = 14
+    COPY_FILE = 16
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
@@ -125,7 +126,9 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
     `generation`. Or it reads `url` elsewhere, with the signature that was given in it. `etag` is
     what the source must still have when it is opened again (None: it had none). `metadata` None =
     the source's. `destination` is the account/container that must still have the job's generation.
-    `version` is the id of the version that is read; None = the blob or its snapshot.
+    `version` is the id of the version that is read; None = the blob or its snapshot. `service` is
+    the source's: a file's share is its `container`, and its path `blob`; `trailing_dots` says
+    whether those of its names count. The `destination` of a copy to a file is account/share/path.
     """
 
     account: str = ""
@@ -138,6 +141,8 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
     metadata: Metadata | None = None
     destination: str = ""
     version: int | None = None
+    service: str = "blob"
+    trailing_dots: bool = False
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):

@@ -14,8 +14,9 @@ from strongroom.operations.blob.fields.protection_fields import protection_heade
 from strongroom.operations.core import fields
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Origin, Returned
-from strongroom.semantics.blob import copies, encryption_scopes, tiers
+from strongroom.semantics.blob import encryption_scopes, tiers
 from strongroom.semantics.blob.pages import PageState
+from strongroom.semantics.core import copies
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.tiers.tiering import TierSet

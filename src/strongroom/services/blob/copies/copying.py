@@ -13,27 +13,21 @@ from dataclasses import dataclass
 
 from strongroom import blob_errors, errors, limits
 from strongroom.clock import guid
-from strongroom.engines.base import Ref
+from strongroom.engines.base import Record, Ref
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import appends, copies, tiers
-from strongroom.semantics.blob.copies import Copy
+from strongroom.semantics.blob import appends, tiers
+from strongroom.semantics.blob import copies as blob_copies
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core import copies
 from strongroom.semantics.core.conditions import Conditions
+from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob import access, intake
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.reading import open_named
-from strongroom.services.blob.copies.sources import (
-    CopySources,
-    OpenSource,
-    SourceBroken,
-    SourceRequest,
-    cannot_read,
-    check_url,
-    reported_url,
-)
+from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.copies.transfer import Moved, transfer
 from strongroom.services.blob.heads import (
     modified_head,
@@ -43,9 +37,18 @@ from strongroom.services.blob.heads import (
 from strongroom.services.blob.intake import Digests
 from strongroom.services.blob.rehydration import RehydrationDelays, begun
 from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.opening import ordered
+from strongroom.services.core.copies.pending import ended
+from strongroom.services.core.copies.sources import (
+    CopySources,
+    SourceBroken,
+    SourceRequest,
+    cannot_read,
+    check_url,
+    reported_url,
+)
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting import NotYet
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
@@ -144,7 +147,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
         await source.close()
 
 
-async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, CopyOrder]:
+async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenBlob, CopyOrder]:
     """The source, open, and the order that would find it again."""
     given = call.input
     url, wanted = given.source, given.source_conditions
@@ -162,32 +165,13 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenSource, C
     except BaseException:
         await source.close()
         raise
-    if local is None:
-        order = CopyOrder(
-            url=url,
-            etag=source.etag,
-            metadata=metadata,
-            destination=destination,
-        )
-        return source, order
-    order = CopyOrder(
-        account=local.account,
-        container=local.container,
-        generation=local.generation,
-        blob=local.blob,
-        snapshot=local.snapshot,
-        version=local.version,
-        etag=source.etag,
-        metadata=metadata,
-        destination=destination,
-    )
-    return source, order
+    return source, ordered(url, local, source, metadata, destination)
 
 
 async def _complete(
     services: Services,
     call: Call[CopyBlob],
-    source: OpenSource,
+    source: OpenBlob,
     moved: Moved,
     *,
     require_infinite_lease: bool,
@@ -223,7 +207,7 @@ async def _complete(
 
 
 async def _begin(
-    services: Services, call: Call[CopyBlob], source: OpenSource, order: CopyOrder
+    services: Services, call: Call[CopyBlob], source: OpenBlob, order: CopyOrder
 ) -> CopyMade:
     """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
     copy_id = guid(services.clock)
@@ -261,31 +245,24 @@ async def _awaited(
 ) -> CopyMade:
     """The state of a pending copy when it has ended, or at `answer_at` (time of the event loop).
 
-    The wait ends early when the server stops or the client disconnects. If the destination was
-    overwritten meanwhile, the answer is the copy's state at its start.
+    If the destination was overwritten meanwhile, the answer is the copy's state at its start.
     """
     ref = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
 
-    async def attempt() -> CopyMade:
-        (found,) = await services.store.read([ref])
+    def read(found: Record | None) -> tuple[Copy | None, CopyMade]:
         head = blob_records.visible(found)
         copy = None if head is None else head.copy
-        if found is None or head is None or copy is None or copy.id != begun.copy_id:
-            return begun
-        if copies.is_pending(copy):
-            raise NotYet(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
-        return CopyMade(head.etag, head.modified, copy.id, copy.status.value, head.version)
+        if head is None or copy is None:
+            return None, begun
+        made = CopyMade(head.etag, head.modified, copy.id, copy.status.value, head.version)
+        return copy, made
 
-    left_s = answer_at - asyncio.get_running_loop().time()
-    try:
-        return await services.waiting.until_answered(left_s, attempt, call.client)
-    except StorageError:
-        return begun
+    return await ended(services, call, ref, read, (begun.copy_id, answer_at)) or begun
 
 
 def _replace(
     call: Call[CopyBlob],
-    source: OpenSource,
+    source: OpenBlob,
     state: BlobState,
     change: BlobChange,
     *,
@@ -302,10 +279,10 @@ def _replace(
     refuse_pending_copy(state.head)
     given = call.input
     if state.head is not None and state.head.committed:
-        copies.require_same_type(source.kind, state.head.kind)
+        blob_copies.require_same_type(source.kind, state.head.kind)
     sealed = appends.sealed_copy(source.kind, source.sealed, given.seal)
     if require_infinite_lease and state.head is not None:
-        copies.require_infinite_lease(state.head.lease, state.now)
+        blob_copies.require_infinite_lease(state.head.lease, state.now)
     page = None
     if source.page is not None:
         page = PageState(source.page.state.sequence_number)
@@ -331,7 +308,7 @@ def _replace(
     )
 
 
-def _delay(services: Services, call: Call[CopyBlob], source: OpenSource) -> int:
+def _delay(services: Services, call: Call[CopyBlob], source: OpenBlob) -> int:
     """How long the copy of an archived blob is archived itself, in ticks."""
     given = call.input
     if given.tier is None or not tiers.leaves_archive(source.tier, given.tier):

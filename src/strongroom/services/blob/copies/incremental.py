@@ -14,25 +14,25 @@ import msgspec
 from strongroom import blob_errors
 from strongroom.clock import guid
 from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies
-from strongroom.semantics.blob.copies import Copy
 from strongroom.semantics.blob.pages import IncrementalCopy, PageState, check_next_source
+from strongroom.semantics.core import copies
+from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.copying import CopyMade
 from strongroom.services.blob.copies.reading import open_local
-from strongroom.services.blob.copies.sources import (
-    WHOLE,
-    CopySources,
-    LocalSource,
-    OpenSource,
-    check_url,
-    reported_url,
-)
+from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
 from strongroom.services.blob.immutability import refuse_change
 from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.sources import (
+    WHOLE,
+    CopySources,
+    LocalSource,
+    check_url,
+    reported_url,
+)
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.pages import NewPages
@@ -73,7 +73,7 @@ async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) 
 
 
 async def _begin(
-    services: Services, call: Call[CopyIncrementally], local: LocalSource, source: OpenSource
+    services: Services, call: Call[CopyIncrementally], local: LocalSource, source: OpenBlob
 ) -> CopyMade:
     copy_id = guid(services.clock)
     order = CopyOrder(
@@ -103,7 +103,7 @@ def source_text(order: CopyOrder) -> str:
 
 def _order(
     call: Call[CopyIncrementally],
-    source: OpenSource,
+    source: OpenBlob,
     order: CopyOrder,
     copy: Copy,
     state: BlobState,

@@ -16,12 +16,13 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from strongroom.engines.base import Commit, Record, Ref
-from strongroom.semantics.blob import copies
-from strongroom.semantics.blob.copies import Copy
 from strongroom.semantics.blob.pages import IncrementalCopy
+from strongroom.semantics.core import copies
+from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.copies.sources import OpenSource, PageSource
+from strongroom.services.blob.copies.sources import OpenBlob, PageSource
 from strongroom.services.blob.sweep import tidy_head
+from strongroom.services.core.copies.pending import NotPending
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -47,11 +48,7 @@ from strongroom.values import Purpose
 _Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
 
 
-class NotPending(Exception):
-    """The copy is not pending any more, or its destination is gone."""
-
-
-async def run_incremental(services: Services, job: Job, source: OpenSource) -> None:
+async def run_incremental(services: Services, job: Job, source: OpenBlob) -> None:
     """Do a pending incremental copy to its end.
 
     Arguments:
@@ -76,7 +73,7 @@ def _emptied(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
 class _Work:
     """One run of an incremental copy."""
 
-    def __init__(self, services: Services, job: Job, source: OpenSource) -> None:
+    def __init__(self, services: Services, job: Job, source: OpenBlob) -> None:
         assert source.page is not None and job.order is not None
         self._services = services
         self._job = job

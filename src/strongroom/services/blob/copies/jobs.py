@@ -1,29 +1,30 @@
-"""Pending copies: the work that goes on after Copy Blob was answered, and after a restart.
+"""Pending copies to blobs: the work that goes on after Copy Blob was answered, and after a restart.
 
 Lives here: moving the bytes, telling the progress, and the last commit, which only a copy that is
 still pending may make: so an abort always wins. Must not live here: the requests
-(copies/copying.py). Source: "Copy Blob", "Working with a pending copy".
+(copies/copying.py), the frame of every pending copy (services/core/copies/pending.py). Source:
+"Copy Blob", "Working with a pending copy".
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import msgspec
 
-from strongroom import blob_errors, errors
-from strongroom.engines.base import DataDamaged, Ref
-from strongroom.errors import StorageError
-from strongroom.semantics.blob import copies
-from strongroom.semantics.blob.copies import Copy
+from strongroom import blob_errors
+from strongroom.engines.base import Ref
+from strongroom.semantics.core import copies
+from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.copies.incremental_jobs import NotPending, run_incremental
-from strongroom.services.blob.copies.reading import open_ordered
-from strongroom.services.blob.copies.sources import CopySources, OpenSource, SourceBroken
+from strongroom.services.blob.copies.incremental_jobs import run_incremental
+from strongroom.services.blob.copies.reading import OWN
+from strongroom.services.blob.copies.sources import OpenBlob, as_blob
 from strongroom.services.blob.copies.transfer import Moved, transfer
 from strongroom.services.blob.unattended import change_unattended
+from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending
+from strongroom.services.core.copies.sources import OpenSource
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
@@ -39,11 +40,6 @@ from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job
 
 Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
-_log = logging.getLogger(__name__)
-
-
-class _Void(Exception):
-    """The copy is not pending any more (aborted), or its destination is gone."""
 
 
 async def run_copy(services: Services, job: Job) -> None:
@@ -51,62 +47,43 @@ async def run_copy(services: Services, job: Job) -> None:
 
     Raises: the engine's errors (the job is then tried again).
     """
-    order = job.order
-    assert order is not None
-    await services.held.of(CopySources).released(order.destination, job.blob)
-    left = services.held.of(CopySources).take(job.token)
-    try:
-        await _progress(services, job, order, 0)
-        if left is None or not await _copied(services, job, order, left):
-            await _copy(services, job, order, await open_ordered(services, order))
-    except (_Void, NotPending):
-        _log.debug("copy %s is not pending any more", job.token)
-    except DataDamaged as damaged:
-        # A retry would not help. If the destination is damaged, this fails too, and is logged.
-        _log.error("copy %s has failed, since data is damaged: %s", job.token, damaged)
-        await _fail(services, job, order, f"500 {errors.INTERNAL_ERROR.code}")
-    except SourceBroken as broken:
-        await _fail(services, job, order, str(broken))
-    except StorageError as refusal:
-        await _fail(services, job, order, f"{refusal.row.status} {refusal.row.code}")
-    finally:
-        if left is not None:
-            await left.close()
+    assert job.order is not None
+    await run_pending(services, job, job.blob, _PendingBlob(services, job, job.order), OWN)
 
 
-async def _copied(services: Services, job: Job, order: CopyOrder, left: OpenSource) -> bool:
-    """Copy from the source that the request has left open; False when it is to be opened again:
-    another server may not have waited until it was the copy's turn."""
-    try:
-        await _copy(services, job, order, left)
-    except SourceBroken as broken:
-        if not order.url:
-            raise
-        _log.debug("copy %s begins again: %s", job.token, broken)
-        return False
-    return True
+class _PendingBlob(PendingCopy):
+    """The pending copy to a blob."""
 
+    def __init__(self, services: Services, job: Job, order: CopyOrder) -> None:
+        self._of = services, job, order
 
-async def _copy(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
-    try:
+    async def begin(self) -> None:
+        """See PendingCopy.begin."""
+        await _progress(*self._of, 0)
+
+    async def copy(self, source: OpenSource) -> None:
+        """See PendingCopy.copy."""
+        services, job, order = self._of
+        blob = as_blob(source)
         if await _is_incremental(services, job):
-            await run_incremental(services, job, source)
-            return
-        if source.page is not None:
-            await _copy_pages(services, job, order, source)
-            return
-        moved = await transfer(
-            services.store.contents,
-            source,
-            progress=lambda done: _progress(services, job, order, done),
-        )
-        await _succeed(services, job, order, source, moved)
-    finally:
-        await source.close()
+            await run_incremental(services, job, blob)
+        elif blob.page is not None:
+            await _copy_pages(services, job, order, blob)
+        else:
+            moved = await transfer(
+                services.store.contents,
+                blob,
+                progress=lambda done: _progress(services, job, order, done),
+            )
+            await _succeed(services, job, order, blob, moved)
+
+    async def fail(self, reason: str) -> None:
+        """See PendingCopy.fail."""
+        await _fail(*self._of, reason)
 
 
 async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: int) -> None:
-    """Record how far a copy is. Raises _Void."""
+    """Record how far a copy is. Raises NotPending."""
 
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         return msgspec.structs.replace(head, copy=copies.advanced(copy, done_bytes))
@@ -125,7 +102,7 @@ def _keeps_body(head: BlobRecord) -> bool:
     return head.page is None or head.page.incremental is not None
 
 
-async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: OpenSource) -> None:
+async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: OpenBlob) -> None:
     """Copy the allocated pages of a page blob in commits of bounded size. The blob is of length 0
     until the last one."""
     page, size_bytes = source.page, source.size_bytes or 0
@@ -178,7 +155,7 @@ async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: Op
 
 
 async def _succeed(
-    services: Services, job: Job, order: CopyOrder, source: OpenSource, moved: Moved
+    services: Services, job: Job, order: CopyOrder, source: OpenBlob, moved: Moved
 ) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         done = msgspec.structs.replace(copy, total_bytes=moved.body.size_bytes)
@@ -209,14 +186,11 @@ async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> 
             head, etag=change.stamp, modified=change.stamp, copy=ended, sealed=False, body=body
         )
 
-    try:
-        await _edit(services, job, order, edit)
-    except _Void:
-        _log.debug("copy %s failed, but is not pending any more", job.token)
+    await _edit(services, job, order, edit)
 
 
 async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> None:
-    """Change the head while it says that this very copy is pending. Raises _Void otherwise."""
+    """Change the head while it says that this very copy is pending. Raises NotPending otherwise."""
 
     def decide(state: BlobState, change: BlobChange) -> bool:
         copy = None if state.head is None else state.head.copy
@@ -231,7 +205,7 @@ async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> N
     if edited is None:
         await _end_in_deleted(services, job, order)
     if not edited:
-        raise _Void
+        raise NotPending
 
 
 async def _end_in_deleted(services: Services, job: Job, order: CopyOrder) -> None:

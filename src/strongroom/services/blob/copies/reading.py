@@ -1,5 +1,4 @@
-"""Opening the source of a copy: a blob of this server as it is at one moment, or whatever an order
-says.
+"""Opening the source of a copy to a blob: a blob of this server as it is at one moment.
 
 Lives here: the pinning of a source, so that what is copied is one of its contents and never a
 mixture. Must not live here: who may read it (the locator that the program is composed with).
@@ -12,27 +11,28 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from strongroom import blob_errors, limits
+from strongroom.auth.request import Service
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.core import conditions as conditional
-from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.blob.copies.source_tags import remote_tags
-from strongroom.services.blob.copies.sources import (
+from strongroom.services.blob.copies.sources import OpenBlob, PageSource, as_blob
+from strongroom.services.blob.rehydration import settled
+from strongroom.services.blob.rereading import Rereading
+from strongroom.services.core.calls import Call
+from strongroom.services.core.copies import opening
+from strongroom.services.core.copies.sources import (
     WHOLE,
     CopySources,
     LocalSource,
-    OpenSource,
-    PageSource,
+    Opener,
     SourceBroken,
     SourceRequest,
     cannot_read,
     require_part,
     source_missing,
 )
-from strongroom.services.blob.rehydration import settled
-from strongroom.services.blob.rereading import Rereading
-from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
@@ -41,7 +41,6 @@ from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.blob.bodies.reading import to_store
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import CopyOrder
 from strongroom.values import etag_text
 
 # A longer content of which a range is wanted is not read as a whole, to verify it.
@@ -50,35 +49,34 @@ _VERIFIED_FOR_RANGE_BYTES_MAX: Final = 16 * limits.MIB
 
 async def open_named(
     services: Services, call: Call[Any], url: str, wanted: SourceRequest
-) -> tuple[OpenSource, LocalSource | None]:
+) -> tuple[OpenBlob, LocalSource | None]:
     """Open the source that a URL names, here or on another server. None: it is on another.
 
-    Raises: as Locate, open_local and RemoteReader.open.
+    Raises: as `opening.open_named`.
     """
+    opened, local = await opening.open_named(services, call, url, wanted, OWN)
+    source = as_blob(opened)
+    if local is None and wanted.with_tags:
+        await _add_tags(services, source, url, wanted)
+    return source, local
+
+
+async def _add_tags(services: Services, source: OpenBlob, url: str, wanted: SourceRequest) -> None:
+    """Ask another server for the tags of a source; without them it is closed."""
     sources = services.held.of(CopySources)
-    local = None if sources.locate is None else await sources.locate(url, call, wanted)
-    if local is None:
-        return await _open_remote(sources, url, wanted), None
-    return await open_local(services, local, wanted), local
-
-
-async def _open_remote(sources: CopySources, url: str, wanted: SourceRequest) -> OpenSource:
-    source = await sources.open_remote(url, wanted)
-    if wanted.with_tags:
-        try:
-            source.tags = await remote_tags(sources, url, wanted.authorization)
-        except SourceBroken as broken:
-            await source.close()
-            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
-        except BaseException:
-            await source.close()
-            raise
-    return source
+    try:
+        source.tags = await remote_tags(sources, url, wanted.authorization)
+    except SourceBroken as broken:
+        await source.close()
+        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+    except BaseException:
+        await source.close()
+        raise
 
 
 async def open_local(
     services: Services, source: LocalSource, wanted: SourceRequest = WHOLE
-) -> OpenSource:
+) -> OpenBlob:
     """Pin a blob of this server, judge the conditions on it, and return it open.
 
     Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), InvalidRange, what
@@ -109,26 +107,8 @@ async def open_local(
             raise
 
 
-async def open_ordered(services: Services, order: CopyOrder) -> OpenSource:
-    """Open again what a pending copy reads.
-
-    Raises: as open_local and RemoteReader.open; SourceConditionNotMet when conditions were put on
-        the source and it has changed since.
-    """
-    etags = None if order.etag is None else (order.etag,)
-    conditions = conditional.NONE if etags is None else Conditions(if_match=etags)
-    if order.url:
-        wanted = SourceRequest(conditions)
-        return await services.held.of(CopySources).open_remote(order.url, wanted)
-    source = LocalSource(
-        order.account,
-        order.container,
-        order.generation,
-        order.blob,
-        order.snapshot,
-        order.version,
-    )
-    return await open_local(services, source, SourceRequest(conditions))
+OWN: Final = Opener(Service.BLOB, open_local)
+"""How the sources are opened that are blobs of this server."""
 
 
 def _judge(wanted: SourceRequest, blob: BlobRecord) -> None:
@@ -179,7 +159,7 @@ async def _open(
     found: tuple[BlobRecord, Sequence[Record | None]],
     wanted: SourceRequest,
     reading: Reading,
-) -> OpenSource:
+) -> OpenBlob:
     blob, beside = found
     offset, length = 0, blob.size_bytes
     if wanted.range is not None:
@@ -196,7 +176,7 @@ async def _open(
         reading.end()
 
     pieces = opened.pieces
-    return OpenSource(
+    return OpenBlob(
         length,
         _once(pieces) if isinstance(pieces, bytes) else pieces,
         release,

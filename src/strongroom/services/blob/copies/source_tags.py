@@ -11,7 +11,7 @@ from typing import Final
 from strongroom import blob_errors, limits
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import tags
-from strongroom.services.blob.copies.sources import (
+from strongroom.services.core.copies.sources import (
     CopySources,
     SourceBroken,
     SourceRequest,

@@ -13,7 +13,8 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.engines.base import Contents
-from strongroom.services.blob.copies.sources import OpenSource, SourceBroken
+from strongroom.services.blob.copies.sources import OpenBlob
+from strongroom.services.core.copies.sources import SourceBroken
 from strongroom.store.blob.bodies.body import NewBody
 from strongroom.store.blob.bodies.received import receive_copy
 
@@ -33,7 +34,7 @@ class Moved:
 
 async def transfer(
     contents: Contents,
-    source: OpenSource,
+    source: OpenBlob,
     *,
     md5: bool = False,
     bytes_max: int | None = None,
@@ -57,7 +58,7 @@ class _Feed:
     """The bytes of a source on their way: counted, bounded, digested, cut where blocks end."""
 
     def __init__(
-        self, source: OpenSource, md5: bool, bytes_max: int | None, progress: Progress | None
+        self, source: OpenBlob, md5: bool, bytes_max: int | None, progress: Progress | None
     ) -> None:
         self.size_bytes = source.size_bytes
         self._chunks = aiter(source)

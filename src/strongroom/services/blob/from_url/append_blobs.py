@@ -10,10 +10,10 @@ import msgspec
 
 from strongroom import errors
 from strongroom.semantics.blob.appends import NO_CONDITIONS, AppendConditions
-from strongroom.services.blob.copies.sources import HEADER, reported_url
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
 from strongroom.services.blob.types.appends import AppendBlock, BlockAppended, append_block
 from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.sources import HEADER, reported_url
 from strongroom.services.core.runner import Services
 
 

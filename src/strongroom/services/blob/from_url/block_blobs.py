@@ -16,9 +16,11 @@ from strongroom.semantics.blob.immutability import Immutability
 from strongroom.services.blob import blobs, blocks
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, PutBlob
 from strongroom.services.blob.blocks import BlockStaged, PutBlock
-from strongroom.services.blob.copies.sources import HEADER, reported_url
-from strongroom.services.blob.from_url.source import SourceUpload, UrlSource, uploaded_from
+from strongroom.services.blob.copies.sources import OpenBlob
+from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
 from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.sources import HEADER, reported_url
+from strongroom.services.core.copies.upload import SourceUpload
 from strongroom.services.core.runner import Services
 from strongroom.values import ContentProperties, Metadata
 
@@ -53,7 +55,7 @@ async def put_blob_from_url(services: Services, call: Call[PutBlobFromUrl]) -> B
         return await blobs.put_blob(services, upload.call(_as_upload(call.input, upload)))
 
 
-def _as_upload(given: PutBlobFromUrl, upload: SourceUpload) -> PutBlob:
+def _as_upload(given: PutBlobFromUrl, upload: SourceUpload[OpenBlob]) -> PutBlob:
     """What Put Blob is asked for."""
     source = upload.source
     copied = source.properties if given.copies_properties else _NOT_COPIED

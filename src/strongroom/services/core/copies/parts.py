@@ -14,7 +14,7 @@ from typing import Final
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError
-from strongroom.services.blob.copies.sources import (
+from strongroom.services.core.copies.sources import (
     SourceBroken,
     cannot_read,
     range_beyond,

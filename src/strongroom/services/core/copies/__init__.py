@@ -1,0 +1,1 @@
+"""What copies of every service share: sources, the body that a source becomes, pending copies."""

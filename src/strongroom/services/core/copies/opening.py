@@ -1,0 +1,110 @@
+"""Opening the source of a copy: here or on another server, and again after a restart.
+
+Lives here: the way from a URL, or from an order, to an open source. Must not live here: how blobs
+and files are read (the wings), who may read them (the locator that the program is composed with).
+Source: "Copy Blob", "Copy File", "Remarks".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strongroom import blob_errors
+from strongroom.auth.request import Service
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.sources import (
+    CopySources,
+    LocalSource,
+    Opener,
+    OpenSource,
+    SourceRequest,
+    cannot_read,
+)
+from strongroom.services.core.runner import Services
+from strongroom.store.core.records import CopyOrder
+from strongroom.values import Metadata
+
+
+async def open_named(
+    services: Services, call: Call[Any], url: str, wanted: SourceRequest, own: Opener
+) -> tuple[OpenSource, LocalSource | None]:
+    """Open the source that a URL names, here or on another server. None: it is on another.
+
+    Arguments:
+        own: opens what the service of the request has itself.
+
+    Raises: as Locate, OpenLocal and RemoteReader.open.
+    """
+    sources = services.held.of(CopySources)
+    local = None if sources.locate is None else await sources.locate(url, call, wanted)
+    if local is None:
+        return await sources.open_remote(url, wanted), None
+    return await _open_local(services, local, wanted, own), local
+
+
+async def _open_local(
+    services: Services, source: LocalSource, wanted: SourceRequest, own: Opener
+) -> OpenSource:
+    if source.service is own.service:
+        return await own.open(services, source, wanted)
+    other = services.held.of(CopySources).openers.get(source.service)
+    if other is None:
+        text = f"This server does not copy from its {source.service.value} service."
+        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text)
+    return await other(services, source, wanted)
+
+
+def ordered(
+    url: str,
+    local: LocalSource | None,
+    source: OpenSource,
+    metadata: Metadata | None,
+    destination: str,
+) -> CopyOrder:
+    """The order that would find an open source again.
+
+    Arguments:
+        local: where it is on this server; None = it is on another.
+        metadata: what the copy gets; None = the source's.
+        destination: see CopyOrder.
+    """
+    if local is None:
+        return CopyOrder(url=url, etag=source.etag, metadata=metadata, destination=destination)
+    return CopyOrder(
+        account=local.account,
+        container=local.container,
+        generation=local.generation,
+        blob=local.blob,
+        snapshot=local.snapshot,
+        version=local.version,
+        etag=source.etag,
+        metadata=metadata,
+        destination=destination,
+        service=local.service.value,
+        trailing_dots=local.trailing_dots,
+    )
+
+
+async def open_ordered(services: Services, order: CopyOrder, own: Opener) -> OpenSource:
+    """Open again what a pending copy reads.
+
+    Raises: as OpenLocal and RemoteReader.open; SourceConditionNotMet when the source has changed
+        since.
+    """
+    etags = None if order.etag is None else (order.etag,)
+    wanted = SourceRequest(conditional.NONE if etags is None else Conditions(if_match=etags))
+    if order.url:
+        return await services.held.of(CopySources).open_remote(order.url, wanted)
+    source = LocalSource(
+        order.account,
+        order.container,
+        order.generation,
+        order.blob,
+        snapshot=order.snapshot,
+        version=order.version,
+        service=Service(order.service),
+        trailing_dots=order.trailing_dots,
+    )
+    return await _open_local(services, source, wanted, own)

@@ -1,0 +1,148 @@
+"""Pending copies: the frame of the work that goes on after the answer, and after a restart.
+
+Lives here: which source is read, what a failure becomes, and the wait for a copy's end. Must not
+live here: what is written (the wings' copies/jobs.py). Source: "Copy Blob", "Working with a pending
+copy"; "Copy File".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+from strongroom import blob_errors, errors
+from strongroom.engines.base import DataDamaged, Record, Ref
+from strongroom.errors import StorageError
+from strongroom.semantics.core import copies
+from strongroom.semantics.core.copies import Copy
+from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.opening import open_ordered
+from strongroom.services.core.copies.sources import CopySources, Opener, OpenSource, SourceBroken
+from strongroom.services.core.runner import Services
+from strongroom.services.core.waiting import NotYet
+from strongroom.store.core.records import Job
+
+T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+
+
+class NotPending(Exception):
+    """The copy is not pending any more (aborted), or its destination is gone."""
+
+
+class PendingCopy(Protocol):
+    """A pending copy, as its service does it. Each method raises NotPending."""
+
+    async def begin(self) -> None:
+        """Look whether it is pending still."""
+        ...
+
+    async def copy(self, source: OpenSource) -> None:
+        """Copy all of a source, to the commit that completes the copy."""
+        ...
+
+    async def fail(self, reason: str) -> None:
+        """Let the copy have failed for this reason."""
+        ...
+
+
+async def run_pending(
+    services: Services, job: Job, name: str, pending: PendingCopy, own: Opener
+) -> None:
+    """Do a pending copy to its end, whatever that is; afterwards the job is of no use.
+
+    Arguments:
+        name: what the destination is called in the place that the order names.
+        own: opens sources that the destination's service has.
+
+    Raises: the engine's errors (the job is then tried again).
+    """
+    order = job.order
+    assert order is not None
+    await services.held.of(CopySources).released(order.destination, name)
+    left = services.held.of(CopySources).take(job.token)
+    try:
+        await pending.begin()
+        if left is None or not await _copied(job, pending, left):
+            await _copy(pending, await open_ordered(services, order, own))
+    except NotPending:
+        _log.debug("copy %s is not pending any more", job.token)
+    except DataDamaged as damaged:
+        # A retry would not help. If the destination is damaged, this fails too, and is logged.
+        _log.error("copy %s has failed, since data is damaged: %s", job.token, damaged)
+        await _fail(job, pending, f"500 {errors.INTERNAL_ERROR.code}")
+    except SourceBroken as broken:
+        await _fail(job, pending, str(broken))
+    except StorageError as refusal:
+        await _fail(job, pending, f"{refusal.row.status} {refusal.row.code}")
+    finally:
+        if left is not None:
+            await left.close()
+
+
+async def _copied(job: Job, pending: PendingCopy, left: OpenSource) -> bool:
+    """Copy from the source that the request has left open; False when it is to be opened again.
+
+    Another server may not have waited until it was the copy's turn.
+    """
+    assert job.order is not None
+    try:
+        await _copy(pending, left)
+    except SourceBroken as broken:
+        if not job.order.url:
+            raise
+        _log.debug("copy %s begins again: %s", job.token, broken)
+        return False
+    return True
+
+
+async def _copy(pending: PendingCopy, source: OpenSource) -> None:
+    try:
+        await pending.copy(source)
+    finally:
+        await source.close()
+
+
+async def _fail(job: Job, pending: PendingCopy, reason: str) -> None:
+    try:
+        await pending.fail(reason)
+    except NotPending:
+        _log.debug("copy %s failed, but is not pending any more", job.token)
+
+
+async def ended(
+    services: Services,
+    call: Call[Any],
+    ref: Ref,
+    read: Callable[[Record | None], tuple[Copy | None, T]],
+    begun: tuple[str, float],
+) -> T | None:
+    """What a pending copy has made of its destination when it has ended.
+
+    None: it is pending still, or the destination was written by others meanwhile.
+
+    The wait ends early when the server stops or the client disconnects.
+
+    Arguments:
+        ref: the record that says how far the copy is.
+        read: the copy that a record tells of, and what is answered then.
+        begun: the copy's id, and until when to wait, in time of the event loop.
+    """
+    copy_id, answer_at = begun
+
+    async def attempt() -> T | None:
+        (found,) = await services.store.read([ref])
+        copy, result = read(found)
+        if found is None or copy is None or copy.id != copy_id:
+            return None
+        if copies.is_pending(copy):
+            raise NotYet(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
+        return result
+
+    left_s = answer_at - asyncio.get_running_loop().time()
+    try:
+        return await services.waiting.until_answered(left_s, attempt, call.client)
+    except StorageError:
+        return None

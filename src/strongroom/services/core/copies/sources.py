@@ -1,0 +1,284 @@
+"""Where copies read from: blobs and files of this server, or other HTTP(S) servers.
+
+Lives here: what an open source is, the interfaces that find and open one, and what a source's URL
+may be. Must not live here: reading of blobs and files (the wings' copies/reading.py), sockets
+(servers/). Source: "Copy Blob", "Copy Blob From URL", "Copy File", request header x-ms-copy-source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+
+from strongroom import blob_errors, errors, limits
+from strongroom.auth.request import Service
+from strongroom.errors import ErrorCode, StorageError, invalid_header
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core.conditions import Conditions
+from strongroom.services.core.calls import Call
+from strongroom.services.core.runner import Services
+from strongroom.store.core.keys import Past
+from strongroom.values import ByteRange, ContentProperties, Metadata
+
+HEADER: Final = "x-ms-copy-source"
+# How many sources may be held open between the answer of a copy and its turn in the background.
+HANDED_OVER_MAX: Final = 64
+# What the parameters of a URL may say to whoever may read the copy; the others are credentials.
+_REPORTED: Final = ("snapshot", "versionid", "sharesnapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSource:
+    """A blob or file of this server that the caller may read.
+
+    `container` is a file's share, and `blob` its path. `snapshot` or `version` are in ticks.
+    `trailing_dots`: those of a file's names count.
+    """
+
+    account: str
+    container: str
+    generation: int
+    blob: str
+    snapshot: int | None = None
+    version: int | None = None
+    service: Service = Service.BLOB
+    trailing_dots: bool = False
+
+    @property
+    def past(self) -> Past | None:
+        """The snapshot or version that is named; the version may be the current one."""
+        if self.version is not None:
+            return Past(self.version, True)
+        return None if self.snapshot is None else Past(self.snapshot)
+
+
+class SourceRequest(msgspec.Struct, frozen=True):
+    """What a request asks of its source.
+
+    Attributes:
+        conditions: what must hold of the source.
+        range: the bytes that are wanted; None = all.
+        authorization: the Authorization header for the source: `Bearer TOKEN`.
+        is_read: the conditions are those of a read (From URL), not of a copy.
+        with_tags: the source's tags are wanted too.
+        trailing_dots: dots at the end of a file's names count.
+    """
+
+    conditions: Conditions = conditional.NONE
+    range: ByteRange | None = None
+    authorization: str | None = None
+    is_read: bool = False
+    with_tags: bool = False
+    trailing_dots: bool = False
+
+    def unmet(self, is_unmodified: bool) -> StorageError:
+        """The refusal when a condition does not hold.
+
+        Arguments:
+            is_unmodified: a read of the source would be answered 304 for it, not 412.
+        """
+        if not self.is_read:
+            return StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+        if is_unmodified:
+            return conditional.source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
+        return conditional.source_unmet(blob_errors.SOURCE_CONDITION_NOT_MET)
+
+
+WHOLE: Final = SourceRequest()
+
+
+class SourceBroken(Exception):
+    """A source that ended early or failed while it was read; the text says how."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenSource:
+    """A source as it was when it was opened, whatever becomes of it meanwhile.
+
+    Iterating gives the bytes that were asked for, once, and raises SourceBroken. `size_bytes` is
+    their number, None = not known beforehand.
+    """
+
+    size_bytes: int | None
+    chunks: AsyncIterator[bytes]
+    release: Callable[[], None]
+    properties: ContentProperties
+    metadata: Metadata = ()
+    etag: str | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self.chunks)
+
+    async def close(self) -> None:
+        """Give the source up, read or not. Idempotent."""
+        closing = getattr(self.chunks, "aclose", None)
+        try:
+            if closing is not None:
+                await closing()
+        finally:
+            self.release()
+
+
+class RemoteReader(Protocol):
+    """Opens sources on other servers."""
+
+    async def open(self, url: str, wanted: SourceRequest) -> OpenSource:
+        """Ask for the source and return when its head has arrived.
+
+        Raises: StorageError CannotVerifyCopySource (403 for a server that may not be asked),
+            InvalidRange, and what `wanted` refuses.
+        """
+        ...
+
+
+Locate = Callable[[str, Call[Any], SourceRequest], Awaitable[LocalSource | None]]
+"""locate(url, call, wanted) -> the blob or file of this server that the URL names, or None when it
+names another server. It authorizes by the source's own Authorization, the SAS in the URL or public
+access. The owner of the same account, who signed with its key, needs none of them.
+Raises: StorageError CannotVerifyCopySource."""
+
+
+OpenLocal = Callable[[Services, LocalSource, SourceRequest], Awaitable[OpenSource]]
+"""open(services, source, wanted) -> a source of this server, open. Raises: StorageError
+CannotVerifyCopySource, and what `wanted` refuses."""
+
+
+class Opener(NamedTuple):
+    """How a service opens sources that are its own."""
+
+    service: Service
+    open: OpenLocal
+
+
+class CopyHold(Protocol):
+    """Keeps copies pending, for tests; `destination` is `account/container/blob`."""
+
+    def is_held(self, destination: str) -> bool:
+        """Whether a copy to this blob must stay pending."""
+        ...
+
+    async def released(self, destination: str) -> None:
+        """Return when a copy to this blob may go on."""
+        ...
+
+
+class CopySources:
+    """What the program was composed with, and the sources that pending copies have open.
+
+    Without `locate` no URL names a source of this server; without `remote` no other server is
+    asked; without `hold` every copy goes on at once. `openers` open what another service has.
+    """
+
+    def __init__(self) -> None:
+        self.openers: Mapping[Service, OpenLocal] = {}
+        self.locate: Locate | None = None
+        self.remote: RemoteReader | None = None
+        self.hold: CopyHold | None = None
+        self._open: dict[str, OpenSource] = {}
+
+    async def open_remote(self, url: str, wanted: SourceRequest) -> OpenSource:
+        """Open a source elsewhere, without its tags. Raises: as RemoteReader.open."""
+        if self.remote is None:
+            text = "This server does not copy from other servers."
+            raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
+        return await self.remote.open(url, wanted)
+
+    def is_held(self, container: str, blob: str) -> bool:
+        """Whether a copy to this blob (`account/container`, name) must stay pending."""
+        return self.hold is not None and self.hold.is_held(f"{container}/{blob}")
+
+    async def released(self, container: str, blob: str) -> None:
+        """Return when a copy to this blob (`account/container`, name) may go on."""
+        if self.hold is not None:
+            await self.hold.released(f"{container}/{blob}")
+
+    async def hand_over(self, copy_id: str, source: OpenSource) -> None:
+        """Leave an open source to the pending copy that goes on with it."""
+        if len(self._open) < HANDED_OVER_MAX:
+            self._open[copy_id] = source
+        else:
+            # The copy opens it again when its turn comes.
+            await source.close()
+
+    def is_open(self, copy_id: str) -> bool:
+        """Whether a source was left for a copy."""
+        return copy_id in self._open
+
+    def take(self, copy_id: str) -> OpenSource | None:
+        """The source that was left for a copy, if there is one."""
+        return self._open.pop(copy_id, None)
+
+    async def close(self) -> None:
+        """Give up every source that is still waiting for its copy."""
+        while self._open:
+            await self._open.popitem()[1].close()
+
+
+def cannot_read(
+    row: ErrorCode, message: str | None = None, status: int | None = None, code: str = ""
+) -> StorageError:
+    """CannotVerifyCopySource, with the status and the code that the source itself answered."""
+    headers: list[tuple[str, str]] = []
+    if status is not None:
+        headers.append(("x-ms-copy-source-status-code", str(status)))
+    if code:
+        headers.append(("x-ms-copy-source-error-code", code))
+    return StorageError(row, message, (), tuple(headers))
+
+
+def range_beyond() -> StorageError:
+    """The source is shorter than the range that is wanted of it."""
+    row = errors.INVALID_RANGE
+    return cannot_read(row, None, row.status, row.code)
+
+
+def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
+    """(offset, length) of a range within a source of this size.
+
+    A read would shorten a range that ends beyond the end. A block that is shorter than was asked
+    for would damage the blob that is made of it.
+
+    Raises: StorageError InvalidRange unless the source has all of it.
+    """
+    found = wanted.within(size_bytes)
+    if found is None or (wanted.last is not None and wanted.last >= size_bytes):
+        raise range_beyond()
+    return found
+
+
+def source_missing(code: ErrorCode) -> StorageError:
+    """The source, or its container, is not there."""
+    return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, code.message, code.status, code.code)
+
+
+def check_url(text: str) -> SplitResult:
+    """The parts of x-ms-copy-source.
+
+    Raises: StorageError InvalidHeaderValue unless it is an absolute http(s) URL of at most 2 KiB,
+        percent-encoded, without user and password.
+    """
+    if len(text) > limits.COPY_SOURCE_CHARS_MAX or not _is_clean(text):
+        raise invalid_header(HEADER, reported_url(text))
+    try:
+        url = urlsplit(text)
+        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
+    except ValueError:
+        raise invalid_header(HEADER, reported_url(text)) from None
+    if not usable or url.username is not None or url.password is not None:
+        raise invalid_header(HEADER, reported_url(text))
+    return url
+
+
+def _is_clean(text: str) -> bool:
+    return all("!" <= char <= "~" for char in text)
+
+
+def reported_url(text: str) -> str:
+    """The URL as a copy shows it to those who read what it made: without what authorizes."""
+    path, _, query = text.partition("#")[0].partition("?")
+    shown = [part for part in query.split("&") if part.partition("=")[0].lower() in _REPORTED]
+    return path + ("?" + "&".join(shown) if shown else "")

@@ -1,0 +1,86 @@
+"""The bytes of an open source as the body of a request.
+
+Lives here: that body, and the call that has it. Must not live here: opening sources (opening.py),
+any one operation. Source: "Put Block From URL", "Put Range from URL".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from strongroom import blob_errors
+from strongroom.errors import StorageError
+from strongroom.services.core.calls import BodySource, Call, Client
+from strongroom.services.core.copies.sources import OpenSource, SourceBroken, cannot_read
+
+S = TypeVar("S", bound=OpenSource)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceUpload(Generic[S]):
+    """An open source that stands for the request's body. It can be read once."""
+
+    source: S
+    request: Call[Any]
+
+    def call(self, given: T) -> Call[T]:
+        """The call of the operation without a URL, with this input and the source's bytes."""
+        client = _Uploading(self.request.client, _SourceBody(self.source))
+        changed: Call[T] = msgspec.structs.replace(self.request, client=client, input=given)
+        return changed
+
+
+class _SourceBody:
+    """The bytes of a source as the body of a request."""
+
+    is_held_back = False
+
+    def __init__(self, source: OpenSource) -> None:
+        self.size_bytes = source.size_bytes
+        self._source = source
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        try:
+            async for chunk in self._source:
+                count += len(chunk)
+                _require_within(count, self.size_bytes)
+                yield chunk
+                del chunk
+        except SourceBroken as broken:
+            raise _failed(str(broken)) from None
+        if self.size_bytes is not None and count != self.size_bytes:
+            raise _failed("The copy source ended early.")
+
+
+def _require_within(count: int, size_bytes: int | None) -> None:
+    if size_bytes is not None and count > size_bytes:
+        raise SourceBroken("The copy source sent more than it announced.")
+
+
+def _failed(text: str) -> StorageError:
+    return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text)
+
+
+class _Uploading:
+    """The client of a request, whose body comes from elsewhere."""
+
+    def __init__(self, client: Client, body: BodySource) -> None:
+        self.peer = client.peer
+        self.gone = client.gone
+        self.body = body
+        self._client = client
+
+    @property
+    def host(self) -> str:
+        """The host that the client named."""
+        return self._client.host
+
+    def when_gone(self, callback: Callable[[], None]) -> None:
+        """See Client.when_gone."""
+        self._client.when_gone(callback)
