@@ -56,6 +56,7 @@ from strongroom.servers.smb import serving as smb
 from strongroom.servers.telemetry import Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.blob.rehydration import RehydrationDelays
+from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
@@ -118,6 +119,7 @@ class App:
             self.services = Services(self.store, self._clock, self.accounts.switches)
             self._closing.append(self.services.held.of(CopySources).close)
             self.services.held.of(CopySources).remote = remote
+            self.services.held.of(CopySources).openers = OPENERS
             delays = self.services.held.of(RehydrationDelays)
             delays.standard_s, delays.high_s = self.settings.rehydration_s
             self.services.held.of(DelegationAccounts).accounts = self.accounts
@@ -209,7 +211,7 @@ class App:
         faults = FaultInjector() if settings.test_clock else None
         sources = self.services.held.of(CopySources)
         sources.hold = faults
-        sources.locate = CopyLocator(contexts[Service.BLOB], self.ports, router).locate
+        sources.locate = CopyLocator(contexts, self.ports, router).locate
         ports = _wanted_ports(settings)
         telemetry = Telemetry(self._connections, self._waiters)
         shared = Shared(

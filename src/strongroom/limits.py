@@ -51,6 +51,9 @@ COPY_FROM_URL_BYTES_MAX: Final = 256 * MIB
 COPY_AT_ONCE_BYTES_MAX: Final = 16 * MIB
 # How long Copy Blob of a blob of this server waits for a pending copy to end.
 COPY_WAIT_S: Final = 2.0
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024 * MIB
+# Copy File waits for the end of a copy from another server if it is not longer.
+FILE_COPY_AWAITED_BYTES_MAX: Final = 8 * MIB
 
 # Queues: Put Message, Get Messages, Update Message.
 MESSAGE_TEXT_BYTES_MAX: Final = 64 * KIB

@@ -92,27 +92,3 @@ def test_a_token_that_only_creates_does_not_overwrite(files: Client, share: str)
     refused = anonymous.put(f"/{share}/f?{token}", create)
     expect(refused, 403, "AuthorizationPermissionMismatch")
     anonymous.close()
-
-
-def test_a_token_takes_no_range_from_another_file(files: Client, share: str) -> None:
-    """F-RNG-05."""
-    for name in ("f", "g"):
-        expect(
-            files.put(f"/{share}/{name}", {"x-ms-type": "file", "x-ms-content-length": "1"}), 201
-        )
-    token = generate_share_sas(
-        files.account,
-        share,
-        files.credential.key,
-        ShareSasPermissions(write=True),
-        expiry=expiry(),
-    )
-    headers = {
-        "x-ms-write": "update",
-        "x-ms-range": "bytes=0-0",
-        "x-ms-copy-source": f"{files.url}/{share}/g",
-        "x-ms-source-range": "bytes=0-0",
-    }
-    anonymous = files.anonymous
-    expect(anonymous.put(f"/{share}/f?comp=range&{token}", headers), 501, "NotImplemented")
-    anonymous.close()

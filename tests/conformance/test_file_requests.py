@@ -294,34 +294,3 @@ def test_no_handle_is_open(files: Client, share: str, file: str) -> None:
     missing = files.put(f"{file}?comp=forceclosehandles")
     expect(missing, 400, "MissingRequiredHeader")
     expect(files.get(f"/{share}/none?comp=listhandles"), 404, "ResourceNotFound")
-
-
-def test_a_range_comes_from_another_file(files: Client, share: str, file: str) -> None:
-    """F-RNG-05, F-RNG-06."""
-    expect(files.put(f"{file}?comp=range", update(0, 9), b"0123456789"), 201)
-    expect(files.put(f"/{share}/g", CREATE), 201)
-    target, source = f"/{share}/g?comp=range", f"{files.url}{file}"
-
-    def asked(first: int, last: int, url: str = source, **more: str) -> dict[str, str]:
-        named = {"x-ms-copy-source": url, "x-ms-source-range": f"bytes={first}-{last}"}
-        return {**update(2, 4), **named, **more}
-
-    made = expect(files.put(target, asked(5, 7)), 201)
-    assert made["x-ms-content-crc64"] and made.etag and made["x-ms-file-last-write-time"]
-    assert files.get(f"/{share}/g").body == bytes(2) + b"567" + bytes(5)
-    refusals = (
-        (asked(5, 8), 400, "InvalidHeaderValue"),
-        (asked(8, 10), 416, "InvalidRange"),
-        (asked(20, 22), 416, "InvalidRange"),
-        (asked(0, 2, source + "x"), 404, "CannotVerifyCopySource"),
-        (asked(0, 2, f"{files.url}/nosuchshare/f"), 404, "CannotVerifyCopySource"),
-        (asked(0, 2, files.url), 400, "InvalidHeaderValue"),
-        (asked(0, 2, "http://["), 400, "InvalidHeaderValue"),
-        (asked(0, 2, "http://other.test/a/s/f"), 501, "NotImplemented"),
-        (asked(0, 2, source.replace(files.account, "another")), 501, "NotImplemented"),
-        (asked(0, 2, **{"x-ms-source-if-match-crc64": "x"}), 501, "NotImplemented"),
-        ({**update(2, 4), "x-ms-copy-source": source}, 400, "MissingRequiredHeader"),
-    )
-    for headers, status, code in refusals:
-        expect(files.put(target, headers), status, code)
-    assert files.get(f"/{share}/g").body == bytes(2) + b"567" + bytes(5)

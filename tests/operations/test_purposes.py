@@ -9,6 +9,7 @@ from strongroom.operations.table import endpoint as table_service
 from strongroom.values import Purpose
 
 KEEPS_ALIVE = {
+    "Abort Copy File",
     "Abort Copy Blob",
     "Force Close Handles",
     "Get Messages",

@@ -1,22 +1,22 @@
-"""Which copy sources are blobs of this server, and whether the caller may read them.
+"""Which copy sources are blobs or files of this server, and whether the caller may read them.
 
 Lives here: the recognition of this server in a URL, and the same authentication and authorization
-that a GET of that URL would meet. Must not live here: reading the source (services/blob/copies/).
-Source: "Copy Blob", remarks on authorization of the source; reference section 8.
+that a GET of that URL would meet. Must not live here: reading the source (services/). Source: "Copy
+Blob" and "Copy File", remarks on authorization of the source; reference section 8.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from strongroom import blob_errors, errors
+from strongroom import blob_errors, errors, file_errors
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import Permission, authorize
 from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors import ErrorCode, StorageError
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Resource
 from strongroom.semantics.blob import snapshots
@@ -35,6 +35,30 @@ from strongroom.services.core.copies.sources import (
 from strongroom.wire.core import path
 from strongroom.wire.core.http import Headers, Request
 
+
+class _Sources(NamedTuple):
+    """What of a service can be copied from."""
+
+    resource: Resource
+    permission: Permission
+    missing: ErrorCode
+    place_missing: ErrorCode
+
+
+_SERVICES: Final = {
+    Service.BLOB: _Sources(
+        Resource.BLOB,
+        permissions.READ,
+        blob_errors.BLOB_NOT_FOUND,
+        blob_errors.CONTAINER_NOT_FOUND,
+    ),
+    Service.FILE: _Sources(
+        Resource.FILE,
+        permissions.FILE_READ,
+        errors.RESOURCE_NOT_FOUND,
+        file_errors.SHARE_NOT_FOUND,
+    ),
+}
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -56,21 +80,23 @@ class CopyLocator:
     """Finds sources on this server.
 
     Arguments:
-        context: of the Blob service.
+        contexts: of the services.
         ports: the ports that this server listens on, by the listener's name; they come to stand
             there while it starts.
         router: reads the URLs of the port of all services.
     """
 
-    def __init__(self, context: Context, ports: Mapping[str, int], router: OnePort) -> None:
-        self._context = context
+    def __init__(
+        self, contexts: Mapping[Service, Context], ports: Mapping[str, int], router: OnePort
+    ) -> None:
+        self._contexts = contexts
         self._ports = ports
         self._router = router
 
     async def locate(
         self, url: str, call: Call[Any], wanted: SourceRequest = WHOLE
     ) -> LocalSource | None:
-        """The blob that `url` names, None when it names another server.
+        """The blob or file that `url` names, None when it names another server.
 
         Raises: StorageError CannotVerifyCopySource: 404 when it is not there, 403 when the caller
             may not read it. NotImplemented for a parameter that is not served: without it, another
@@ -87,38 +113,50 @@ class CopyLocator:
         headers = Headers(tuple(fields))
         request = Request("GET", target, headers, _NoBody(), tls=parts.scheme == "https")
         try:
-            is_blob = listener != one_port.NAME or self._router.take(request) is Service.BLOB
-            asked = admission.read(self._context, request) if is_blob else None
+            is_routed = listener == one_port.NAME
+            service = self._router.take(request) if is_routed else Service(listener)
+            sources = _SERVICES.get(service)
+            asked = None
+            if sources is not None:
+                asked = admission.read(self._contexts[service], request)
         except StorageError:
             raise errors.invalid_header("x-ms-copy-source", parts.path) from None
-        if asked is None or asked.addressed.resource is not Resource.BLOB:
-            raise source_missing(blob_errors.BLOB_NOT_FOUND)
-        asks = (permissions.READ, permissions.GET_TAGS) if wanted.with_tags else (permissions.READ,)
-        return await self._admit(asked, call, asks)
+        if sources is None or asked is None or asked.addressed.resource is not sources.resource:
+            raise source_missing(_SERVICES[call.target.service].missing)
+        asks: tuple[Permission, ...] = (sources.permission,)
+        if wanted.with_tags and service is Service.BLOB:
+            asks = (*asks, permissions.GET_TAGS)
+        return await self._admit(service, asked, call, wanted, asks)
 
     def _listener(self, parts: SplitResult, call: Call[Any]) -> str | None:
         """The name of the listener that reads this URL; None when it names another server."""
         # The name under which the caller reached this server is this server, mapped ports included.
         if parts.netloc.lower() == call.client.host.lower():
-            return one_port.NAME if _is_mounted(call) else Service.BLOB.value
+            return one_port.NAME if _is_mounted(call) else call.target.service.value
         port = parts.port or _DEFAULT_PORTS[parts.scheme]
         hostname = parts.hostname or ""
-        ours = path.account_of_host(hostname, self._context.suffixes) is not None
-        if ours or hostname in _LOOPBACK:
-            for name in (Service.BLOB.value, one_port.NAME):
-                if self._ports.get(name) == port:
-                    return name
+        for service in _SERVICES:
+            suffixes = self._contexts[service].suffixes
+            ours = path.account_of_host(hostname, suffixes) is not None
+            if ours or hostname in _LOOPBACK:
+                for name in (service.value, one_port.NAME):
+                    if self._ports.get(name) == port:
+                        return name
         return None
 
     async def _admit(
-        self, asked: Asked, call: Call[Any], asks: tuple[Permission, ...]
+        self,
+        service: Service,
+        asked: Asked,
+        call: Call[Any],
+        wanted: SourceRequest,
+        asks: tuple[Permission, ...],
     ) -> LocalSource:
-        context = self._context
-        target = asked.addressed.target
+        context, target = self._contexts[service], asked.addressed.target
         assert target.container is not None and target.blob is not None
-        place = await context.services.place(Service.BLOB, target.account, target.container)
+        place = await context.services.place(service, target.account, target.container)
         try:
-            claim = self._claim(asked, call)
+            claim = _claim(context, asked, call)
             for permission in asks:
                 authorize(
                     claim,
@@ -136,20 +174,29 @@ class CopyLocator:
             raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
         context.endpoint.refuse_unserved(asked.request.headers, asked.query)
         if place is None:
-            raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
-        return _named(asked, target.container, target.blob, place.generation)
-
-    def _claim(self, asked: Asked, call: Call[Any]) -> Claim:
-        context = self._context
-        wall_ticks = context.clock.wall_ticks()
-        claim = authenticate(
-            asked.request, asked.signed, context.accounts, wall_ticks, context.identities
+            raise source_missing(_SERVICES[service].place_missing)
+        if service is Service.BLOB:
+            return _named(asked, target.container, target.blob, place.generation)
+        return LocalSource(
+            target.account,
+            target.container,
+            place.generation,
+            target.blob,
+            service=service,
+            trailing_dots=wanted.trailing_dots,
         )
-        if not isinstance(claim, Anonymous) or claim.account != call.target.account:
-            return claim
-        if call.caller.owner:
-            return SharedKeyClaim(call.target.account)
-        return call.caller.bearer or claim
+
+
+def _claim(context: Context, asked: Asked, call: Call[Any]) -> Claim:
+    wall_ticks = context.clock.wall_ticks()
+    claim = authenticate(
+        asked.request, asked.signed, context.accounts, wall_ticks, context.identities
+    )
+    if not isinstance(claim, Anonymous) or claim.account != call.target.account:
+        return claim
+    if call.caller.owner:
+        return SharedKeyClaim(call.target.account)
+    return call.caller.bearer or claim
 
 
 def _is_mounted(call: Call[Any]) -> bool:

@@ -19,6 +19,7 @@ import msgspec
 from strongroom import errors
 from strongroom.errors import StorageError
 from strongroom.operations.blob.copy import COPY_BLOB
+from strongroom.operations.file.copy import COPY_FILE
 from strongroom.servers import pipeline
 from strongroom.servers.admission import Context, read
 from strongroom.wire.core.http import Request, Response
@@ -133,7 +134,7 @@ class FaultInjector:
         return _cut(response) if fault is Fault.CUT else response
 
     async def _hold_copy(self, context: Context, request: Request) -> Response:
-        if _operation_of(context, request) != COPY_BLOB.name:
+        if _operation_of(context, request) not in (COPY_BLOB.name, COPY_FILE.name):
             return await pipeline.respond(context, request)
         target = read(context, request).addressed.target
         destination = f"{target.account}/{target.container}/{target.blob}"

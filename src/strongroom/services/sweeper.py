@@ -37,6 +37,7 @@ from strongroom.services.core.background import Removal
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
+from strongroom.services.file.copies.jobs import run_copy as run_file_copy
 from strongroom.services.file.sweep import expire_share, sweep_file, sweep_share
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
@@ -262,6 +263,8 @@ class Sweeper:
             await _expire_upload(services, job)
         elif job.kind is JobKind.SWEEP_TAGS:
             await sweep_tags(services, removal, job)
+        elif job.kind is JobKind.COPY_FILE:
+            await run_file_copy(services, job)
         else:
             await run_copy(services, job)
         return True
@@ -288,7 +291,9 @@ def _lane(face: Face) -> bytes:
         job = records.JOB.decode(face.value)
     except CorruptRecord:
         return face.partition
-    return _COPIES if job.kind is JobKind.COPY else b"%d/%b" % (job.generation, job.blob.encode())
+    if job.kind in (JobKind.COPY, JobKind.COPY_FILE):
+        return _COPIES
+    return b"%d/%b" % (job.generation, job.blob.encode())
 
 
 def _right(face: Face) -> bytes:

@@ -354,3 +354,25 @@ def test_delete_on_close_is_checked_at_the_open(
     assert isinstance(result, OpenAdmitted)
     assert deletion.refusal_while_pending(result.table.deletion) is None
     assert opens.leave(result.table, 1, node).removes
+
+
+UNHARMED = {
+    *(FileOperation.LIST_FILES, FileOperation.GET_PROPERTIES, FileOperation.GET_METADATA),
+    *(FileOperation.GET_FILE, FileOperation.LIST_RANGES, FileOperation.LEASE_FILE),
+    *(FileOperation.COPY_SOURCE, FileOperation.ABORT_COPY),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+def test_a_pending_copy_refuses_what_changes_the_file(operation: FileOperation) -> None:
+    expected = "ok" if operation in UNHARMED else "409 PendingCopyOperation"
+    assert outcome_of(admit(EMPTY, rest(1, operation), FileFacts(is_copying=True))) == expected
+
+
+@pytest.mark.parametrize("access", USES)
+def test_a_pending_copy_refuses_handles_that_write_or_delete(access: str) -> None:
+    node = FileFacts(is_copying=True)
+    expected = SHARING if USES[access] & (W | D) else "ok"
+    assert outcome_of(admit(EMPTY, handle(1, USES[access], ALL), node)) == expected
+    overwrites = handle(1, R, ALL, disposition=Disposition.OVERWRITE)
+    assert outcome_of(admit(EMPTY, overwrites, node)) == SHARING

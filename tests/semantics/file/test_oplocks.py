@@ -57,6 +57,7 @@ REST_TABLE = {
     FileOperation.GET_METADATA: ("RH w", ".", "R w"),
     FileOperation.LIST_RANGES: ("RH w", ".", "R w"),
     FileOperation.LIST_FILES: (".", ".", "."),
+    FileOperation.ABORT_COPY: (".", ".", "."),
     FileOperation.PUT_RANGE: ("- w", "-", "- w"),
     FileOperation.SET_PROPERTIES: ("- w", "-", "- w"),
     FileOperation.SET_METADATA: ("- w", "-", "- w"),

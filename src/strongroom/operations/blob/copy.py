@@ -11,7 +11,7 @@ from typing import Final
 from strongroom import blob_errors, errors
 from strongroom.operations.blob.fields import blob_fields, copy_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
-from strongroom.operations.core import fields, permissions
+from strongroom.operations.core import copies, fields, permissions
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob.copies import copying
@@ -38,7 +38,7 @@ _RULE: Final = Rule(
     LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, blob_errors.TARGET_CONDITION_NOT_MET
 )
 _ACCEPTS: Final = (
-    copy_fields.COPY_SOURCE,
+    copies.COPY_SOURCE,
     copy_fields.SOURCE_CONDITIONS,
     fields.METADATA,
     blob_fields.TAGS,
@@ -67,7 +67,7 @@ COPY_FROM_URL: Final = Operation(
     accepts=(
         *_ACCEPTS,
         copy_fields.SOURCE_MD5,
-        copy_fields.AUTHORIZATION,
+        copies.AUTHORIZATION,
         copy_fields.COPIES_TAGS,
     ),
     success=202,
@@ -95,7 +95,7 @@ COPY_BLOB: Final = Operation(
     accepts=(
         *_ACCEPTS,
         blob_fields.REHYDRATE_PRIORITY,
-        copy_fields.COPY_WAIT,
+        copies.COPY_WAIT,
         copy_fields.NOT_OF_PENDING_COPIES,
     ),
     success=202,
@@ -118,7 +118,7 @@ ABORT_COPY: Final = Operation(
     permission=permissions.WRITE,
     rule=Rule(LeaseUse.WRITE, purpose=Purpose.UPKEEP),
     input=copying.AbortCopy,
-    accepts=(copy_fields.COPY_ID,),
+    accepts=(copies.COPY_ID,),
     success=204,
     fails=(blob_errors.NO_PENDING_COPY_OPERATION, blob_errors.COPY_ID_MISMATCH),
     run=copying.abort_copy,

@@ -12,12 +12,11 @@ from strongroom import blob_errors, errors
 from strongroom.operations.blob import documents
 from strongroom.operations.blob.fields import (
     blob_fields,
-    copy_fields,
     page_fields,
     protection_fields,
 )
 from strongroom.operations.blob.fields import returned as give
-from strongroom.operations.core import fields, permissions
+from strongroom.operations.core import copies, fields, permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.semantics.blob.snapshots import snapshot_time, version_time
@@ -220,7 +219,7 @@ COPY_INCREMENTALLY: Final = Operation(
     permission=permissions.CREATE,
     rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, kind=BlobKind.PAGE),
     input=incremental.CopyIncrementally,
-    accepts=(copy_fields.COPY_SOURCE,),
+    accepts=(copies.COPY_SOURCE,),
     success=202,
     returns=(give.ETAG, give.LAST_MODIFIED, give.COPY_ID, give.COPY_STATUS),
     fails=(

@@ -15,7 +15,16 @@ from strongroom.operations.core import properties
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
-from strongroom.operations.file import directory, file, from_url, handle, rename, share, unserved
+from strongroom.operations.file import (
+    copy,
+    directory,
+    file,
+    from_url,
+    handle,
+    rename,
+    share,
+    unserved,
+)
 from strongroom.semantics.file import names
 from strongroom.wire.core.path import Target
 from strongroom.wire.core.query import Query
@@ -26,7 +35,7 @@ ROUTES: Final = Routes(
         properties.preflight("File"),
         # The File service has no statistics.
         *properties.properties("File", read_file_properties)[:2],
-        *unserved.FIRST,
+        *copy.OPERATIONS,
         *share.OPERATIONS,
         *directory.OPERATIONS,
         *from_url.OPERATIONS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from strongroom import errors, file_errors
+from strongroom import blob_errors, errors, file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.fields import METADATA, RANGE
@@ -32,7 +32,11 @@ _SHARED: Final = (
     file_errors.SHARING_VIOLATION,
     file_errors.FILE_LOCK_CONFLICT,
 )
-CHANGES: Final = (*_SHARED, file_errors.READ_ONLY_ATTRIBUTE)
+CHANGES: Final = (
+    *_SHARED,
+    file_errors.READ_ONLY_ATTRIBUTE,
+    blob_errors.PENDING_COPY_OPERATION,
+)
 """What any change of a file may fail with."""
 _CHANGED: Final = (give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED)
 

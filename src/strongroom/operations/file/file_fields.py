@@ -32,8 +32,6 @@ from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
 
-FILE_BYTES_MAX: Final = 4 * 1024 * 1024 * limits.MIB
-_OLD_FILE_BYTES_MAX: Final = 1024 * 1024 * limits.MIB
 _TRAILING_DOT: Final = "x-ms-allow-trailing-dot"
 _PERMISSION: Final = "x-ms-file-permission"
 _PERMISSION_KEY: Final = "x-ms-file-permission-key"
@@ -52,7 +50,7 @@ NO_TRAILING_DOTS: Final = Field("", _no_trailing_dots, headers=(_TRAILING_DOT,))
 
 
 def _size(name: str, value: str) -> int:
-    return wire.integer(name, value, 0, FILE_BYTES_MAX)
+    return wire.integer(name, value, 0, limits.FILE_BYTES_MAX)
 
 
 SIZE: Final = header("size_bytes", "x-ms-content-length", _size, required=True)
@@ -66,7 +64,14 @@ _SMB: Final = {
 }
 
 
-def _smb(request: Request, query: Query) -> SmbProperties:
+PERMISSION_HEADERS: Final = (_PERMISSION, _PERMISSION_KEY)
+
+
+def smb(request: Request, query: Query) -> SmbProperties:
+    """All SMB properties of a request.
+
+    Raises: InvalidHeaderValue, FileInvalidPermission, FileInvalidPermissionKey.
+    """
     text, key = request.headers.get(_PERMISSION), request.headers.get(_PERMISSION_KEY)
     if text is not None and key is not None:
         raise invalid_header(_PERMISSION, text, f"It excludes {_PERMISSION_KEY}.")
@@ -78,7 +83,7 @@ def _smb(request: Request, query: Query) -> SmbProperties:
     return SmbProperties(permission=permission, **given)
 
 
-SMB: Final = Field("smb", _smb, headers=(_PERMISSION, _PERMISSION_KEY, *_SMB.values()))
+SMB: Final = Field("smb", smb, headers=(_PERMISSION, _PERMISSION_KEY, *_SMB.values()))
 """All SMB properties."""
 
 

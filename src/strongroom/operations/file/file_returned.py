@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom.operations.core.answers import Headers, document
+from strongroom.operations.core.copies import copy_headers
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.semantics.core import listing
@@ -83,6 +84,7 @@ def file_headers(result: NodeView | FileDownload) -> Headers:
         ("Accept-Ranges", "bytes"),
         *_properties(result, view),
         *lease_headers(record.lease, view.now),
+        *(() if record.copy is None else copy_headers(record.copy)),
         *metadata(view),
         *smb_headers(view),
     ]

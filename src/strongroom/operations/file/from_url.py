@@ -7,71 +7,66 @@ Range from URL"; docs/operations/file.md, table "Files".
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from strongroom import blob_errors, errors, file_errors
-from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.errors import invalid_header, missing_header
 from strongroom.operations.core import permissions
-from strongroom.operations.core.fields import filled
+from strongroom.operations.core.copies import (
+    AUTHORIZATION_HEADER,
+    COPY_SOURCE,
+    CRC64_HEADER,
+    RANGE_HEADER,
+    SOURCE_HEADER,
+    authorization,
+    source_range,
+)
+from strongroom.operations.core.fields import filled, flag
 from strongroom.operations.core.spec import Field, Operation, Resource, Returned, When
-from strongroom.operations.core.unserved import not_served
 from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file import file_returned as give
 from strongroom.operations.file.file import CHANGES, WRITES
-from strongroom.operations.file.rename import SOURCE_TRAILING_DOTS
+from strongroom.operations.file.rename import SOURCE_DOTS_HEADER
+from strongroom.services.core.copies.sources import SourceRequest
 from strongroom.services.file import from_url
-from strongroom.services.file.from_url import FileSource
+from strongroom.services.file.from_url import SourceDigests
 from strongroom.values import crc64_text
 from strongroom.wire.core import headers as wire
-from strongroom.wire.core import path
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
 
-_SOURCE: Final = "x-ms-copy-source"
-_RANGE: Final = "x-ms-source-range"
-_CHARS_MAX: Final = 2 * 1024
-# What would have to be compared with the source, or shown to another server.
-_UNSERVED: Final = (
-    *("x-ms-source-content-crc64", "x-ms-source-if-match-crc64"),
-    *("x-ms-source-if-none-match-crc64", "x-ms-copy-source-authorization"),
+_MATCH: Final = "x-ms-source-if-match-crc64"
+_NONE_MATCH: Final = "x-ms-source-if-none-match-crc64"
+
+
+def _wanted(request: Request, query: Query) -> SourceRequest:
+    """A range of the source with both ends. Raises: MissingRequiredHeader, InvalidHeaderValue."""
+    found = source_range(request)
+    if found is None:
+        raise missing_header(RANGE_HEADER)
+    if found.last is None:
+        value = request.headers.get(RANGE_HEADER) or ""
+        raise invalid_header(RANGE_HEADER, value, "It must read bytes=FIRST-LAST.")
+    dots = request.headers.get(SOURCE_DOTS_HEADER)
+    return SourceRequest(
+        range=found,
+        authorization=authorization(request, query),
+        is_read=True,
+        trailing_dots=dots is not None and flag(SOURCE_DOTS_HEADER, dots),
+    )
+
+
+def _digests(request: Request, query: Query) -> SourceDigests:
+    names = (CRC64_HEADER, _MATCH, _NONE_MATCH)
+    given = ((name, filled(request, name)) for name in names)
+    return SourceDigests(
+        *(None if value is None else wire.crc64(name, value) for name, value in given)
+    )
+
+
+WANTED: Final = Field(
+    "wanted", _wanted, headers=(RANGE_HEADER, AUTHORIZATION_HEADER, SOURCE_DOTS_HEADER)
 )
-
-
-def _source(request: Request, query: Query) -> FileSource | None:
-    """The file that the URL names in path style; None for a URL of another host."""
-    url = filled(request, _SOURCE)
-    if url is None:
-        raise missing_header(_SOURCE)
-    for name in _UNSERVED:
-        if filled(request, name) is not None:
-            raise not_served(f"The header {name}")
-    if len(url) > _CHARS_MAX:
-        raise invalid_header(_SOURCE, url[:256], "It is longer than 2,048 characters.")
-    try:
-        parts = urlsplit(url)
-        named = path.parse(parts.path, None, request.mount)
-    except (ValueError, StorageError):
-        raise invalid_header(_SOURCE, url) from None
-    is_here = parts.netloc.lower() == request.host.lower() and "sharesnapshot" not in parts.query
-    if not is_here or named.secondary:
-        return None
-    if named.container is None or named.blob is None:
-        raise invalid_header(_SOURCE, url, "It names no file.")
-    return FileSource(named.account, named.container, named.blob.removesuffix("/"))
-
-
-def _source_span(request: Request, query: Query) -> tuple[int, int]:
-    value = filled(request, _RANGE)
-    if value is None:
-        raise missing_header(_RANGE)
-    found = wire.byte_range(value)
-    if found is None or found.last is None:
-        raise invalid_header(_RANGE, value, "It must read bytes=FIRST-LAST.")
-    return found.first, found.last - found.first + 1
-
-
-SOURCE: Final = Field("source", _source, headers=(_SOURCE, *_UNSERVED))
-SOURCE_SPAN: Final = Field("source_span", _source_span, headers=(_RANGE,))
+DIGESTS: Final = Field("digests", _digests, headers=(CRC64_HEADER, _MATCH, _NONE_MATCH))
 
 PUT_RANGE_FROM_URL: Final = Operation(
     name="Put Range from URL",
@@ -79,15 +74,15 @@ PUT_RANGE_FROM_URL: Final = Operation(
     methods=("PUT",),
     resource=Resource.FILE,
     comp="range",
-    when=(When("x-ms-write", "update"), When(_SOURCE)),
+    when=(When("x-ms-write", "update"), When(SOURCE_HEADER)),
     permission=permissions.FILE_WRITE,
     rule=WRITES,
     input=from_url.PutRangeFromUrl,
     accepts=(
         fields.SPAN,
-        SOURCE,
-        SOURCE_SPAN,
-        SOURCE_TRAILING_DOTS,
+        COPY_SOURCE,
+        WANTED,
+        DIGESTS,
         fields.LAST_WRITE,
         fields.TRAILING_DOTS,
         fields.NO_BODY,
@@ -105,7 +100,12 @@ PUT_RANGE_FROM_URL: Final = Operation(
         file_errors.INVALID_FILE_TIME,
         errors.INVALID_RANGE,
         errors.REQUEST_BODY_TOO_LARGE,
+        errors.CRC64_MISMATCH,
         blob_errors.CANNOT_VERIFY_COPY_SOURCE,
+        blob_errors.COPY_SOURCE_FORBIDDEN,
+        blob_errors.SOURCE_CONDITION_NOT_MET,
+        blob_errors.BLOB_ARCHIVED,
+        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     ),
     run=from_url.put_range_from_url,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from strongroom import errors, file_errors
+from strongroom import blob_errors, errors, file_errors
 from strongroom.errors import StorageError, invalid_header, missing_header
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import METADATA, filled, flag, header
@@ -62,8 +62,9 @@ SOURCE_LEASE: Final = header("source_lease_id", "x-ms-source-lease-id", _guid, m
 DESTINATION_LEASE: Final = header(
     "destination_lease_id", "x-ms-destination-lease-id", _guid, may_be_empty=True
 )
+SOURCE_DOTS_HEADER: Final = "x-ms-source-allow-trailing-dot"
 SOURCE_TRAILING_DOTS: Final = header(
-    "source_trailing_dots", "x-ms-source-allow-trailing-dot", flag, default=False
+    "source_trailing_dots", SOURCE_DOTS_HEADER, flag, default=False
 )
 CONTENT_TYPE: Final = header("content_type", "x-ms-content-type", may_be_empty=True)
 
@@ -88,6 +89,7 @@ _FAILS: Final = (
     file_errors.SHARING_VIOLATION,
     file_errors.SMB_DELETE_PENDING,
     file_errors.FILE_LOCK_CONFLICT,
+    blob_errors.PENDING_COPY_OPERATION,
     errors.LEASE_ID_MISSING,
     errors.LEASE_LOST,
     file_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION,

@@ -43,17 +43,10 @@ def _later(
 
 
 _PUT: Final = ("PUT",)
-_COPIES: Final = When("x-ms-copy-source")
-
-FIRST: Final = (
-    _later("Copy File", "file_start_copy", _PUT, _FILE, may.FILE_CREATE, when=(_COPIES,)),
-)  # fmt: skip
-"""Tried before the served operations on the same URL, since they have a header more."""
 
 OPERATIONS: Final = (
     _later("Snapshot Share", "share_create_snapshot", _PUT, _SHARE, may.SHARE_CREATE,
            comp="snapshot", restype="share"),
-    _later("Abort Copy File", "file_abort_copy", _PUT, _FILE, may.FILE_WRITE, comp="copy"),
     _later("Create Symbolic Link", "file_create_symbolic_link", _PUT, _FILE, may.FILE_CREATE,
            restype="symboliclink"),
     _later("Get Symbolic Link", "file_get_symbolic_link", ("GET",), _FILE, may.FILE_READ,

@@ -158,6 +158,7 @@ class FileOperation(Heading):
     DELETE_FILE = "Delete File"
     COPY_SOURCE = "the source of Copy File, Put Range from URL"
     COPY_DESTINATION = "the destination of Copy File"
+    ABORT_COPY = "Abort Copy File"
     RENAME_SOURCE = "the source of Rename File"
     RENAME_TARGET = "the replaced target of Rename File"
 
@@ -191,6 +192,7 @@ REST_STAKES: Final[dict[FileOperation, Stake]] = {
     FileOperation.DELETE_FILE: Stake(Use.DELETE, Use.HANDLE),
     FileOperation.COPY_SOURCE: _READS,
     FileOperation.COPY_DESTINATION: _REPLACES,
+    FileOperation.ABORT_COPY: _NOTHING,
     FileOperation.RENAME_SOURCE: Stake(Use.DELETE, Use.NONE),
     FileOperation.RENAME_TARGET: Stake(Use.WRITE | Use.DELETE, Use.HANDLE),
 }
@@ -208,3 +210,6 @@ READ_ONLY_REFUSES: Final = frozenset(
         *(FileOperation.COPY_DESTINATION, FileOperation.RENAME_TARGET),
     )
 )
+
+# Operations that a pending copy to the file refuses: what would change, move or remove it.
+PENDING_COPY_REFUSES: Final = frozenset((*READ_ONLY_REFUSES, FileOperation.RENAME_SOURCE))

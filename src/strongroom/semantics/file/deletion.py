@@ -45,6 +45,7 @@ class FileFacts:
     Attributes:
         is_empty: whether nothing lies in the directory; True for files.
         is_leased: whether it has a REST lease.
+        is_copying: whether a copy to the file is pending.
     """
 
     is_directory: bool = False
@@ -52,6 +53,7 @@ class FileFacts:
     is_empty: bool = True
     is_leased: bool = False
     is_root: bool = False
+    is_copying: bool = False
 
 
 NOTHING_PENDING: Final = DeletionState()

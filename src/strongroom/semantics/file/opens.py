@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
-from strongroom import file_errors
+from strongroom import blob_errors, file_errors
 from strongroom.errors import ErrorCode
 from strongroom.semantics.file import accesses, byte_ranges, deletion, grants, oplocks
-from strongroom.semantics.file.accesses import Disposition, FileOperation, Stake, Use
+from strongroom.semantics.file.accesses import IMPLIED, Disposition, FileOperation, Stake, Use
 from strongroom.semantics.file.byte_ranges import LockTable
 from strongroom.semantics.file.deletion import DeletionState, FileFacts
 from strongroom.semantics.file.oplocks import (
@@ -33,6 +34,7 @@ from strongroom.semantics.file.oplocks import (
     Cause,
 )
 
+_CHANGES: Final = Use.WRITE | Use.DELETE
 OVERWRITES = (Disposition.SUPERSEDE, Disposition.OVERWRITE, Disposition.OVERWRITE_IF)
 
 
@@ -180,12 +182,16 @@ def admit_handle(table: OpenTable, request: HandleRequest, node: FileFacts) -> A
 
 
 def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admission:
-    """Enter a REST operation: pending deletion, ReadOnly, share modes, locks, caches (smb.md 4).
+    """Enter a REST operation: pending deletion and copy, ReadOnly, share modes, locks, caches.
 
     REST never conflicts with REST: only SMB handles stand in its way. The caller limits its
-    waiting to REST_WAIT_LIMIT_S and then answers ClientCacheFlushDelay.
+    waiting to REST_WAIT_LIMIT_S and then answers ClientCacheFlushDelay. Source: smb.md 4.
     """
-    refused = deletion.refusal_while_pending(table.deletion) or _read_only(request, node)
+    refused = (
+        deletion.refusal_while_pending(table.deletion)
+        or _copying(request, node)
+        or _read_only(request, node)
+    )
     if refused is not None:
         return OpenRefused(refused)
     stake = accesses.REST_STAKES[request.operation]
@@ -330,6 +336,8 @@ def _unlink(request: RestRequest) -> Cause:
 
 
 def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None:
+    if node.is_copying and accesses.uses_of(request.mask | IMPLIED[request.disposition]) & _CHANGES:
+        return file_errors.SHARING_VIOLATION
     writes = accesses.WRITE_DATA | accesses.APPEND_DATA
     is_change = request.mask & writes or request.disposition in OVERWRITES
     if node.is_read_only and not node.is_directory and is_change:
@@ -338,6 +346,11 @@ def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None
         return None
     found = deletion.with_delete_on_close(deletion.NOTHING_PENDING, request.id, request.mask, node)
     return found if isinstance(found, ErrorCode) else None
+
+
+def _copying(request: RestRequest, node: FileFacts) -> ErrorCode | None:
+    refuses = request.operation in accesses.PENDING_COPY_REFUSES
+    return blob_errors.PENDING_COPY_OPERATION if node.is_copying and refuses else None
 
 
 def _read_only(request: RestRequest, node: FileFacts) -> ErrorCode | None:

@@ -151,6 +151,7 @@ REST_CAUSES: Final[dict[FileOperation, Cause | None]] = {
     FileOperation.DELETE_FILE: Cause.UNLINK,
     FileOperation.COPY_SOURCE: Cause.READ,
     FileOperation.COPY_DESTINATION: Cause.OVERWRITE,
+    FileOperation.ABORT_COPY: None,
     FileOperation.RENAME_SOURCE: Cause.NAME_CHANGE,
     FileOperation.RENAME_TARGET: Cause.OVERWRITE,
 }

@@ -20,6 +20,7 @@ from typing import Any, Final
 from strongroom import file_errors
 from strongroom.engines.base import Key, Partition, Ref
 from strongroom.errors import StorageError
+from strongroom.semantics.core import copies
 from strongroom.semantics.file import byte_ranges, deletion, names, opens
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Attribute
@@ -63,6 +64,7 @@ def facts_of(record: FileRecord) -> FileFacts:
         is_directory=record.is_directory,
         is_read_only=bool(record.attributes & Attribute.READ_ONLY),
         is_leased=lease is not None and not lease.breaks,
+        is_copying=copies.is_pending(record.copy),
     )
 
 

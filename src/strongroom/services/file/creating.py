@@ -18,6 +18,7 @@ from strongroom import errors, file_errors
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.copies import Copy
 from strongroom.semantics.file import names
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
@@ -32,7 +33,8 @@ from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
-from strongroom.store.core import keys, share_keys
+from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core.records import CopyOrder, Job, JobKind
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
 from strongroom.values import ContentProperties, Metadata
@@ -70,7 +72,7 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> N
             services.held.of(Opens).check_not_pending(where.partition)
             raise StorageError(file_errors.FILE_ALREADY_EXISTS)
         try:
-            return await _create(services, call, where, _New(True, given.smb, given.metadata))
+            return await create(services, call, where, NewNode(True, given.smb, given.metadata))
         except PathChanged:
             continue
 
@@ -89,24 +91,44 @@ async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten
             raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
         try:
             if where.entry is None:
-                new = _New(False, given.smb, given.metadata, given.properties, given.size_bytes)
-                return await _create(services, call, where, new)
+                new = NewNode(False, given.smb, given.metadata, given.properties, given.size_bytes)
+                return await create(services, call, where, new)
             return await _overwrite(services, call)
         except PathChanged:
             continue
 
 
-class _New(msgspec.Struct, frozen=True):
-    """What is created."""
+class Started(msgspec.Struct, frozen=True):
+    """A copy that begins in the commit of its file: its state, its order, and the file's attributes
+    (bits)."""
+
+    copy: Copy
+    order: CopyOrder
+    attributes: int
+
+    def job_step(self, generation: int, file_id: int, stamp: int) -> Step:
+        """The step that orders the copy; it comes before what makes it pending."""
+        ref = keys.job(stamp, stamp, JobKind.COPY_FILE)
+        job = Job(JobKind.COPY_FILE, generation, str(file_id), self.copy.id, self.order)
+        return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
+
+
+class NewNode(msgspec.Struct, frozen=True):
+    """What is created. `started`: the copy whose destination it is."""
 
     is_directory: bool
     smb: SmbProperties
     metadata: Metadata
     properties: ContentProperties = NO_PROPERTIES
     size_bytes: int = 0
+    started: Started | None = None
 
 
-async def _create(services: Services, call: Call[Any], where: Where, new: _New) -> NodeWritten:
+async def create(services: Services, call: Call[Any], where: Where, new: NewNode) -> NodeWritten:
+    """Give a name that nothing has to a new directory or file.
+
+    Raises: PathChanged; StorageError as create_file.
+    """
     services.held.of(Opens).check_not_pending(keys.file(where.generation, where.parent))
     parent = keys.file_node(where.generation, where.parent)
     reads = [
@@ -127,7 +149,7 @@ class _Create(Decision[NodeWritten], frozen=True):
 
     call: Call[Any]
     where: Where
-    new: _New
+    new: NewNode
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
         """See Decision.decide. Raises: PathChanged when something has the name by now."""
@@ -150,6 +172,11 @@ class _Create(Decision[NodeWritten], frozen=True):
             properties=new.properties,
             **of_new(new.smb, stamp, is_directory=new.is_directory),
         )
+        if new.started is not None:
+            record = msgspec.structs.replace(
+                record, copy=new.started.copy, attributes=new.started.attributes
+            )
+            first = (*first, new.started.job_step(where.generation, stamp, stamp))
         made = msgspec.structs.replace(
             where,
             ids=(*where.ids, stamp),
@@ -201,10 +228,30 @@ def counted(where: Where, parent: Record | None, more: int) -> tuple[Write, ...]
     return (Write(key, file_records.NODE.encode(counted)),)
 
 
-async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
-    given = call.input
+def require_overwrite(call: Call[Any]) -> None:
+    """Refuse a caller who may create files and not replace them.
+
+    Raises: AuthorizationPermissionMismatch.
+    """
     if not call.caller.grant.may_overwrite:
         raise StorageError(errors.AUTHORIZATION_PERMISSION_MISMATCH)
+
+
+def begun_anew(smb: SmbProperties, record: FileRecord, stamp: int) -> dict[str, Any]:
+    """The attributes and times of a file that is there and begins anew. Its creation stays unless
+    one is given.
+
+    Raises: InvalidHeaderValue.
+    """
+    new = of_new(smb, stamp, is_directory=False)
+    touched = of_changed(NOTHING_GIVEN, record, Touch.OVERWRITE, stamp)
+    kept = {"creation": record.creation} if smb.creation is None else {}
+    return {**touched, **new, **kept}
+
+
+async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
+    given = call.input
+    require_overwrite(call)
 
     def changes(
         where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
@@ -212,9 +259,6 @@ async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
         permission, first = given.smb.permission.chosen(
             record.permission, where.generation, found[0] if found else None
         )
-        new = of_new(given.smb, stamp, is_directory=False)
-        touched = of_changed(NOTHING_GIVEN, record, Touch.OVERWRITE, stamp)
-        kept = {"creation": record.creation} if given.smb.creation is None else {}
         after = msgspec.structs.replace(
             record,
             etag=stamp,
@@ -223,7 +267,8 @@ async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
             metadata=given.metadata,
             properties=given.properties,
             permission=permission,
-            **{**touched, **new, **kept},
+            copy=None,
+            **begun_anew(given.smb, record, stamp),
         )
         return after, first
 

@@ -106,7 +106,7 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
         where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
         after, first = _with_smb(given.smb, touch, where, record, found, stamp)
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"copy": None}
         if given.properties is not None:
             more["properties"] = given.properties
         if given.size_bytes is not None:

@@ -1,60 +1,73 @@
-"""Put Range from URL, whose source is a file of the same account on this server.
+"""Put Range from URL: Put Range with the bytes of a source.
 
-Lives here: the source's bytes as the body of Put Range. Must not live here: Put Range itself
-(ranges.py), how a URL is read (operations/file). Source: "Put Range from URL"; reference file.md 5.
-
-Who signs with the account's key may read every file of the account, so that nothing else need be
-asked. Other callers, and sources elsewhere, are answered 501.
+Lives here: the operation's input, the digests of the source's bytes, and the order in which
+destination and source are looked at. Must not live here: the opening of sources
+(services/core/copies), Put Range itself (ranges.py). Source: "Put Range from URL"; reference
+file.md 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
-
 import msgspec
 
 from strongroom import blob_errors, errors
-from strongroom.auth.request import Service
 from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
-from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.core.calls import (
-    NO_TERMS,
-    Call,
-    CallTarget,
-    Client,
-    ConditionUse,
-    Rule,
-)
+from strongroom.semantics.core import conditions as conditional
+from strongroom.semantics.core import copies
+from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.opening import open_named
+from strongroom.services.core.copies.sources import SourceRequest, check_url
+from strongroom.services.core.copies.upload import BytesBody, SourceBody, uploading
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes, ranges, reading
+from strongroom.services.file import nodes, ranges
+from strongroom.services.file.copies.reading import OWN
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath
 from strongroom.services.file.ranges import PutRange
-from strongroom.services.file.reading import GetFile
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties
-from strongroom.values import ByteRange
-
-_READS = Rule(LeaseUse.READ_FILE, ConditionUse.IGNORED)
+from strongroom.values import crc64_text
 
 
-class FileSource(msgspec.Struct, frozen=True):
-    """A file, as the path of a URL names it."""
+class SourceDigests(msgspec.Struct, frozen=True):
+    """What a request says of the CRC64 of the source's bytes; None = nothing.
 
-    account: str
-    share: str
-    path: str
+    Attributes:
+        sent: it must be this one, else the bytes were damaged on their way.
+        match, none_match: the conditions that it is this one, or another.
+    """
+
+    sent: int | None = None
+    match: int | None = None
+    none_match: int | None = None
+
+    def check(self, calculated: int) -> None:
+        """Raises: StorageError Crc64Mismatch; SourceConditionNotMet."""
+        if self.sent is not None and self.sent != calculated:
+            raise StorageError(
+                errors.CRC64_MISMATCH,
+                None,
+                (
+                    ("UserSpecifiedCrc64", crc64_text(self.sent)),
+                    ("ServerCalculatedCrc64", crc64_text(calculated)),
+                ),
+            )
+        is_met = self.match in (None, calculated) and self.none_match != calculated
+        if not is_met:
+            raise conditional.source_unmet(blob_errors.SOURCE_CONDITION_NOT_MET)
+
+
+NO_DIGESTS = SourceDigests()
 
 
 class PutRangeFromUrl(OnPath, frozen=True, kw_only=True):
-    """Input of Put Range from URL: (offset, length) here, and at the source, which is None where
-    the URL is of another host."""
+    """Input of Put Range from URL: (offset, length) here; `wanted` has the range at the source,
+    with both ends."""
 
     span: tuple[int, int]
-    source: FileSource | None
-    source_span: tuple[int, int]
-    source_trailing_dots: bool = False
+    source: str
+    wanted: SourceRequest
+    digests: SourceDigests = NO_DIGESTS
     smb: SmbProperties = NOTHING_GIVEN
 
 
@@ -71,102 +84,33 @@ class RangeCopied(msgspec.Struct, frozen=True):
 
 
 async def put_range_from_url(services: Services, call: Call[PutRangeFromUrl]) -> RangeCopied:
-    """Put Range from URL.
+    """Put Range from URL: a range of a blob, a file or another server's content.
 
-    Raises: StorageError NotImplemented (another source, or another caller), InvalidHeaderValue (two
-        lengths), RequestBodyTooLarge, CannotVerifyCopySource, InvalidRange, and as Put Range.
+    Raises: StorageError InvalidHeaderValue (two lengths, no usable URL), RequestBodyTooLarge,
+        CannotVerifyCopySource, InvalidRange, Crc64Mismatch, SourceConditionNotMet, and as Put
+        Range.
     """
     given = call.input
-    if given.source is None or not call.caller.owner or not _names_account(call, given.source):
-        message = (
-            "This server implements Put Range from URL only for requests that are signed with the "
-            "account's key, from files of the same account on this server."
-        )
-        raise StorageError(errors.NOT_IMPLEMENTED, message)
-    if given.span[1] != given.source_span[1]:
+    wanted = given.wanted.range
+    assert wanted is not None and wanted.last is not None
+    if given.span[1] != wanted.last + 1 - wanted.first:
         text = "It has another length than the range of the file."
-        raise errors.invalid_header("x-ms-source-range", str(given.source_span[1]), text)
+        value = f"bytes={wanted.first}-{wanted.last}"
+        raise errors.invalid_header("x-ms-source-range", value, text)
     if given.span[1] > ranges.PUT_RANGE_BYTES_MAX:
         raise errors.body_too_large(ranges.PUT_RANGE_BYTES_MAX)
-    # First: for a request that changes nothing, nothing is read.
-    await nodes.view(services, call, is_directory=False)
-    data = await _source_bytes(services, call, given.source)
-    upload = PutRange(span=given.span, smb=given.smb, trailing_dots=given.trailing_dots)
-    anything: Call[Any] = call
-    body = msgspec.structs.replace(anything, client=_Uploading(call.client, data), input=upload)
-    return RangeCopied(await ranges.put_range(services, body), crc64(data))
-
-
-def _names_account(call: Call[Any], source: FileSource) -> bool:
-    """Whether the URL begins its path with the account, as the request's own does. Below a host
-    that names the account, a path begins with the share."""
-    account = call.target.account
-    is_host_style = call.client.host.lower().startswith(f"{account}.")
-    return source.account == account and not is_host_style
-
-
-async def _source_bytes(
-    services: Services, call: Call[PutRangeFromUrl], source: FileSource
-) -> bytes:
-    first, length = call.input.source_span
-    account = call.target.account
-    place = await services.place(Service.FILE, account, source.share)
-    wanted = GetFile(
-        range=ByteRange(first, first + length - 1), trailing_dots=call.input.source_trailing_dots
-    )
-    anything: Call[Any] = call
-    asked = msgspec.structs.replace(
-        anything,
-        rule=_READS,
-        target=CallTarget(Service.FILE, account, source.share, source.path),
-        place=place,
-        terms=NO_TERMS,
-        input=wanted,
-    )
+    check_url(given.source)
+    # First: for a request that changes nothing, no server is asked and nothing is read.
+    view = await nodes.view(services, call, is_directory=False)
+    copies.require_none_pending(view.record.copy)
+    source, _ = await open_named(services, call, given.source, given.wanted, OWN)
     try:
-        if place is None:
-            raise StorageError(errors.RESOURCE_NOT_FOUND)
-        found = await reading.get_file(services, asked)
-    except StorageError as error:
-        if error.row.status != errors.RESOURCE_NOT_FOUND.status:
-            raise
-        raise StorageError(blob_errors.CANNOT_VERIFY_COPY_SOURCE) from None
-    assert found.finished is not None and not isinstance(found.pieces, bytes)
-    try:
-        if found.length != length:
-            raise StorageError(errors.INVALID_RANGE)
-        return b"".join([bytes(piece) async for piece in found.pieces if isinstance(piece, bytes)])
+        # At most 4 MiB. They are looked at as a whole before they are written.
+        data = b"".join([chunk async for chunk in SourceBody(source)])
     finally:
-        found.finished()
-
-
-class _Bytes:
-    """Bytes at hand as the body of a request."""
-
-    is_held_back = False
-
-    def __init__(self, data: bytes) -> None:
-        self.size_bytes: int | None = len(data)
-        self._data = data
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield self._data
-
-
-class _Uploading:
-    """The client of a request, whose body comes from elsewhere."""
-
-    def __init__(self, client: Client, data: bytes) -> None:
-        self.peer = client.peer
-        self.gone = client.gone
-        self.body = _Bytes(data)
-        self._client = client
-
-    @property
-    def host(self) -> str:
-        """The host that the client named."""
-        return self._client.host
-
-    def when_gone(self, callback: Callable[[], None]) -> None:
-        """See Client.when_gone."""
-        self._client.when_gone(callback)
+        await source.close()
+    calculated = crc64(data)
+    given.digests.check(calculated)
+    put = PutRange(span=given.span, smb=given.smb, trailing_dots=given.trailing_dots)
+    written = await ranges.put_range(services, uploading(call, BytesBody(data), put))
+    return RangeCopied(written, calculated)

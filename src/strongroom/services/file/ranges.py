@@ -18,6 +18,7 @@ import msgspec
 from strongroom import errors, limits
 from strongroom.engines.base import Record, Ref, Step
 from strongroom.errors import StorageError
+from strongroom.semantics.core import copies
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.byte_ranges import WHOLE_FILE
@@ -127,6 +128,7 @@ def _putting(given: PutRange) -> _Making:
 
 
 def _check_within(given: PutRange, record: FileRecord) -> None:
+    copies.require_none_pending(record.copy)
     offset, length = given.span
     if offset + length > record.size_bytes:
         headers = (("Content-Range", f"bytes */{record.size_bytes}"),)
@@ -184,6 +186,8 @@ async def replace_all(
     operation: FileOperation,
     changes: Changes,
     reads: Callable[[Where], tuple[Ref, ...]],
+    *,
+    clears_read_only: bool = False,
 ) -> NodeWritten:
     """Let a file begin anew: all of its bytes are gone in the commit of `changes`.
 
@@ -193,8 +197,19 @@ async def replace_all(
     def draft(view: NodeView) -> Draft:
         return extents.resize(services.store, _map(view), view.record.size_bytes, 0)
 
-    making = _Making(operation, WHOLE_FILE, changes, reads)
+    making = _Making(operation, WHOLE_FILE, changes, reads, clears_read_only)
     return await _change(services, call, making, draft, is_resize=True)
+
+
+async def give_up_copied(services: Services, call: Call[Any], changes: Changes) -> NodeWritten:
+    """Give up what a pending copy has brought, in the commit of `changes`. Raises: as put_range."""
+
+    def draft(view: NodeView) -> Draft:
+        # The copy may have brought more since the file was looked at.
+        return extents.clear(services.store, _map(view), 0, limits.FILE_BYTES_MAX)
+
+    making = _Making(FileOperation.ABORT_COPY, WHOLE_FILE, changes)
+    return await _change(services, call, making, draft)
 
 
 async def resize(

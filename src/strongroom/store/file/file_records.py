@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from strongroom.semantics.core.copies import Copy
 from strongroom.store.core.records import Codec
 from strongroom.values import ContentProperties, Lease, Metadata
 
@@ -41,7 +42,8 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True):
     """The attributes of a directory or file. Times are ticks; `etag` and `modified` are stamps.
 
     `attributes` are the bits of semantics/file/attributes.py. A file's bytes are the map whose
-    number is its id. `permission` is the key of its security descriptor.
+    number is its id. `permission` is the key of its security descriptor. While `copy` is pending,
+    what it has brought lies beyond the file's length, which is 0.
     """
 
     etag: int
@@ -57,6 +59,7 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True):
     metadata: Metadata = ()
     properties: ContentProperties = ContentProperties()
     lease: Lease | None = None
+    copy: Copy | None = None
 
 
 class UsageRecord(msgspec.Struct, frozen=True, array_like=True):

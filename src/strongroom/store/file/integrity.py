@@ -11,6 +11,7 @@ What must hold:
  4. The bytes of a file agree with its length (store/core/extents/check.py).
  5. What is not a living share's, or a deleted one's that is kept, has a job that removes it.
  6. A deleted share that is kept has a job that ends this.
+ 7. A pending copy to a file has a job that does it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from strongroom.engines.base import Key, Partition, Record, Ref
+from strongroom.semantics.core.copies import is_pending
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.extents import OFFSET_MAX, MapsCheck
 from strongroom.store.core.records import Job, JobKind
 from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
 
 _NUMBER_BYTES = 8
 Records = Sequence[tuple[Key, bytes]]
@@ -59,6 +62,7 @@ class FilesCheck:
         self._expired: set[int] = set()
         self._swept: set[int] = set()
         self._swept_files: set[tuple[int, str]] = set()
+        self._copies: set[tuple[int, str, str]] = set()
         self._names: dict[int, _Names] = {}
         self._with_attributes: set[tuple[int, int]] = set()
 
@@ -81,6 +85,8 @@ class FilesCheck:
             self._swept.add(job.generation)
         elif job.kind is JobKind.SWEEP_FILE:
             self._swept_files.add((job.generation, job.blob))
+        elif job.kind is JobKind.COPY_FILE:
+            self._copies.add((job.generation, job.blob, job.token))
 
     def take(self, ref: Ref, record: Record) -> bool:
         """A record among a share's names; False when none has this place. Raises CorruptRecord."""
@@ -133,7 +139,7 @@ class FilesCheck:
                 problems.append("no record belongs here")
         for number in maps.numbers():
             # A deleted file has no length any more; a job removes its bytes.
-            size_bytes = OFFSET_MAX if record is None else record.size_bytes
+            size_bytes = OFFSET_MAX if record is None else _reached(record)
             problems += maps.judge(number, size_bytes, ())
             if number != file_id:
                 problems.append(f"the bytes of {number} are not this file's")
@@ -147,6 +153,15 @@ class FilesCheck:
             problems.append("no name leads to it, and no job cleans up")
         elif is_linked and record is None:
             problems.append("its attributes are missing")
+        elif (
+            record is not None
+            and is_pending(record.copy)
+            and (
+                (generation, str(file_id), record.copy.id if record.copy else "")
+                not in self._copies
+            )
+        ):
+            problems.append("a copy is pending, and no job copies")
         elif maps.has_waste and not is_swept:
             problems.append("something was given up, and no job cleans up")
         elif record is not None and names.nodes.get(file_id, record.is_directory) != (
@@ -176,6 +191,14 @@ class FilesCheck:
             for file_id in names.nodes:
                 if (generation, file_id) not in self._with_attributes:
                     yield place, f"the file {file_id} has no attributes"
+
+
+def _reached(record: FileRecord) -> int:
+    """Up to where a file may have bytes: a pending copy has brought some already."""
+    copy = record.copy
+    if copy is None or not is_pending(copy):
+        return record.size_bytes
+    return max(record.size_bytes, copy.copied_bytes)
 
 
 def _hash(place: bytes, file_id: int, is_directory: bool) -> int:

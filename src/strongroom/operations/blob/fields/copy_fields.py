@@ -7,11 +7,18 @@ Blob From URL", "Put Block From URL", "Put Page From URL".
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from strongroom import blob_errors, errors, limits
+from strongroom import blob_errors, errors
 from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.operations.core.copies import (
+    AUTHORIZATION_HEADER,
+    CRC64_HEADER,
+    RANGE_HEADER,
+    SOURCE_HEADER,
+    authorization,
+    source_range,
+)
 from strongroom.operations.core.fields import (
     condition_headers,
     conditions,
@@ -19,7 +26,6 @@ from strongroom.operations.core.fields import (
     flag,
     header,
     one_of,
-    parameter,
 )
 from strongroom.operations.core.spec import Field
 from strongroom.operations.core.unserved import not_served
@@ -27,27 +33,20 @@ from strongroom.semantics.blob import tiers
 from strongroom.services.blob.from_url.source import UrlSource
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.core.copies.sources import SourceRequest
-from strongroom.values import ByteRange, md5_text
+from strongroom.values import md5_text
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
 
-_SOURCE: Final = "x-ms-copy-source"
-_AUTHORIZATION: Final = "x-ms-copy-source-authorization"
 _TAG_OPTION: Final = "x-ms-copy-source-tag-option"
-_RANGE: Final = "x-ms-source-range"
 _SOURCE_MD5: Final = "x-ms-source-content-md5"
-_SOURCE_CRC64: Final = "x-ms-source-content-crc64"
 _BODY_MD5: Final = "content-md5"
 _BLOB_MD5: Final = "x-ms-blob-content-md5"
 _LENGTH: Final = "content-length"
 _MD5_OF_NOTHING: Final = "1B2M2Y8AsgTpgAmY7PhCfg=="
-_BEARER: Final = re.compile(r"[Bb]earer +[A-Za-z0-9._~+/-]+=*")
-COPY_SOURCE: Final = header("source", _SOURCE, required=True)
 TIER: Final = header("tier", tiers.HEADER, tiers.read_any_tier)
 """The tier of a copy: which ones there are depends on the type of its source."""
 SEAL: Final = header("seal", "x-ms-seal-blob", flag)
-COPY_ID: Final = parameter("copy_id", "copyid", required=True)
 SOURCE_MD5: Final = header(
     "source_md5",
     _SOURCE_MD5,
@@ -61,23 +60,6 @@ SOURCE_CONDITIONS: Final = Field(
 )
 
 
-def _copy_wait_s(request: Request, query: Query) -> float:
-    """At most three quarters of `timeout`: the rest is left for sending the answer in time."""
-    text = query.get("timeout")
-    return limits.COPY_WAIT_S if text is None else min(limits.COPY_WAIT_S, int(text[:9]) * 0.75)
-
-
-COPY_WAIT: Final = Field("wait_s", _copy_wait_s, query=("timeout",))
-
-
-def _authorization(request: Request, query: Query) -> str | None:
-    """`Bearer TOKEN`. Raises InvalidHeaderValue, which does not quote the value: it is a secret."""
-    value = filled(request, _AUTHORIZATION)
-    if value is not None and _BEARER.fullmatch(value) is None:
-        raise invalid_header(_AUTHORIZATION, "", "The value must be a bearer token: Bearer TOKEN.")
-    return value
-
-
 def _copies_tags(request: Request, query: Query) -> bool:
     """Raises InvalidHeaderValue for another option, and a code of its own for COPY together with
     x-ms-tags."""
@@ -89,19 +71,20 @@ def _copies_tags(request: Request, query: Query) -> bool:
     return True
 
 
-AUTHORIZATION: Final = Field("authorization", _authorization, headers=(_AUTHORIZATION,))
 COPIES_TAGS: Final = Field("copies_tags", _copies_tags, headers=(_TAG_OPTION, "x-ms-tags"))
 
 
 def _no_authorization(request: Request, query: Query) -> None:
-    if request.headers.get(_AUTHORIZATION) is not None:
-        raise not_served(f"The header {_AUTHORIZATION} of Copy Blob")
+    if request.headers.get(AUTHORIZATION_HEADER) is not None:
+        raise not_served(f"The header {AUTHORIZATION_HEADER} of Copy Blob")
     option = request.headers.get(_TAG_OPTION)
     if option is not None:
         one_of("REPLACE")(_TAG_OPTION, option)
 
 
-NOT_OF_PENDING_COPIES: Final = Field("", _no_authorization, headers=(_AUTHORIZATION, _TAG_OPTION))
+NOT_OF_PENDING_COPIES: Final = Field(
+    "", _no_authorization, headers=(AUTHORIZATION_HEADER, _TAG_OPTION)
+)
 """Refuses what only copies have that are complete when they are answered; fills nothing."""
 
 
@@ -110,19 +93,6 @@ def _require_no_body(request: Request) -> None:
     if request.body.size_bytes != 0:
         value = request.headers.get(_LENGTH) or ""
         raise invalid_header(_LENGTH, value, "The body comes from the copy source: it must be 0.")
-
-
-def _source_range(request: Request) -> ByteRange | None:
-    """The range that is wanted. Raises InvalidHeaderValue for all but `bytes=a-` and `bytes=a-b`.
-    A range that a read would ignore must not become the whole source."""
-    value = request.headers.get(_RANGE)
-    if value is None:
-        return None
-    found = wire.byte_range(value)
-    if found is None:
-        text = "The range must read bytes=FIRST-LAST or bytes=FIRST-, with FIRST up to LAST."
-        raise invalid_header(_RANGE, value, text)
-    return found
 
 
 def _source_digests(request: Request, md5_headers: tuple[str, ...]) -> Digests:
@@ -140,28 +110,28 @@ def _source_digests(request: Request, md5_headers: tuple[str, ...]) -> Digests:
             text = f"The MD5 differs from the one of another header, {md5_text(said)}."
             raise invalid_header(name, value, text)
         said = digest
-    value = request.headers.get(_SOURCE_CRC64)
+    value = request.headers.get(CRC64_HEADER)
     if value is None:
         return NO_DIGESTS if said is None else Digests(said)
     if said is not None:
         raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
-    return Digests(None, wire.crc64(_SOURCE_CRC64, value))
+    return Digests(None, wire.crc64(CRC64_HEADER, value))
 
 
 def _wanted(request: Request, query: Query, *, is_whole: bool) -> SourceRequest:
     return SourceRequest(
         conditions(request, "x-ms-source-"),
-        None if is_whole else _source_range(request),
-        _authorization(request, query),
+        None if is_whole else source_range(request),
+        authorization(request, query),
         is_read=True,
         with_tags=is_whole and _copies_tags(request, query),
     )
 
 
 def _url_source(request: Request, query: Query, *, is_whole: bool) -> UrlSource:
-    url = request.headers.get(_SOURCE)
+    url = request.headers.get(SOURCE_HEADER)
     if url is None:
-        raise missing_header(_SOURCE)
+        raise missing_header(SOURCE_HEADER)
     _require_no_body(request)
     md5_headers = (_SOURCE_MD5, _BODY_MD5, _BLOB_MD5) if is_whole else (_SOURCE_MD5, _BODY_MD5)
     return UrlSource(
@@ -170,10 +140,10 @@ def _url_source(request: Request, query: Query, *, is_whole: bool) -> UrlSource:
 
 
 _SOURCE_HEADERS: Final = (
-    _SOURCE,
-    _AUTHORIZATION,
+    SOURCE_HEADER,
+    AUTHORIZATION_HEADER,
     _SOURCE_MD5,
-    _SOURCE_CRC64,
+    CRC64_HEADER,
     _BODY_MD5,
     _LENGTH,
     *condition_headers("x-ms-source-"),
@@ -181,7 +151,7 @@ _SOURCE_HEADERS: Final = (
 SOURCE_RANGE: Final = Field(
     "source",
     lambda request, query: _url_source(request, query, is_whole=False),
-    headers=(*_SOURCE_HEADERS, _RANGE),
+    headers=(*_SOURCE_HEADERS, RANGE_HEADER),
 )
 """The source of Put Block From URL and Append Block From URL."""
 
@@ -192,14 +162,14 @@ def _source_pages(request: Request, query: Query) -> UrlSource:
     source = _url_source(request, query, is_whole=False)
     wanted = source.wanted.range
     if wanted is None:
-        raise missing_header(_RANGE)
+        raise missing_header(RANGE_HEADER)
     if wanted.last is None:
-        value = request.headers.get(_RANGE) or ""
-        raise invalid_header(_RANGE, value, "The range must have an end: bytes=FIRST-LAST.")
+        value = request.headers.get(RANGE_HEADER) or ""
+        raise invalid_header(RANGE_HEADER, value, "The range must have an end: bytes=FIRST-LAST.")
     return source
 
 
-SOURCE_PAGES: Final = Field("source", _source_pages, headers=(*_SOURCE_HEADERS, _RANGE))
+SOURCE_PAGES: Final = Field("source", _source_pages, headers=(*_SOURCE_HEADERS, RANGE_HEADER))
 """The source of Put Page From URL."""
 WHOLE_SOURCE: Final = Field(
     "source",

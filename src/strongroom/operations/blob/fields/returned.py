@@ -12,11 +12,11 @@ from typing import Any, Final
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.operations.blob.fields.protection_fields import protection_headers
 from strongroom.operations.core import fields
+from strongroom.operations.core.copies import copy_headers
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Origin, Returned
 from strongroom.semantics.blob import encryption_scopes, tiers
 from strongroom.semantics.blob.pages import PageState
-from strongroom.semantics.core import copies
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.tiers.tiering import TierSet
@@ -125,7 +125,7 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
     if blob.kind is BlobKind.APPEND:
         _add_append(view, found)
     if blob.copy is not None:
-        _add_copy(view, found)
+        found.extend(copy_headers(blob.copy))
     if blob.accessed:
         found.append(("x-ms-last-access-time", rfc1123(blob.accessed)))
     if blob.scope:
@@ -217,19 +217,6 @@ def _add_page(page: PageState, found: list[tuple[str, str]]) -> None:
         found.append(("x-ms-incremental-copy", "true"))
         if copy.snapshot:
             found.append(("x-ms-copy-destination-snapshot", iso7(copy.snapshot)))
-
-
-def _add_copy(view: BlobView, found: list[tuple[str, str]]) -> None:
-    copy = view.blob.copy
-    assert copy is not None
-    found.append(("x-ms-copy-id", copy.id))
-    found.append(("x-ms-copy-source", copy.source))
-    found.append(("x-ms-copy-status", copy.status.value))
-    found.append(("x-ms-copy-progress", copies.progress_text(copy)))
-    if copy.completed:
-        found.append(("x-ms-copy-completion-time", rfc1123(copy.completed)))
-    if copy.description:
-        found.append(("x-ms-copy-status-description", copy.description))
 
 
 def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[str, str], ...]:

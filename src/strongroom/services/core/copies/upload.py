@@ -30,13 +30,34 @@ class SourceUpload(Generic[S]):
 
     def call(self, given: T) -> Call[T]:
         """The call of the operation without a URL, with this input and the source's bytes."""
-        client = _Uploading(self.request.client, _SourceBody(self.source))
-        changed: Call[T] = msgspec.structs.replace(self.request, client=client, input=given)
-        return changed
+        return uploading(self.request, SourceBody(self.source), given)
 
 
-class _SourceBody:
-    """The bytes of a source as the body of a request."""
+def uploading(request: Call[Any], body: BodySource, given: T) -> Call[T]:
+    """The call of another operation, with this input, whose body comes from elsewhere."""
+    client = _Uploading(request.client, body)
+    changed: Call[T] = msgspec.structs.replace(request, client=client, input=given)
+    return changed
+
+
+class BytesBody:
+    """Bytes at hand as the body of a request."""
+
+    is_held_back = False
+
+    def __init__(self, data: bytes) -> None:
+        self.size_bytes: int | None = len(data)
+        self._data = data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._data
+
+
+class SourceBody:
+    """The bytes of a source as the body of a request.
+
+    Reading it raises StorageError CannotVerifyCopySource when the source fails.
+    """
 
     is_held_back = False
 

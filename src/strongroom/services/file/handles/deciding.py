@@ -19,6 +19,7 @@ import msgspec
 from strongroom import file_errors
 from strongroom.engines.base import Commit, Full, Partition, Record, Ref, Step, Write
 from strongroom.errors import StorageError
+from strongroom.semantics.core import copies
 from strongroom.semantics.file import opens
 from strongroom.semantics.file.attributes import FileTimes, TimeField, Touch, archived, touched
 from strongroom.semantics.file.opens import BreakAwaited
@@ -144,6 +145,9 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
         """See Decision.decide."""
         share, record = self.place.records_in(found[0], found[1])
+        if copies.is_pending(record.copy):
+            # It began while the handle was open.
+            raise StorageError(file_errors.SHARING_VIOLATION)
         change = self.change(share, record, found[_FURTHER:], stamp)
         writes = change.writes
         if change.record is not None:

@@ -36,7 +36,7 @@ from strongroom.store.core.extents import Backlog, Draft, MapPlace, Outdated, Pi
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file.file_records import FileRecord
 
-FILE_BYTES_MAX: Final = 4 * 1024 * 1024 * limits.MIB
+FILE_BYTES_MAX: Final = limits.FILE_BYTES_MAX
 """4 TiB, as over REST."""
 _GIB: Final = 1024 * limits.MIB
 # How often a change waits for a sweep before the client is refused.

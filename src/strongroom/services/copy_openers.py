@@ -1,0 +1,19 @@
+"""How each service opens the sources of copies that are its own: blobs for files, files for blobs.
+
+Lives here: the table. Must not live here: the opening (the wings' copies/reading.py), who may read
+a source. Source: "Copy Blob" and "Copy File", header x-ms-copy-source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from strongroom.auth.request import Service
+from strongroom.services.blob.copies import reading as blobs
+from strongroom.services.core.copies.sources import OpenLocal
+from strongroom.services.file.copies import reading as files
+
+OPENERS: Final[Mapping[Service, OpenLocal]] = {
+    opener.service: opener.open for opener in (blobs.OWN, files.OWN)
+}

@@ -1,0 +1,1 @@
+"""Copy File and Abort Copy File, and files as the sources of copies."""

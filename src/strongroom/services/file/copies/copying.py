@@ -1,0 +1,321 @@
+"""Copy File and Abort Copy File: the requests.
+
+Lives here: the opening of the source, the commits that begin or abort a copy, and the wait for one
+that has begun. Must not live here: the work of a pending copy (copies/jobs.py), what a copy makes
+of SMB properties (copies/properties.py). Source: "Copy File", "Abort Copy File"; reference file.md
+5.
+
+Each copy is pending first, and a job does it. So a copy that is cut off goes on after a restart.
+The file is empty until the commit that completes the copy. The answer waits a while for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.clock import guid
+from strongroom.engines.base import Record, Ref, Step
+from strongroom.errors import StorageError
+from strongroom.semantics.core import copies
+from strongroom.semantics.core.copies import Copy
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.services.core.calls import Call
+from strongroom.services.core.copies.opening import open_named, ordered
+from strongroom.services.core.copies.pending import ended
+from strongroom.services.core.copies.sources import (
+    CopySources,
+    OpenSource,
+    SourceRequest,
+    check_url,
+    reported_url,
+)
+from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.file import creating, nodes, paths, ranges
+from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.copies.properties import NOTHING_COPIED, CopiedProperties
+from strongroom.services.file.copies.reading import OWN, OpenFile
+from strongroom.services.file.creating import NewNode, Started
+from strongroom.services.file.node_writes import share_of, used
+from strongroom.services.file.nodes import NodeChange, NodeWritten
+from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.store.core import keys, share_keys
+from strongroom.store.core.records import CopyOrder
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
+from strongroom.values import Metadata
+
+
+class CopyFile(OnPath, frozen=True, kw_only=True):
+    """Input of Copy File. No metadata: the source's. `wait_s` is how long the answer may wait for
+    the end of the copy."""
+
+    source: str
+    source_trailing_dots: bool = False
+    metadata: Metadata = ()
+    smb: CopiedProperties = NOTHING_COPIED
+    ignores_read_only: bool = False
+    wait_s: float = 0.0
+
+
+class FileCopied(msgspec.Struct, frozen=True):
+    """Result of Copy File: the file as it is then."""
+
+    record: FileRecord
+
+    @property
+    def copy(self) -> Copy:
+        """The state of the copy."""
+        copy = self.record.copy
+        assert copy is not None
+        return copy
+
+
+async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
+    """Copy File: from a file or a blob of this server, or from another server.
+
+    Raises: StorageError InvalidHeaderValue (no usable URL, `source` of what has no SMB properties),
+        CannotVerifyCopySource, PendingCopyOperation, ReadOnlyAttribute, ResourceTypeMismatch,
+        ParentNotFound, RequestBodyTooLarge, and what `nodes.view` raises.
+    """
+    given, answer_at = call.input, asyncio.get_running_loop().time() + call.input.wait_s
+    check_url(given.source)
+    # First: for a caller who may not write, no server is asked.
+    replaced_bytes = await _check(services, call)
+    asked = SourceRequest(trailing_dots=given.source_trailing_dots)
+    source, local = await open_named(services, call, given.source, asked, OWN)
+    target = call.target
+    destination = f"{target.account}/{target.container}/{target.blob}"
+    order = ordered(given.source, local, source, given.metadata or None, destination)
+    begun = await _begin(services, call, source, order, replaced_bytes)
+    size_bytes = source.size_bytes
+    if order.url and (size_bytes is None or size_bytes > limits.FILE_COPY_AWAITED_BYTES_MAX):
+        return FileCopied(begun.record)
+    return await _awaited(services, call, begun, answer_at)
+
+
+async def _check(services: Services, call: Call[CopyFile]) -> int:
+    """Refuse what could not begin whatever the source is. Returns the length of what is there."""
+    where = await paths.named(services, call)
+    if where.is_directory:
+        raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
+    if where.entry is None:
+        return 0
+    creating.require_overwrite(call)
+    view = await nodes.view(services, call, is_directory=False)
+    with await enter(
+        services,
+        view.where.partition,
+        FileOperation.COPY_DESTINATION,
+        facts_of(view.record),
+        clears_read_only=call.input.ignores_read_only,
+    ):
+        return view.record.size_bytes
+
+
+async def _check_quota(
+    services: Services, call: Call[CopyFile], total_bytes: int, replaced_bytes: int
+) -> None:
+    """Refuse a copy for which the share has no room. Its end decides: others write meanwhile.
+
+    Raises: StorageError ShareSizeLimitReached.
+    """
+    reads = [place_ref(call), share_keys.share_usage(generation_of(call))]
+    share, usage = await services.store.read(reads)
+    check_place(call, share)
+    assert share is not None
+    used(share_of(share), usage, total_bytes - replaced_bytes)
+
+
+async def _begin(
+    services: Services,
+    call: Call[CopyFile],
+    source: OpenSource,
+    order: CopyOrder,
+    replaced_bytes: int,
+) -> NodeWritten:
+    """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
+    copy_id = guid(services.clock)
+    sources = services.held.of(CopySources)
+    # Before the commit: the copy may begin as soon as its job can be seen.
+    try:
+        if (source.size_bytes or 0) > limits.FILE_BYTES_MAX:
+            raise errors.body_too_large(limits.FILE_BYTES_MAX)
+        total_bytes = source.size_bytes or 0
+        await _check_quota(services, call, total_bytes, replaced_bytes)
+        copy = copies.started(copy_id, reported_url(call.input.source), total_bytes)
+        starting = _Starting(services, call, source, copy, order)
+        await sources.hand_over(copy_id, source)
+        begun = await starting.start()
+    except BaseException:
+        sources.take(copy_id)
+        await source.close()
+        raise
+    if not copies.is_pending(FileCopied(begun.record).copy):
+        sources.take(copy_id)
+        await source.close()
+    services.work.set()
+    return begun
+
+
+class _Starting:
+    """The commit that begins a copy: what is there begins anew, or a file is created."""
+
+    def __init__(
+        self,
+        services: Services,
+        call: Call[CopyFile],
+        source: OpenSource,
+        copy: Copy,
+        order: CopyOrder,
+    ) -> None:
+        self._services = services
+        self._call = call
+        self._source = source
+        self._file = source.file if isinstance(source, OpenFile) else None
+        call.input.smb.check(self._file)
+        self._smb = call.input.smb.of_new(self._file)
+        self._started = Started(copy, order, call.input.smb.bits(self._file))
+        self._metadata = call.input.metadata or source.metadata
+        # It is that of the content to come.
+        self._properties = source.properties.with_md5(None)
+
+    async def start(self) -> NodeWritten:
+        """Begin the copy, until nothing has changed between the look and the commit.
+
+        Raises: as copy_file.
+        """
+        services, call = self._services, self._call
+        while True:
+            where = await paths.named(services, call)
+            if where.is_directory:
+                raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
+            try:
+                if where.entry is None:
+                    return await creating.create(services, call, where, self._new())
+                creating.require_overwrite(call)
+                if self._is_source(where):
+                    return await self._onto_itself()
+                return await self._overwrite()
+            except PathChanged:
+                continue
+
+    def _new(self) -> NewNode:
+        return NewNode(
+            is_directory=False,
+            smb=self._smb,
+            metadata=self._metadata,
+            properties=self._properties,
+            started=self._started,
+        )
+
+    def _is_source(self, where: Where) -> bool:
+        if self._file is None:
+            return False
+        source = self._file.where
+        return (source.generation, source.id) == (where.generation, where.id)
+
+    async def _overwrite(self) -> NodeWritten:
+        try:
+            return await ranges.replace_all(
+                self._services,
+                self._call,
+                FileOperation.COPY_DESTINATION,
+                self._changes,
+                self._reads,
+                clears_read_only=self._call.input.ignores_read_only,
+            )
+        except StorageError as error:
+            if error.row is errors.RESOURCE_NOT_FOUND:
+                raise PathChanged from None  # deleted since it was found
+            raise
+
+    async def _onto_itself(self) -> NodeWritten:
+        """A copy onto the source itself moves no bytes: it is complete in one commit."""
+
+        def change(
+            where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        ) -> NodeChange[NodeWritten]:
+            after, first = self._changes(where, record, found, stamp)
+            done = msgspec.structs.replace(
+                after,
+                size_bytes=record.size_bytes,
+                properties=self._source.properties,
+                copy=copies.succeeded(self._started.copy, stamp),
+            )
+            return NodeChange(NodeWritten(where, done), done, first[: len(first) - 1])
+
+        return await nodes.change_attributes(
+            self._services,
+            self._call,
+            FileOperation.COPY_DESTINATION,
+            change,
+            reads=self._reads,
+            clears_read_only=self._call.input.ignores_read_only,
+        )
+
+    def _changes(
+        self, where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        permission, first = self._smb.permission.chosen(
+            record.permission, where.generation, found[0] if found else None
+        )
+        after = msgspec.structs.replace(
+            record,
+            etag=stamp,
+            modified=stamp,
+            size_bytes=0,
+            metadata=self._metadata,
+            properties=self._properties,
+            permission=permission,
+            copy=self._started.copy,
+            **{
+                **creating.begun_anew(self._smb, record, stamp),
+                "attributes": self._started.attributes,
+            },
+        )
+        return after, (*first, self._started.job_step(where.generation, where.id, stamp))
+
+    def _reads(self, where: Where) -> tuple[Ref, ...]:
+        return self._smb.permission.ref(where.generation)
+
+
+async def _awaited(
+    services: Services, call: Call[CopyFile], begun: NodeWritten, answer_at: float
+) -> FileCopied:
+    """The file when its copy has ended, or at `answer_at` (time of the event loop)."""
+    ref = keys.file_attributes(generation_of(call), begun.where.id)
+
+    def read(found: Record | None) -> tuple[Copy | None, FileCopied]:
+        record = file_records.FILE.of(found)
+        if record is None or record.copy is None:
+            return None, FileCopied(begun.record)
+        return record.copy, FileCopied(record)
+
+    copy_id = FileCopied(begun.record).copy.id
+    return await ended(services, call, ref, read, (copy_id, answer_at)) or FileCopied(begun.record)
+
+
+class AbortCopyFile(OnPath, frozen=True, kw_only=True):
+    """Input of Abort Copy File: the id of the copy."""
+
+    copy_id: str
+
+
+async def abort_copy(services: Services, call: Call[AbortCopyFile]) -> None:
+    """Abort Copy File: the file stays, empty, with what the copy gave it.
+
+    Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what `nodes.view` raises.
+    """
+
+    def changes(
+        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        copy = copies.aborted(record.copy, call.input.copy_id, stamp)
+        return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=copy), ()
+
+    await ranges.give_up_copied(services, call, changes)

@@ -1,0 +1,292 @@
+"""Pending copies to files: the work that goes on after Copy File was answered, and after a restart.
+
+Lives here: moving the bytes in commits of bounded size, and the last commit. Only a copy that is
+still pending may commit, so an abort always wins. Must not live here: the requests
+(copies/copying.py), the frame of every pending copy (services/core/copies/pending.py). Source:
+"Copy File", "Remarks".
+
+What arrives lies beyond the file's length, which is 0 until the last commit. Nobody else changes
+the file meanwhile. What consists of zeros is not written: it stays a hole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom import errors, limits
+from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.semantics.core import copies
+from strongroom.semantics.core.copies import Copy
+from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending
+from strongroom.services.core.copies.sources import OpenSource, SourceBroken
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
+from strongroom.services.file.node_writes import length_refs, recounted
+from strongroom.services.file.paths import PathChanged
+from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.sweep import sweep_step, tidy
+from strongroom.store.core import extents, keys, records
+from strongroom.store.core.extents import Backlog, Draft, MapPlace, Mutation, Outdated, Pins
+from strongroom.store.core.records import Job, ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
+from strongroom.values import Purpose
+
+# Of one commit; the map takes up to twice as many.
+_PIECE_BYTES: Final = 4 * limits.MIB
+_SWEEP_S: Final = 0.05
+_Edit = Callable[[FileRecord, Copy, int], FileRecord]
+"""(attributes, the pending copy, stamp) -> attributes as they will be. Pure."""
+
+
+async def run_copy(services: Services, job: Job) -> None:
+    """Do a pending copy to its end, whatever that is; afterwards the job is of no use.
+
+    Raises: the engine's errors (the job is then tried again).
+    """
+    assert job.order is not None
+    destination, _, name = job.order.destination.rpartition("/")
+    held = msgspec.structs.replace(
+        job, order=msgspec.structs.replace(job.order, destination=destination)
+    )
+    await run_pending(services, held, name, _PendingFile(services, job), OWN)
+
+
+class _PendingFile(PendingCopy):
+    """The pending copy to a file."""
+
+    def __init__(self, services: Services, job: Job) -> None:
+        assert job.order is not None
+        self._services = services
+        self._job = job
+        self._order = job.order
+        self._place = MapPlace(keys.file(job.generation, int(job.blob)), int(job.blob))
+
+    async def begin(self) -> None:
+        """See PendingCopy.begin."""
+        if await self._copy() is None:
+            raise NotPending
+
+    async def copy(self, source: OpenSource) -> None:
+        """See PendingCopy.copy."""
+        first = await self._first(source)
+        end = first
+        file = source.file if isinstance(source, OpenFile) else None
+        pieces = (
+            _of_stream(source, first) if file is None else _of_file(self._services, file, first)
+        )
+        async for offset, data in pieces:
+            end = offset + len(data)
+            if end > limits.FILE_BYTES_MAX:
+                raise errors.body_too_large(limits.FILE_BYTES_MAX)
+            await self._put(offset, data)
+        size_bytes = end if source.size_bytes is None else source.size_bytes
+        if file is None and end != size_bytes:
+            raise SourceBroken("The copy source ended early.")
+        await self._complete(source, size_bytes)
+
+    async def _first(self, source: OpenSource) -> int:
+        """Where the copy goes on. A source elsewhere may have changed: it is read from its start,
+        and what came of it before goes."""
+        copy = await self._copy()
+        if copy is None:
+            raise NotPending
+        if not copy.copied_bytes or not self._order.url:
+            return copy.copied_bytes
+        await self._change(lambda record, copy, stamp: record, self._emptied)
+        return 0
+
+    async def _put(self, offset: int, data: bytes) -> None:
+        """Commit a piece, and how far the copy has come by it."""
+
+        def advance(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+            known = max(copy.total_bytes, offset + len(data))
+            advanced = copies.advanced(
+                msgspec.structs.replace(copy, total_bytes=known), offset + len(data)
+            )
+            return msgspec.structs.replace(record, copy=advanced)
+
+        if data.count(0) == len(data):
+            await self._change(advance)
+            return
+        store = self._services.store
+        draft = await extents.receive(store, self._place, offset, _once(data), len(data))
+        await self._change(advance, lambda: draft)
+
+    async def _complete(self, source: OpenSource, size_bytes: int) -> None:
+        metadata = self._order.metadata
+
+        def complete(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+            done = msgspec.structs.replace(copy, total_bytes=size_bytes)
+            # The source may have been replaced before a restart: what was read goes together.
+            return msgspec.structs.replace(
+                record,
+                etag=stamp,
+                modified=stamp,
+                size_bytes=size_bytes,
+                properties=source.properties,
+                metadata=source.metadata if metadata is None else metadata,
+                copy=copies.succeeded(done, stamp),
+            )
+
+        await self._change(complete)
+
+    async def fail(self, reason: str) -> None:
+        """See PendingCopy.fail."""
+
+        def give_up(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+            ended = copies.failed(copy, reason, stamp)
+            return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=ended)
+
+        await self._change(give_up, self._emptied)
+
+    def _emptied(self) -> Draft:
+        return extents.clear(self._services.store, self._place, 0, limits.FILE_BYTES_MAX)
+
+    async def _copy(self) -> Copy | None:
+        """The copy, if it is the one of the job, and pending."""
+        ref = keys.file_attributes(self._job.generation, self._place.number)
+        (found,) = await self._services.store.read([ref])
+        return _pending(file_records.FILE.of(found), self._job.token)
+
+    async def _change(self, edit: _Edit, draft_of: Callable[[], Draft] | None = None) -> None:
+        """Commit a change of the file while it says that this very copy is pending.
+
+        Arguments:
+            draft_of: the change of its bytes, if there is one.
+
+        Raises: NotPending.
+        """
+        services, place = self._services, self._place
+        maps = services.held.of(FileReaders).maps
+        if draft_of is None:
+            try:
+                await services.commit(self._decision(edit, None))
+            except PathChanged:
+                raise NotPending from None  # its name is gone
+            return
+        async with draft_of() as draft:
+            while True:
+                mutation = await draft.prepare()
+                try:
+                    with maps.mutating(place.partition):
+                        await services.commit(self._decision(edit, mutation))
+                except Outdated:
+                    continue
+                except Backlog:
+                    if not await tidy(services, place.partition, place.number):
+                        await asyncio.sleep(_SWEEP_S)
+                    continue
+                break
+        services.work.set()
+
+    def _decision(self, edit: _Edit, mutation: Mutation | None) -> _Change:
+        services, place = self._services, self._place
+        account, share, _ = self._order.destination.split("/", 2)
+        maps, is_alone = services.held.of(FileReaders).maps, services.store.gateways.is_alone
+        ref, generation = keys.share(account, share), self._job.generation
+        reads = [
+            ref,
+            keys.deleted_place(ref, generation),
+            keys.file_attributes(generation, place.number),
+            *length_refs(generation, place.number),
+            *(() if mutation is None else mutation.reads),
+        ]
+
+        def pins(stamp: int) -> Pins:
+            return maps.pins(place.partition, 0) if is_alone else Pins(0, stamp)
+
+        return _Change(place.partition, reads, Purpose.GROWTH, self._job, edit, mutation, pins=pins)
+
+
+_FURTHER: Final = 5
+
+
+class _Change(Decision[None], frozen=True):
+    """Change a file to which a copy is pending.
+
+    Attributes:
+        mutation: the change of its bytes, if there is one.
+        pins: the stamp of the commit -> who may read earlier states then.
+    """
+
+    job: Job
+    edit: _Edit
+    mutation: Mutation | None
+    pins: Callable[[int], Pins]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
+        share, record = self._share(found), file_records.FILE.of(found[2])
+        copy = _pending(record, self.job.token)
+        if record is None or copy is None:
+            raise NotPending
+        after = self.edit(record, copy, stamp)
+        own = Write(keys.FILE_KEY, file_records.FILE.encode(after))
+        if self.mutation is None:
+            file_id = int(self.job.blob)
+            counted = recounted(file_id, share, found[3:_FURTHER], after.size_bytes)
+            return Commit(None, (*counted, Step(self.partition, (own,))))
+        changed = self.mutation.decide(found[_FURTHER:], stamp, self.pins(stamp))
+        step = Step(self.partition, (own, *changed.writes), changed.adopt, changed.drop)
+        if not changed.has_garbage:
+            return Commit(None, (step,))
+        first = sweep_step(self.job.generation, int(self.job.blob), stamp)
+        return Commit(None, (first, step))
+
+    def _share(self, found: Sequence[Record | None]) -> ShareRecord:
+        """The share, also if it was deleted and is kept: restored, its copy must not be pending for
+        ever. Raises: NotPending."""
+        share, kept = records.SHARE.of(found[0]), records.DELETED_SHARE.of(found[1])
+        if share is not None and share.generation == self.job.generation:
+            return share
+        if kept is None:
+            raise NotPending
+        return kept.record
+
+
+def _pending(record: FileRecord | None, copy_id: str) -> Copy | None:
+    copy = None if record is None else record.copy
+    if copy is None or copy.id != copy_id or not copies.is_pending(copy):
+        return None
+    return copy
+
+
+async def _of_file(
+    services: Services, file: FileSource, first: int
+) -> AsyncIterator[tuple[int, bytes]]:
+    """(offset, bytes) of what is allocated in a file of this server, from `first` on."""
+    async for start, length in file.written(services, first):
+        for offset in range(start, start + length, _PIECE_BYTES):
+            size_bytes = min(_PIECE_BYTES, start + length - offset)
+            chunks = [bytes(one) async for one in file.read(services, offset, size_bytes)]
+            yield offset, b"".join(chunks)
+
+
+async def _of_stream(source: OpenSource, first: int) -> AsyncIterator[tuple[int, bytes]]:
+    """(offset, bytes) of all of a source in pieces of one size, but for what lies before `first`.
+
+    Raises: SourceBroken, also for a source that is longer than it said.
+    """
+    offset, waiting = 0, bytearray()
+    async for chunk in source:
+        waiting += chunk
+        if source.size_bytes is not None and offset + len(waiting) > source.size_bytes:
+            raise SourceBroken("The copy source sent more than it announced.")
+        while len(waiting) >= _PIECE_BYTES:
+            piece = bytes(waiting[:_PIECE_BYTES])
+            del waiting[:_PIECE_BYTES]
+            if offset >= first:
+                yield offset, piece
+            offset += len(piece)
+    if waiting and offset >= first:
+        yield offset, bytes(waiting)
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
