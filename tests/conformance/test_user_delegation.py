@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import (
     BlobClient,
     BlobServiceClient,
@@ -17,6 +18,7 @@ from azure.storage.blob import (
     generate_blob_sas,
     generate_container_sas,
 )
+from azure.storage.fileshare import ShareFileClient, ShareServiceClient, generate_share_sas
 from azure.storage.queue import QueueClient, QueueServiceClient, generate_queue_sas
 
 from strongroom.auth.accounts import Account
@@ -346,3 +348,58 @@ def test_a_queue_has_delegation_keys_too(trusting: Trusting, new_name: Callable[
     target = f"/{name}/messages?peekonly=true&{sas}"
     answer = trusting.send("GET", target, service="queue")
     expect(answer, 403, "AuthorizationPermissionMismatch")
+
+
+def test_a_share_has_delegation_keys_too(trusting: Trusting, new_name: Callable[[], str]) -> None:
+    """F-SVC-05."""
+    share, verify = new_name(), str(trusting.certificate)
+    user = trusting.user(
+        "Storage File Delegator",
+        "Storage File Data Privileged Contributor",
+        "Storage Account Contributor",
+    )
+    with ShareServiceClient(
+        trusting.url("file"), token_intent="backup", **trusting.sdk(user)
+    ) as service:
+        service.create_share(share)
+        key: Any = service.get_user_delegation_key(start=moment(-60), expiry=moment(600))
+    assert key.signed_service == "f"
+    sas = generate_share_sas(
+        NAME, share, user_delegation_key=key, permission="rcwd", expiry=moment(600)
+    )
+    with ShareFileClient(
+        trusting.url("file"), share, "f", credential=sas, connection_verify=verify
+    ) as file:
+        file.upload_file(b"hello")
+        assert file.download_file().readall() == b"hello"
+    trusting.dismiss(user)
+    with (
+        ShareFileClient(
+            trusting.url("file"),
+            share,
+            "f",
+            credential=sas,
+            connection_verify=verify,
+            retry_total=0,
+        ) as file,
+        pytest.raises(HttpResponseError) as refused,
+    ):
+        file.download_file()
+    assert vars(refused.value)["error_code"] == "AuthorizationPermissionMismatch"
+    by_key = trusting.send("POST", "/?restype=service&comp=userdelegationkey", service="file")
+    assert by_key.status in (401, 403)
+
+
+def test_a_bearer_token_reaches_files_with_the_intent_of_a_backup_only(
+    trusting: Trusting, new_name: Callable[[], str]
+) -> None:
+    """F-SVC-04."""
+    user, intent = trusting.user("Storage Account Contributor"), "x-ms-file-request-intent"
+    target = "/?comp=list"
+    expect(trusting.send("GET", target, user, service="file"), 200)
+    missing = trusting.send("GET", target, user, {intent: None}, service="file")
+    assert expect(missing, 400, "MissingRequiredHeader").error["HeaderName"] == intent
+    wrong = trusting.send("GET", target, user, {intent: "read"}, service="file")
+    expect(wrong, 400, "InvalidHeaderValue")
+    old = trusting.send("GET", target, user, {"x-ms-version": "2022-08-04"}, service="file")
+    assert "2022-11-02" in detail(expect(old, 403, AUTH))

@@ -146,6 +146,8 @@ class Trusting:
         if user is not None:
             token = tokens.token(oid=user)
         fields: dict[str, str | None] = {"x-ms-version": VERSION, "Content-Length": str(len(body))}
+        if service == "file":
+            fields["x-ms-file-request-intent"] = "backup"
         if token is not None:
             fields["Authorization"] = f"Bearer {token}"
         fields |= headers or {}

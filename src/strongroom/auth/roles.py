@@ -98,6 +98,7 @@ ROLES: Final[dict[str, Role]] = {
         "entities/update/action",
         "entities/delete",
     ),
+    "Storage File Delegator": _role(_FILE, _DELEGATE),
     "Storage File Data Privileged Reader": _role(_FILE, "files/read"),
     "Storage File Data Privileged Contributor": _role(
         _FILE, "files/read", "files/write", "files/delete"
@@ -202,6 +203,7 @@ def everything(principal: str, account: str) -> Assignments:
         "Storage Queue Data Message Sender",
         "Storage Table Data Contributor",
         "Storage File Data Privileged Contributor",
+        "Storage File Delegator",
         "Storage Account Contributor",
     )
     return tuple(Assignment(principal, name, account) for name in names)

@@ -176,6 +176,8 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
         method, asked.addressed.resource, asked.query, request.headers
     )
     asked.operation = operation
+    if isinstance(claim, BearerClaim) and method != "OPTIONS":
+        endpoint.check_bearer(operation, request.headers)
     asked.version = _version(asked, claim)
     if asked.version is None and not isinstance(claim, Anonymous):
         asked.version = await _default_version(context, asked)

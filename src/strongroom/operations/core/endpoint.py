@@ -47,6 +47,10 @@ def _any(headers: Headers, query: Query) -> None:
     """Nothing is refused."""
 
 
+def _any_bearer(operation: Operation, headers: Headers) -> None:
+    """Nothing is refused."""
+
+
 def _as_sent(request: Request) -> str:
     return request.method
 
@@ -66,6 +70,7 @@ class Endpoint:
         address: what a URL names. Raises StorageError InvalidUri and the like.
         check_names: refuses what nothing can be called; asked once the caller is authorized.
         refuse_unserved: 501 for headers and parameters that ask for more than is served.
+        check_bearer: what a request with a bearer token must have besides.
         method: the verb that is meant.
         refusal: (error, x-ms-request-id, wall time in ticks, the operation as far as it is known)
             -> the body of a refusal.
@@ -77,6 +82,7 @@ class Endpoint:
     address: Callable[[Target, Query], Addressed]
     check_names: Callable[[Addressed], None]
     refuse_unserved: Callable[[Headers, Query], None] = _any
+    check_bearer: Callable[[Operation, Headers], None] = _any_bearer
     method: Callable[[Request], str] = _as_sent
     refusal: Callable[[StorageError, str, int, Operation | None], RefusalBody] = xml_refusal
     always: tuple[tuple[str, str], ...] = ()

@@ -10,11 +10,14 @@ from typing import Final
 
 import msgspec
 
+from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
+from strongroom.errors import invalid_header, missing_header
 from strongroom.operations.core import properties
+from strongroom.operations.core.delegation import get_user_delegation_key
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
-from strongroom.operations.core.spec import Resource
+from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.file import (
     copy,
     directory,
@@ -26,15 +29,21 @@ from strongroom.operations.file import (
     unserved,
 )
 from strongroom.semantics.file import names
+from strongroom.services.core.calls import UNGUARDED
+from strongroom.wire.core.http import Headers
 from strongroom.wire.core.path import Target
 from strongroom.wire.core.query import Query
 from strongroom.wire.core.service_properties_xml import read_file_properties
 
+INTENT: Final = "x-ms-file-request-intent"
+BEARER_SINCE: Final = "2022-11-02"
+GET_USER_DELEGATION_KEY: Final = get_user_delegation_key(UNGUARDED)
 ROUTES: Final = Routes(
     (
         properties.preflight("File"),
         # The File service has no statistics.
         *properties.properties("File", read_file_properties)[:2],
+        GET_USER_DELEGATION_KEY,
         *copy.OPERATIONS,
         *share.OPERATIONS,
         *directory.OPERATIONS,
@@ -72,6 +81,30 @@ def _check_names(addressed: Addressed) -> None:
         names.check_path(tuple(target.blob.split("/")))
 
 
+def _check_bearer(operation: Operation, headers: Headers) -> None:
+    """A bearer token reaches files only with the intent of a backup, which passes over what the
+    files' permissions say.
+
+    Raises: StorageError MissingRequiredHeader, InvalidHeaderValue; AuthenticationFailed for a
+        version that knew no such header.
+    """
+    if operation is GET_USER_DELEGATION_KEY:
+        return
+    if (headers.get("x-ms-version") or "") < BEARER_SINCE:
+        detail = f"Bearer tokens for files need x-ms-version {BEARER_SINCE} or later."
+        raise authentication_failed(detail)
+    value = headers.get(INTENT)
+    if value is None:
+        raise missing_header(INTENT)
+    if value.strip().lower() != "backup":
+        raise invalid_header(INTENT, value, "The only intent is backup.")
+
+
 ENDPOINT: Final = Endpoint(
-    Service.FILE, ROUTES, _address, _check_names, refuse_unserved=unserved.refuse_unserved
+    Service.FILE,
+    ROUTES,
+    _address,
+    _check_names,
+    refuse_unserved=unserved.refuse_unserved,
+    check_bearer=_check_bearer,
 )

@@ -72,6 +72,8 @@ class CopyExchange:
         ]
         if wanted.authorization is not None:
             lines.append(f"Authorization: {wanted.authorization}")
+            # Without it a file of the storage service is not given to who has a token.
+            lines.append("x-ms-file-request-intent: backup")
         self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
 
     async def read_head(self) -> None:
