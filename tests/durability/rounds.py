@@ -32,6 +32,7 @@ from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient
 from tests.durability.file_workload import FileWorker, make_share
 from tests.durability.queue_workload import QueueWorker
+from tests.durability.retention_workload import RetainedWorker, retain
 from tests.durability.table_workload import TableWorker, make_table
 from tests.durability.workload import Worker
 
@@ -84,6 +85,9 @@ BLOBS = Workload(
     lambda number, seed: Worker(number, seed, "durable"),
 )
 VERSIONS = replace(BLOBS, switches=Switches(versioning=True))
+RETAINED = replace(
+    BLOBS, prepare=retain, worker=lambda number, seed: RetainedWorker(number, seed, "durable")
+)
 QUEUES = Workload(
     "--queue-port", _making(*(f"/durable-{number}" for number in range(WORKERS))), QueueWorker
 )

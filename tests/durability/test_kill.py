@@ -8,7 +8,7 @@ from pathlib import Path
 from strongroom.engines.embedded.check import Inspection
 from strongroom.store.integrity import Integrity
 from tests.cli.command import in_process
-from tests.durability.rounds import FILES, QUEUES, TABLES, VERSIONS, kill_rounds
+from tests.durability.rounds import FILES, QUEUES, RETAINED, TABLES, VERSIONS, kill_rounds
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
@@ -21,6 +21,17 @@ def test_no_version_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     """B-VER-01, B-VER-13: each acknowledged version has its content, and doctor finds nothing."""
     data = tmp_path / "data"
     acknowledged, lost = kill_rounds(data, rounds=2, seed=4, workload=VERSIONS)
+    assert lost == []
+    assert acknowledged > 0
+    checked = in_process("doctor", data, "--json")
+    assert checked.code == 0, checked.out
+    assert json.loads(checked.out)["whole"]
+
+
+def test_what_is_deleted_and_kept_comes_back_after_kills(tmp_path: Path) -> None:
+    """B-SFT-01, B-SFT-06: each acknowledged deletion can be undone, and doctor finds nothing."""
+    data = tmp_path / "data"
+    acknowledged, lost = kill_rounds(data, rounds=2, seed=5, workload=RETAINED)
     assert lost == []
     assert acknowledged > 0
     checked = in_process("doctor", data, "--json")

@@ -268,7 +268,7 @@ class Worker:
         """What is not as it must be. The state that is found becomes the known one."""
         lost = []
         for blob in (*self.blobs, self.log):
-            found = _found(client, self._target(blob), blob)
+            found = found_blob(client, self._target(blob), blob)
             lost += self._searched(client, blob, found)
             allowed = [blob.known] if blob.pending is None else [blob.known, blob.pending]
             if found not in allowed:
@@ -293,7 +293,8 @@ class Worker:
         return wrong
 
 
-def _found(client: Client, target: str, blob: Blob) -> Expected:
+def found_blob(client: Client, target: str, blob: Blob) -> Expected:
+    """What a blob looks like."""
     answer = client.get(target)
     if answer.status == 404:
         return ABSENT

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.durability.rounds import FILES, QUEUES, TABLES, VERSIONS, kill_rounds
+from tests.durability.rounds import FILES, QUEUES, RETAINED, TABLES, VERSIONS, kill_rounds
 
 ROUNDS = 200
 
@@ -21,6 +21,13 @@ def test_200_kills_lose_nothing(tmp_path: Path) -> None:
 def test_200_kills_lose_no_version(tmp_path: Path) -> None:
     seed = random.SystemRandom().getrandbits(32)
     acknowledged, lost = kill_rounds(tmp_path / "data", ROUNDS, seed, VERSIONS)
+    assert lost == []
+    assert acknowledged > ROUNDS
+
+
+def test_200_kills_lose_nothing_that_is_deleted_and_kept(tmp_path: Path) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    acknowledged, lost = kill_rounds(tmp_path / "data", ROUNDS, seed, RETAINED)
     assert lost == []
     assert acknowledged > ROUNDS
 

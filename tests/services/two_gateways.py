@@ -15,6 +15,7 @@ SHORT: Final = ("test_appends", "test_entities", "test_queues")
 """The modules of which `make test` runs every test over two gateways as well."""
 
 OWN: Final = (
+    "test_gateway_races",
     "test_gateway_histories",
     "test_lost_looks",
     "test_readers_elsewhere",
