@@ -32,7 +32,6 @@ from strongroom.servers.admission import (
 )
 from strongroom.servers.batches import Whole
 from strongroom.servers.http.answer import broken_refusal
-from strongroom.servers.http.stages import stretch_ends
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call
 from strongroom.services.core.outcomes import BROKEN
@@ -71,7 +70,6 @@ async def respond(context: Context, request: Request) -> Response:
 async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
     claim = await _identified(context, asked)
     operation, call = await admit(context, asked, claim)
-    await stretch_ends()
     if operation.parts or operation.resource is Resource.BATCH:
         whole = Whole(context, asked, claim, operation, call, _origin(asked), request_id)
         if operation.parts:

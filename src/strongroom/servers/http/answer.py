@@ -16,7 +16,6 @@ from strongroom.servers.http.body import EmptyBody, IncomingBody
 from strongroom.servers.http.head import Head
 from strongroom.servers.http.send import Plan, Sender, plan_response
 from strongroom.servers.http.settings import Exchange, Observer, RenderError
-from strongroom.servers.http.stages import stretch_ends
 from strongroom.services.core.outcomes import BROKEN, refusal_of
 from strongroom.wire.core.http import Request, Response
 
@@ -108,7 +107,6 @@ class Responder:
         bytes_before = sender.bytes_out
         plan: Plan | None = None
         try:
-            await stretch_ends()
             if not sender.lost:
                 plan = await self._send(request, head, response, keep_alive)
         finally:

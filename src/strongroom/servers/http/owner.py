@@ -12,7 +12,7 @@ from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import Documents
 from strongroom.servers.http.large_answers import LargeAnswers
 from strongroom.servers.http.settings import Handler, HttpSettings, Observer, RenderError
-from strongroom.servers.http.stages import Scheduler
+from strongroom.servers.http.turns import RequestTurns
 
 C_contra = TypeVar("C_contra", contravariant=True)
 """A connection."""
@@ -28,8 +28,8 @@ class ConnectionOwner(Protocol[C_contra]):
     draining: bool
     documents: Documents
     buffers: BodyBuffers
-    scheduler: Scheduler
     large_answers: LargeAnswers
+    turns: RequestTurns
 
     def admit(self, connection: C_contra) -> bool:
         """Count a new connection; False when there are too many."""

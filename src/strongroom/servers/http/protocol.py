@@ -2,7 +2,7 @@
 
 Lives here: the life of a connection: how it goes from state to state (http/state.py), deadlines,
 and when it may be used again. Must not live here: the grammar of heads (http/head.py) and bodies
-(http/body.py), framing of responses (http/send.py), when a request begins (http/stages.py),
+(http/body.py), framing of responses (http/send.py), when a request runs (http/turns.py),
 listening (http/accepting.py). Source: RFC 9112 section 9 (connections), RFC 9110 section 10.1.1.
 """
 
@@ -23,11 +23,10 @@ from strongroom.servers.http.ahead import Ahead
 from strongroom.servers.http.answer import Responder
 from strongroom.servers.http.body import EmptyBody, IncomingBody, WholeBody
 from strongroom.servers.http.buffers import limit_reads
-from strongroom.servers.http.early_start import Work
 from strongroom.servers.http.head import Head, HeadParser
 from strongroom.servers.http.linger import Linger
 from strongroom.servers.http.owner import ConnectionOwner
-from strongroom.servers.http.send import CONTINUE, Sender
+from strongroom.servers.http.send import CONTINUE, Plan, Sender
 from strongroom.servers.http.state import BODY, BUSY, CLOSED, CLOSING, HEAD, LINGER, State
 from strongroom.wire.core.http import Request
 
@@ -47,7 +46,6 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
     _sender: Sender
     _responder: Responder
-    _work: Work
 
     def __init__(self, owner: ConnectionOwner[Connection], loop: asyncio.AbstractEventLoop) -> None:
         self._owner = owner
@@ -58,8 +56,9 @@ class Connection(asyncio.Protocol):
         self.deadline = math.inf
         self._head: Head | None = None
         self._body: IncomingBody | EmptyBody = _EMPTY
+        self._request: Request | None = None
+        self._task: asyncio.Task[None] | None = None
         self._ahead = Ahead()
-        self._paused = False
         self._discarding = False
         self._eof = False
         self._sending = False
@@ -82,22 +81,16 @@ class Connection(asyncio.Protocol):
         # The first read may bring a body's beginning, before the body has its share of memory.
         limit_reads(transport, self._settings.first_read_bytes_max)
         owner = self._owner
-        self._sender = Sender(transport, self._loop, owner.scheduler.outbox, tls=self._tls)
+        self._sender = Sender(transport, self._loop, owner.turns, tls=self._tls)
         tell = owner.render_error, owner.observe
         self._responder = Responder(self._sender, *tell, self._loop.time, self._start_sending)
         self.deadline = self._loop.time() + self._settings.head_timeout_s
-        admitted = owner.admit(self)
-        self._work = Work(self, self._loop, owner.scheduler.take_up)
-        self._work.task.add_done_callback(self._ended)
-        if not admitted:
+        if not owner.admit(self):
             self._refuse(StorageError(SERVER_BUSY, "Too many connections are open."))
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the client, given to whoever waits for them in this state."""
         self._receive(data, 0)
-        work = self._work
-        if work.waiting() is not None:
-            self._owner.scheduler.take_up(work)
 
     def _receive(self, data: bytes, start: int) -> None:
         state = self._state
@@ -139,9 +132,8 @@ class Connection(asyncio.Protocol):
         if isinstance(self._body, IncomingBody):
             self._body.fail(StorageError(INCOMPLETE_BODY))
         self._tell_gone()
-        self._work.wake()
-        if self._work.task.done():
-            self._forget()
+        if self._task is None:
+            self._owner.forget(self)
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
@@ -191,9 +183,10 @@ class Connection(asyncio.Protocol):
             share = owner.buffers.begin(self._transport)
             self._body = IncomingBody(size_bytes, self, share, owner.documents, owner.buffers)
             self._body.is_held_back = head.expects_continue
-        self._work.request = Request(
-            head.method, head.target, head.headers, self._body, self._peer, self._tls
-        )
+        request = Request(head.method, head.target, head.headers, self._body, self._peer, self._tls)
+        self._request = request
+        self._owner.turns.begin()
+        self._task = self._loop.create_task(self._serve(request))
         return position
 
     def _receive_body(self, data: bytes, start: int) -> None:
@@ -216,26 +209,16 @@ class Connection(asyncio.Protocol):
 
     def _receive_ahead(self, data: bytes, start: int) -> None:
         if self._ahead.add(data, start) > self._settings.pipeline_bytes_max:
-            self._pause()
-
-    def _pause(self) -> None:
-        if not self._paused:
-            self._paused = True
             self._transport.pause_reading()
-
-    def _resume(self) -> None:
-        if self._paused:
-            self._paused = False
-            self._transport.resume_reading()
 
     def pause_body(self) -> None:
         """The handler reads its body more slowly than it arrives."""
-        self._pause()
+        self._transport.pause_reading()
 
     def resume_body(self) -> None:
         """The handler has caught up."""
         if self._state is BODY:
-            self._resume()
+            self._transport.resume_reading()
 
     def body_wanted(self) -> None:
         """The handler waits for bytes: from now on the client must be quick."""
@@ -252,13 +235,16 @@ class Connection(asyncio.Protocol):
 
     # Requests to the handler, responses out.
 
-    @property
-    def is_ending(self) -> bool:
-        """See Serving."""
-        return self._state >= LINGER
+    async def _serve(self, request: Request) -> None:
+        plan: Plan | None = None
+        try:
+            plan = await self._answer(request)
+        except Exception:
+            _logger.exception("a connection failed")
+        finally:
+            self._ended(plan)
 
-    async def serve(self, request: Request) -> None:
-        """See Serving."""
+    async def _answer(self, request: Request) -> Plan | None:
         head = self._head
         assert head is not None
         try:
@@ -272,7 +258,7 @@ class Connection(asyncio.Protocol):
         if is_held:
             self._owner.large_answers.hold(self, size_bytes)
         try:
-            plan = await self._responder.answer(
+            return await self._responder.answer(
                 request,
                 head,
                 self._body,
@@ -283,9 +269,15 @@ class Connection(asyncio.Protocol):
         finally:
             if is_held:
                 self._owner.large_answers.let_go(self)
+
+    def _ended(self, plan: Plan | None) -> None:
+        """The request is over; `plan` says how it was answered, None means not whole."""
+        self._task = self._request = None
         self._sending = False
-        self._work.request = None
-        if plan is None:
+        self._owner.turns.end()
+        if self._state is CLOSED:
+            self._owner.forget(self)
+        elif plan is None:
             self._abort()
         elif plan.keep_alive:
             self._after_answer()
@@ -332,7 +324,7 @@ class Connection(asyncio.Protocol):
         self._body = _EMPTY
         self._discarding = False
         self.deadline = self._loop.time() + self._settings.idle_timeout_s
-        self._resume()
+        self._transport.resume_reading()
         if self._ahead:
             self._receive_head(*self._ahead.take())
         if self._state is HEAD:
@@ -369,12 +361,11 @@ class Connection(asyncio.Protocol):
             self._linger = Linger(self._settings, now)
             self.deadline = self._linger.deadline(now)
             self._sender.end()
-            self._resume()
+            self._transport.resume_reading()
         else:
             self._state = CLOSING
             self.deadline = now + self._settings.linger_timeout_s
             self._transport.close()
-        self._work.wake()
 
     def _abort(self) -> None:
         if self._state is not CLOSED:
@@ -385,7 +376,15 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """End the connection at once, and cancel its handler."""
         self._abort()
-        self._work.task.cancel()
+        task = self._task
+        if task is not None:
+            task.add_done_callback(self._cancelled)
+            task.cancel()
+
+    def _cancelled(self, task: asyncio.Task[None]) -> None:
+        if task is self._task:  # it had not begun
+            self._body.release()
+            self._ended(None)
 
     def close_if_idle(self) -> None:
         """Close the connection unless a request, or a part of one, is here."""
@@ -396,7 +395,8 @@ class Connection(asyncio.Protocol):
         """Stop writing the response, whose client is too slow."""
         if not self._responder.given_up:
             self._responder.given_up = True
-            self._work.task.cancel()
+            if self._task is not None:
+                self._task.cancel()
 
     def expire(self, now: float) -> None:
         """Called by the server's sweep when `deadline` has passed."""
@@ -431,17 +431,5 @@ class Connection(asyncio.Protocol):
             self._start_body_period(now)
 
     def _tell_gone(self) -> None:
-        if self._work.request is not None:
-            self._work.request.tell_gone()
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            _logger.error("a connection failed", exc_info=task.exception())
-        if self._state < LINGER:
-            self._abort()
-        if self._state is CLOSED:
-            self._forget()
-
-    def _forget(self) -> None:
-        self._owner.scheduler.forget(self._work)
-        self._owner.forget(self)
+        if self._request is not None:
+            self._request.tell_gone()

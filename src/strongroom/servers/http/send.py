@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from strongroom.limits import KIB, MIB
-from strongroom.servers.http.outbox import Outbox
+from strongroom.servers.http.turns import RequestTurns
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Response
 
@@ -133,17 +133,17 @@ class Sender:
     Arguments:
         transport: where to write.
         loop: the loop that serves it.
-        outbox: where small answers wait for those of other connections.
+        turns: where small answers wait for those of other connections.
         tls: whether the transport encrypts (files then have to pass through this process).
     """
 
     __slots__ = (
         "_held",
         "_loop",
-        "_outbox",
         "_paused",
         "_tls",
         "_transport",
+        "_turns",
         "_waiter",
         "_waiting_bytes",
         "bytes_out",
@@ -156,16 +156,16 @@ class Sender:
         self,
         transport: asyncio.Transport,
         loop: asyncio.AbstractEventLoop,
-        outbox: Outbox,
+        turns: RequestTurns,
         *,
         tls: bool,
     ) -> None:
         self._transport = transport
         self._loop = loop
-        self._outbox = outbox
+        self._turns = turns
         self._tls = tls
         self._held = b""
-        self._waiting_bytes = 0  # in the outbox
+        self._waiting_bytes = 0  # in `turns`
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
         self.bytes_out = 0
@@ -199,10 +199,10 @@ class Sender:
         return self.bytes_out - kept_bytes - self._transport.get_write_buffer_size()
 
     def catch_up(self) -> None:
-        """Let go of what waits in the outbox: something is about to happen that must come after
+        """Let go of what waits for others: something is about to happen that must come after
         it."""
         if self._waiting_bytes:
-            self._outbox.empty()
+            self._turns.empty()
 
     def _leave(self, data: bytes) -> None:
         self._waiting_bytes -= len(data)
@@ -242,11 +242,11 @@ class Sender:
             self.started = True
             data = head + body if size else head
             self.bytes_out += len(data)
-            if is_last or not self._outbox.is_crowd or size > _WAITING_BYTES_MAX:
+            if is_last or self._turns.is_alone or size > _WAITING_BYTES_MAX:
                 self.write_now(data)
             else:
                 self._waiting_bytes += len(data)
-                self._outbox.put(self._leave, data)
+                self._turns.put(self._leave, data)
         return True
 
     def write_now(self, data: bytes) -> None:

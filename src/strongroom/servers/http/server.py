@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from functools import partial
 
 from strongroom.servers.http.accepting import Acceptor
@@ -23,7 +24,7 @@ from strongroom.servers.http.settings import (
     Observer,
     RenderError,
 )
-from strongroom.servers.http.stages import Scheduler
+from strongroom.servers.http.turns import RequestTurns
 
 __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
 
@@ -60,8 +61,8 @@ class HttpServer:
         self.buffers = BodyBuffers(
             self.settings.body_buffer_bytes_max, self.settings.body_buffers_bytes
         )
-        self.scheduler = Scheduler()
         self.large_answers = LargeAnswers(self.settings.answers_bytes_max)
+        self.turns = RequestTurns(_in_next_turn)
         self._connections: set[Connection] = set()
         make = partial(Connection, self)
         self._acceptor = Acceptor(self.settings, tls, self._connections, make)
@@ -154,3 +155,7 @@ class HttpServer:
         for connection in list(self._connections):
             if connection.deadline <= now:
                 connection.expire(now)
+
+
+def _in_next_turn(callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(callback)
