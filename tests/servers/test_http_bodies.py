@@ -123,6 +123,8 @@ def test_broken_chunks_are_refused(name: str) -> None:
 class Source:
     """Stands in for a connection and notes what it is asked."""
 
+    is_held_back = False
+
     def __init__(self) -> None:
         self.asked: list[str] = []
 
@@ -214,7 +216,7 @@ def test_an_early_end_reaches_the_reader_behind_what_arrived() -> None:
 def test_nothing_behind_an_error_is_taken_for_a_body() -> None:
     body, _ = new_body(None)
     assert body.receive(b"zz\r\n") == 4
-    assert body.failed
+    assert body.left_bytes is None
     assert body.receive(b"0\r\n\r\nGET / HTTP/1.1\r\n") == 21
     assert not body.ended
 

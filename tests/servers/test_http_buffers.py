@@ -22,6 +22,8 @@ class _Transport(asyncio.BaseTransport):
 
 
 class _Source:
+    is_held_back = False
+
     def body_wanted(self) -> None:
         pass
 

@@ -168,7 +168,7 @@ Then = Callable[[Connection], object]
         lambda connection: connection.close_if_idle(),
         lambda connection: connection.data_received(b"no request\r\n\r\n"),
         lambda connection: connection.abort(),
-        lambda connection: connection.expire(0.0),
+        lambda connection: connection.expire(),
     ],
     ids=["the client sends no more", "drained", "refused", "aborted", "expired"],
 )
@@ -365,7 +365,7 @@ def test_a_slow_reader_that_is_given_up_leaves_nothing_in_the_selector(tmp_path:
             await _begins_to_send(served)
             await asyncio.sleep(0.05)
             for connection in list(served.server._connections):
-                connection.give_up()
+                connection._current.give_up()
             await no_more_than(served, 0)
             for _ in range(3):  # they get the number of the socket that was closed
                 other = await served.connect()

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 
 class Ahead:
-    """What a client has sent ahead, in order."""
+    """What a client has sent ahead, in order.
 
-    __slots__ = ("_data", "_start")
+    Attributes:
+        is_all: whether the client will send no more.
+    """
+
+    __slots__ = ("_data", "_start", "is_all")
 
     def __init__(self) -> None:
         self._data = b""
         self._start = 0
+        self.is_all = False
 
     def __len__(self) -> int:
         return len(self._data) - self._start
@@ -35,3 +40,7 @@ class Ahead:
         taken = self._data, self._start
         self._data, self._start = b"", 0
         return taken
+
+    def end(self) -> None:
+        """The client sends no more."""
+        self.is_all = True

@@ -121,6 +121,14 @@ class EmptyBody:
     size_bytes: int | None = 0
     received_bytes = 0
     is_held_back = False
+    left_bytes: int | None = 0
+    waiting = False
+
+    def fail(self, error: StorageError) -> None:
+        """All of it is here."""
+
+    def discard(self) -> None:
+        """Nothing more of it will come."""
 
     def release(self) -> None:
         """Nothing is kept of it."""
@@ -166,6 +174,11 @@ class WholeBody(EmptyBody):
 class BodyFeed(Protocol):
     """What a body asks of the connection it comes from."""
 
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the client sends the body once it is asked for it."""
+        ...
+
     def body_wanted(self) -> None:
         """The handler waits for bytes."""
         ...
@@ -204,7 +217,6 @@ class IncomingBody:
         "_source",
         "_waiter",
         "ended",
-        "is_held_back",
         "received_bytes",
         "size_bytes",
     )
@@ -223,7 +235,6 @@ class IncomingBody:
         self._share = share
         self.ended = False
         self.received_bytes = 0
-        self.is_held_back = False
         self._source = source
         self._decoder = ChunkDecoder() if size_bytes is None else None
         self._left = size_bytes or 0
@@ -234,6 +245,11 @@ class IncomingBody:
         self._error: StorageError | None = None
         self._waiter: asyncio.Future[None] | None = None
 
+    @property
+    def is_held_back(self) -> bool:
+        """See BodyReader."""
+        return self._source.is_held_back
+
     # The connection's side.
 
     @property
@@ -243,13 +259,11 @@ class IncomingBody:
 
     @property
     def left_bytes(self) -> int | None:
-        """How much is still to arrive; None when that is unknown (chunked)."""
-        return self._left if self._decoder is None else None
-
-    @property
-    def failed(self) -> bool:
-        """Whether the body ended with an error: what follows on the connection has no meaning."""
-        return self._error is not None
+        """How much is still to arrive. None when nobody knows: it is chunked, or broken, and what
+        follows on the connection then has no meaning."""
+        if self._error is not None:
+            return None
+        return self._left if self._decoder is None or self.ended else None
 
     def receive(self, data: bytes, start: int = 0) -> int:
         """Take in bytes of the connection, from position `start` of `data`.

@@ -6,11 +6,13 @@ Lives here: the shape. Must not live here: the server (http/server.py), the conn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import Documents
 from strongroom.servers.http.large_answers import LargeAnswers
+from strongroom.servers.http.life import State
 from strongroom.servers.http.settings import Handler, HttpSettings, Observer, RenderError
 from strongroom.servers.http.turns import RequestTurns
 
@@ -30,6 +32,7 @@ class ConnectionOwner(Protocol[C_contra]):
     buffers: BodyBuffers
     large_answers: LargeAnswers
     turns: RequestTurns
+    timeouts_s: Mapping[State, float]
 
     def admit(self, connection: C_contra) -> bool:
         """Count a new connection; False when there are too many."""

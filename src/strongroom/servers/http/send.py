@@ -218,8 +218,19 @@ class Sender:
         """Whether the client reads more slowly than we write."""
         return self._paused
 
+    def close(self) -> None:
+        """Close the connection behind what is written."""
+        self.catch_up()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once; only what waits for others is still written."""
+        self.catch_up()
+        self._transport.abort()
+
     def end(self) -> None:
         """Close the sending side, if the transport can do that (TLS cannot)."""
+        self.catch_up()
         if not self._transport.can_write_eof():
             return
         try:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
 from functools import partial
 
 from strongroom.servers.http.accepting import Acceptor
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import Documents
 from strongroom.servers.http.large_answers import LargeAnswers
+from strongroom.servers.http.life import timeouts_s
 from strongroom.servers.http.protocol import Connection
 from strongroom.servers.http.settings import (
     Exchange,
@@ -62,7 +62,8 @@ class HttpServer:
             self.settings.body_buffer_bytes_max, self.settings.body_buffers_bytes
         )
         self.large_answers = LargeAnswers(self.settings.answers_bytes_max)
-        self.turns = RequestTurns(_in_next_turn)
+        self.timeouts_s = timeouts_s(self.settings)
+        self.turns = RequestTurns(lambda call: asyncio.get_running_loop().call_soon(call))
         self._connections: set[Connection] = set()
         make = partial(Connection, self)
         self._acceptor = Acceptor(self.settings, tls, self._connections, make)
@@ -153,9 +154,5 @@ class HttpServer:
         self._sweeping = loop.call_later(self.settings.sweep_interval_s, self._sweep, loop)
         now = loop.time()
         for connection in list(self._connections):
-            if connection.deadline <= now:
-                connection.expire(now)
-
-
-def _in_next_turn(callback: Callable[[], None]) -> None:
-    asyncio.get_running_loop().call_soon(callback)
+            if connection.pacing.deadline <= now:
+                connection.expire()

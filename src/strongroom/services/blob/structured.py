@@ -20,7 +20,9 @@ class Framed(Protocol):
     """A request's body as it was sent: `size_bytes` counts the frames too."""
 
     size_bytes: int | None
-    is_held_back: bool
+
+    @property
+    def is_held_back(self) -> bool: ...
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 

@@ -86,7 +86,9 @@ class BodySource(Protocol):
     for (`Expect: 100-continue`)."""
 
     size_bytes: int | None
-    is_held_back: bool
+
+    @property
+    def is_held_back(self) -> bool: ...
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 

@@ -69,8 +69,11 @@ class BodyReader(Protocol):
 
     size_bytes: int | None
     """Content-Length, or None when the body is chunked."""
-    is_held_back: bool
-    """Whether the client sends it once it is asked for (`Expect: 100-continue`)."""
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the client sends it once it is asked for (`Expect: 100-continue`)."""
+        ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Chunks as they arrive. Starting to read is what sends `100 Continue`.

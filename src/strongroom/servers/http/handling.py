@@ -1,0 +1,136 @@
+"""One request, from its head to the end of its answer.
+
+Lives here: its task, and whether its connection can go on afterwards. Must not live here: states of
+the connection (http/life.py), how an answer is written (http/answer.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Protocol
+
+from strongroom.servers.http.answer import Responder
+from strongroom.servers.http.body import EmptyBody, IncomingBody
+from strongroom.servers.http.head import Head
+from strongroom.servers.http.owner import ConnectionOwner
+from strongroom.servers.http.send import Plan
+from strongroom.wire.core.http import Request
+
+_logger = logging.getLogger("strongroom.http")
+
+
+class RequestSource(Protocol):
+    """The connection that a request came on."""
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another request may follow on it."""
+        ...
+
+    def handled(self, plan: Plan | None) -> None:
+        """The request is over; `plan` is what was sent, None when it was not sent whole."""
+        ...
+
+
+class Handling:
+    """Handles one request.
+
+    Arguments:
+        client: is told when the request is over.
+        owner: the server.
+        responder: of the connection.
+        head, request: what the client asks.
+        body: of the request, as the connection fills it.
+        now: seconds of the loop's clock.
+    """
+
+    __slots__ = ("_client", "_head", "_owner", "_responder", "_started", "_task", "body", "request")
+
+    def __init__(
+        self,
+        client: RequestSource,
+        owner: ConnectionOwner[Any],
+        responder: Responder,
+        *,
+        head: Head,
+        request: Request,
+        body: IncomingBody | EmptyBody,
+        now: float,
+    ) -> None:
+        self._client = client
+        self._owner = owner
+        self._responder = responder
+        self._head = head
+        self.request = request
+        self.body = body
+        self._started = now
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin, in the next turn of the loop."""
+        self._owner.turns.begin()
+        self._task = loop.create_task(self._run())
+
+    def cancel(self) -> None:
+        """Cancel the handler, or what it has not begun yet."""
+        if self._task is not None:
+            self._task.add_done_callback(self._cancelled)
+            self._task.cancel()
+
+    def give_up(self) -> None:
+        """Stop writing the answer, whose client is too slow."""
+        if self._task is not None and not self._responder.given_up:
+            self._responder.given_up = True
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        plan: Plan | None = None
+        try:
+            plan = await self._answer()
+        except Exception:
+            _logger.exception("a connection failed")
+        finally:
+            self._end(plan)
+
+    def _cancelled(self, task: asyncio.Task[None]) -> None:
+        if self._task is not None:  # cancelled before its first step
+            self.body.release()
+            self._end(None)
+
+    def _end(self, plan: Plan | None) -> None:
+        self._task = None
+        self._owner.turns.end()
+        self._client.handled(plan)
+
+    async def _answer(self) -> Plan | None:
+        owner, request = self._owner, self.request
+        try:
+            response = await owner.handler(request)
+        except Exception as error:
+            response = self._responder.render(error, request)
+        finally:
+            self.body.release()
+        size_bytes = len(response.body) if isinstance(response.body, bytes) else 0
+        is_held = size_bytes > owner.settings.answer_large_bytes
+        if is_held:
+            owner.large_answers.hold(self, size_bytes)
+        try:
+            return await self._responder.answer(
+                request,
+                self._head,
+                self.body,
+                response,
+                keep_alive=self._is_reusable(),
+                started=self._started,
+            )
+        finally:
+            if is_held:
+                owner.large_answers.let_go(self)
+
+    def _is_reusable(self) -> bool:
+        """Whether the connection can go on after this answer."""
+        if self._owner.draining or not self._head.keep_alive or not self._client.is_reusable:
+            return False
+        left_bytes = self.body.left_bytes
+        return left_bytes is not None and left_bytes <= self._owner.settings.discard_bytes_max

@@ -1,0 +1,268 @@
+"""A connection's life: its states, what may happen to it, and what is done about that.
+
+Lives here: one table of transitions. Must not live here: sockets, bytes, time; the connection
+(http/protocol.py) tells what happened and does what the table says. What the table does not name
+changes nothing. Source: RFC 9112 section 9 (connections), RFC 9110 section 10.1.1 (Expect).
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from strongroom.servers.http.settings import HttpSettings
+
+
+class State(enum.IntEnum):
+    """Where a connection is between its first byte and its last.
+
+    Integers, since Python 3.11 looks those up in a dictionary without a call of Python.
+    """
+
+    IDLE = enum.auto()
+    """Nothing of a request is here."""
+    HEAD = enum.auto()
+    """A part of a request's head is here."""
+    EXPECT = enum.auto()
+    """A request is handled. Its client waits for 100 Continue before it sends the body."""
+    BODY = enum.auto()
+    """A request is handled, and its body still arrives."""
+    BUSY = enum.auto()
+    """A request is handled, and nothing more of it will arrive."""
+    EARLY = enum.auto()
+    """A long answer is being written, and the request's body still arrives."""
+    SENDING = enum.auto()
+    """A long answer is being written, and nothing more of its request will arrive."""
+    SKIP = enum.auto()
+    """The answer is written. The rest of the request's body is thrown away as it arrives."""
+    LINGER = enum.auto()
+    """The last answer is written. What arrives is thrown away until the client has seen it."""
+    CLOSING = enum.auto()
+    """What is buffered goes out."""
+    ABORTED = enum.auto()
+    """The server has broken the connection off, and its request has yet to end."""
+    GONE = enum.auto()
+    """The client has gone, and its request has yet to end."""
+    CLOSED = enum.auto()
+    """The connection is over, and so is its last request."""
+
+
+class Event(enum.IntEnum):
+    """What may happen to a connection."""
+
+    # What the client sends.
+    HEAD_BEGINS = enum.auto()
+    REQUEST = enum.auto()
+    """A request is here, all of it."""
+    REQUEST_OPEN = enum.auto()
+    """The head of a request is here; its body is still to arrive."""
+    REQUEST_EXPECTS = enum.auto()
+    """As REQUEST_OPEN, and the client asks with `Expect: 100-continue` whether to send the body."""
+    REFUSED = enum.auto()
+    """What came is no request, or no connection can be served."""
+    BODY_COMES = enum.auto()
+    BODY_ENDS = enum.auto()
+    TOO_MUCH = enum.auto()
+    """More has been thrown away than a lingering connection may send."""
+    EOF = enum.auto()
+    """The client sends no more. It may still read."""
+    LOST = enum.auto()
+    """The connection is gone in both directions."""
+    # What the handler does.
+    BODY_WANTED = enum.auto()
+    """It waits for bytes of the body."""
+    WRITING = enum.auto()
+    """An answer is being written that may have to wait for the client."""
+    ANSWERED = enum.auto()
+    """The answer is written, and the connection may go on."""
+    LAST = enum.auto()
+    """The answer is written, and it said that the connection ends."""
+    LAST_UNREAD = enum.auto()
+    """As LAST, and the client has sent more that nobody will read."""
+    BROKEN = enum.auto()
+    """The answer could not be written whole."""
+    # What the server does.
+    TIMEOUT = enum.auto()
+    """The deadline of the state has passed."""
+    STOP = enum.auto()
+    """Connections without a request are no longer wanted."""
+    ABORT = enum.auto()
+    """No connection is wanted any more."""
+
+
+class Action(enum.IntEnum):
+    """What is done about an event (http/protocol.py says how)."""
+
+    BEGIN = enum.auto()
+    """Handle the request."""
+    REFUSE = enum.auto()
+    """Answer what is no request."""
+    CONTINUE = enum.auto()
+    WATCH_BODY = enum.auto()
+    """From now on the client must send the body quickly, unless that holds already."""
+    JUDGE_BODY = enum.auto()
+    """Fail the body when it came too slowly."""
+    FAIL_BODY = enum.auto()
+    """Tell the handler that the body ends here, incomplete."""
+    DROP_BODY = enum.auto()
+    """Throw away what is here of the body, and what will come."""
+    WATCH_WRITING = enum.auto()
+    """From now on the client must read the answer quickly."""
+    JUDGE_WRITING = enum.auto()
+    """Give the answer up when the client reads too slowly."""
+    TELL_GONE = enum.auto()
+    """Tell the handler that its client sends no more."""
+    KEEP_EOF = enum.auto()
+    """Remember that the client sends no more, for when its earlier requests are answered."""
+    CANCEL = enum.auto()
+    NEXT = enum.auto()
+    """Read what came ahead of its turn."""
+    HALF_CLOSE = enum.auto()
+    """Close the sending side, and begin to throw away what comes."""
+    CLOSE = enum.auto()
+    """Close the connection behind what is buffered."""
+    BREAK = enum.auto()
+    LOSE = enum.auto()
+    """Let nothing wait for a client that is gone."""
+    FORGET = enum.auto()
+    """Tell the server that the connection is over."""
+
+
+ENDS: Final = (Event.ANSWERED, Event.LAST, Event.LAST_UNREAD, Event.BROKEN)
+"""How the handling of a request ends."""
+
+Row = tuple[State, tuple[Action, ...]]
+"""The next state, and what is then done, in this order."""
+
+_CLOSE: Final[Row] = State.CLOSING, (Action.CLOSE,)
+_BREAK: Final[Row] = State.CLOSING, (Action.BREAK,)
+_LINGER: Final[Row] = State.LINGER, (Action.HALF_CLOSE,)
+_LINGER_IN_BODY: Final[Row] = State.LINGER, (Action.DROP_BODY, Action.HALF_CLOSE)
+_REFUSE: Final[Row] = State.LINGER, (Action.REFUSE, Action.HALF_CLOSE)
+_KEPT_EOF: Final = (Action.KEEP_EOF, Action.TELL_GONE)
+_CUT_BODY: Final = (Action.FAIL_BODY, *_KEPT_EOF)
+_GONE: Final[Row] = State.GONE, (Action.LOSE, Action.FAIL_BODY, Action.TELL_GONE)
+_SKIP: Final[Row] = State.SKIP, (Action.DROP_BODY,)
+_NEXT: Final[Row] = State.IDLE, (Action.NEXT,)
+
+# While no request is handled.
+_UNHANDLED: Final[dict[Event, Row]] = {
+    Event.LOST: (State.CLOSED, (Action.LOSE, Action.FORGET)),
+    Event.ABORT: _BREAK,
+}
+# While a request begins.
+_BEGINNING: Final[dict[Event, Row]] = {
+    Event.REQUEST: (State.BUSY, (Action.BEGIN,)),
+    Event.REQUEST_OPEN: (State.BODY, (Action.BEGIN,)),
+    Event.REQUEST_EXPECTS: (State.EXPECT, (Action.BEGIN,)),
+    Event.REFUSED: _REFUSE,
+    Event.EOF: _CLOSE,
+    **_UNHANDLED,
+}
+# While a request is handled.
+_HANDLED: Final[dict[Event, Row]] = {
+    Event.BROKEN: _BREAK,
+    Event.LOST: _GONE,
+    Event.ABORT: (State.ABORTED, (Action.BREAK, Action.CANCEL)),
+}
+# While a request is handled, all of which is here.
+_HANDLED_WHOLE: Final[dict[Event, Row]] = {
+    Event.ANSWERED: _NEXT,
+    Event.LAST: _CLOSE,
+    Event.LAST_UNREAD: _LINGER,
+    **_HANDLED,
+}
+
+TABLE: Final[Mapping[State, Mapping[Event, Row]]] = {
+    State.IDLE: {
+        Event.HEAD_BEGINS: (State.HEAD, ()),
+        Event.TIMEOUT: _CLOSE,
+        Event.STOP: _CLOSE,
+        **_BEGINNING,
+    },
+    State.HEAD: {Event.TIMEOUT: _REFUSE, **_BEGINNING},
+    State.EXPECT: {
+        Event.BODY_WANTED: (State.BODY, (Action.CONTINUE, Action.WATCH_BODY)),
+        Event.BODY_COMES: (State.BODY, ()),
+        Event.WRITING: (State.EARLY, (Action.WATCH_WRITING,)),
+        Event.LAST: _LINGER_IN_BODY,
+        Event.EOF: (State.BUSY, _CUT_BODY),
+        **_HANDLED,
+    },
+    State.BODY: {
+        Event.BODY_WANTED: (State.BODY, (Action.WATCH_BODY,)),
+        Event.BODY_ENDS: (State.BUSY, ()),
+        Event.WRITING: (State.EARLY, (Action.WATCH_WRITING,)),
+        Event.ANSWERED: _SKIP,
+        Event.LAST: _LINGER_IN_BODY,
+        Event.TIMEOUT: (State.BODY, (Action.JUDGE_BODY,)),
+        Event.EOF: (State.BUSY, _CUT_BODY),
+        **_HANDLED,
+    },
+    State.BUSY: {
+        Event.WRITING: (State.SENDING, (Action.WATCH_WRITING,)),
+        Event.EOF: (State.BUSY, _KEPT_EOF),
+        **_HANDLED_WHOLE,
+    },
+    State.EARLY: {
+        Event.BODY_ENDS: (State.SENDING, ()),
+        Event.ANSWERED: _SKIP,
+        Event.LAST: _LINGER_IN_BODY,
+        Event.TIMEOUT: (State.EARLY, (Action.JUDGE_WRITING,)),
+        Event.EOF: (State.SENDING, _CUT_BODY),
+        **_HANDLED,
+    },
+    State.SENDING: {
+        Event.TIMEOUT: (State.SENDING, (Action.JUDGE_WRITING,)),
+        Event.EOF: (State.SENDING, _KEPT_EOF),
+        **_HANDLED_WHOLE,
+    },
+    State.SKIP: {
+        Event.BODY_ENDS: _NEXT,
+        Event.TIMEOUT: _BREAK,
+        Event.EOF: _CLOSE,
+        **_UNHANDLED,
+    },
+    State.LINGER: {
+        Event.TOO_MUCH: _BREAK,
+        Event.TIMEOUT: _BREAK,
+        Event.EOF: _CLOSE,
+        **_UNHANDLED,
+    },
+    State.CLOSING: {Event.TIMEOUT: _BREAK, **_UNHANDLED},
+    State.ABORTED: {
+        **dict.fromkeys(ENDS, _BREAK),
+        Event.LOST: _GONE,
+    },
+    State.GONE: {
+        **dict.fromkeys(ENDS, (State.CLOSED, (Action.FORGET,))),
+        Event.ABORT: (State.GONE, (Action.CANCEL,)),
+    },
+    State.CLOSED: {},
+}
+
+# An answer that is given in another state ends its connection: in EXPECT the client may send the
+# body or leave it out, so that nobody knows where its next request begins.
+REUSABLE: Final = frozenset({State.BODY, State.BUSY})
+# Where an answer is still to be written to a client that sends no more.
+ANSWERING: Final = frozenset({State.BUSY, State.SENDING})
+# Where the bytes of a body are taken, so that reading may go on when its buffer has room.
+TAKING_BODY: Final = frozenset({State.EXPECT, State.BODY, State.EARLY, State.SKIP})
+
+
+def timeouts_s(settings: HttpSettings) -> Mapping[State, float]:
+    """How many seconds a connection may stay in each state.
+
+    BODY has none by itself: a slow handler is no fault of the client (WATCH_BODY).
+    """
+    return dict.fromkeys(State, math.inf) | {
+        State.IDLE: settings.idle_timeout_s,
+        State.HEAD: settings.head_timeout_s,
+        State.EARLY: settings.write_stall_timeout_s,
+        State.SENDING: settings.write_stall_timeout_s,
+        State.SKIP: settings.discard_timeout_s,
+        State.LINGER: settings.linger_timeout_s,
+        State.CLOSING: settings.linger_timeout_s,
+    }

@@ -1,0 +1,88 @@
+"""How long a connection may take, and how much must be moved in that time.
+
+Lives here: one deadline, and the bounds of a connection's end. Must not live here: what happens
+when the deadline has passed (http/life.py). Source: RFC 9112 section 9.6. Closing a socket with
+unread input resets it, and a reset may overtake the last answer. So that input is read for a while.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from strongroom.errors import StorageError
+from strongroom.servers.http.body import EmptyBody, IncomingBody
+from strongroom.servers.http.send import Sender
+from strongroom.servers.http.settings import HttpSettings
+
+
+class Pacing:
+    """The deadline of one connection.
+
+    Arguments:
+        settings: the bounds.
+        now: seconds of the loop's clock.
+
+    Attributes:
+        deadline: by that clock; infinite when there is none.
+    """
+
+    __slots__ = ("_left_bytes", "_linger_end", "_mark_bytes", "_now", "_settings", "deadline")
+
+    def __init__(self, settings: HttpSettings, now: Callable[[], float]) -> None:
+        self._settings = settings
+        self._now = now
+        self.deadline = math.inf
+        self._mark_bytes = 0
+        self._linger_end = math.inf
+        self._left_bytes = settings.linger_bytes_max
+
+    def allow(self, timeout_s: float) -> None:
+        """From now on there are so many seconds."""
+        self.deadline = self._now() + timeout_s
+
+    def watch_body(self, body: IncomingBody | EmptyBody) -> None:
+        """From now on the body must arrive quickly, unless that holds already."""
+        if math.isinf(self.deadline):
+            self._watch(body.received_bytes, self._settings.body_stall_timeout_s)
+
+    def judge_body(self, body: IncomingBody | EmptyBody, error: StorageError) -> None:
+        """The deadline has passed: fail the body with `error`, or set another deadline."""
+        self.deadline = math.inf
+        if body.waiting and self._is_stalled(body.received_bytes):
+            body.fail(error)
+        else:
+            self.watch_body(body)
+
+    def watch_writing(self, sender: Sender) -> None:
+        """From now on the client must read quickly."""
+        self._watch(sender.flushed_bytes(), self._settings.write_stall_timeout_s)
+
+    def judge_writing(self, sender: Sender, give_up: Callable[[], None]) -> None:
+        """The deadline has passed: have the answer given up, or set another deadline."""
+        is_blocked = sender.congested or sender.in_kernel
+        if is_blocked and self._is_stalled(sender.flushed_bytes()):
+            give_up()
+        self.watch_writing(sender)
+
+    def _watch(self, moved_bytes: int, timeout_s: float) -> None:
+        self._mark_bytes = moved_bytes
+        self.allow(timeout_s)
+
+    def _is_stalled(self, moved_bytes: int) -> bool:
+        return moved_bytes - self._mark_bytes < self._settings.stall_bytes_min
+
+    def linger(self) -> None:
+        """The last answer is written, and what still comes is thrown away."""
+        self._linger_end = self._now() + self._settings.linger_timeout_s
+        self._wait_for_more()
+
+    def throw_away(self, size_bytes: int) -> bool:
+        """So much was thrown away; False when that is more than a connection may send."""
+        self._left_bytes -= size_bytes
+        self._wait_for_more()
+        return self._left_bytes >= 0
+
+    def _wait_for_more(self) -> None:
+        idle_end = self._now() + self._settings.linger_idle_timeout_s
+        self.deadline = min(self._linger_end, idle_end)
