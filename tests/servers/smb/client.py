@@ -326,7 +326,6 @@ class Client:
         *,
         wraps: bool = False,
         previous: int = 0,
-        flags: int = 0,
         **changes: Any,
     ) -> Reply:
         """Authenticate: NTLMSSP alone, or wrapped into SPNEGO.
@@ -337,7 +336,7 @@ class Client:
         preauth = self.preauth
         first = negotiate_message()
         token = first_token(first) if wraps else first
-        reply, preauth = await self._setup(token, preauth, flags=flags, previous=previous)
+        reply, preauth = await self._setup(token, preauth, previous)
         if reply.status != STATUS_MORE_PROCESSING_REQUIRED:
             return reply
         self.session_id = reply.header.session_id
@@ -348,7 +347,7 @@ class Client:
         if wraps:
             last = last_token(last, shared)
         is_new = self.keys is None
-        message, preauth = self._setup_message(last, preauth, flags=flags, previous=previous)
+        message, preauth = self._setup_message(last, preauth, previous)
         if is_new:
             keys = session_keys(shared, self.dialect, self.cipher_id, preauth)
             self.keys = keys
@@ -376,10 +375,8 @@ class Client:
             self.tree_id = reply.header.tree_id
         return reply
 
-    async def _setup(
-        self, token: bytes, preauth: bytes, *, flags: int, previous: int
-    ) -> tuple[Reply, bytes]:
-        message, preauth = self._setup_message(token, preauth, flags=flags, previous=previous)
+    async def _setup(self, token: bytes, preauth: bytes, previous: int) -> tuple[Reply, bytes]:
+        message, preauth = self._setup_message(token, preauth, previous)
         self.send(message, protects=None if self.keys else "")
         if self.keys is not None:
             return await self.reply(), preauth
@@ -387,10 +384,8 @@ class Client:
         reply = Reply(read_header(payload), payload[HEADER_BYTES:], is_encrypted=False)
         return reply, extended_hash(preauth, payload)
 
-    def _setup_message(
-        self, token: bytes, preauth: bytes, *, flags: int, previous: int
-    ) -> tuple[bytes, bytes]:
-        body = session_setup_body(token, flags=flags, previous=previous)
+    def _setup_message(self, token: bytes, preauth: bytes, previous: int) -> tuple[bytes, bytes]:
+        body = session_setup_body(token, previous=previous)
         message = self.message(Command.SESSION_SETUP, body)
         return message, extended_hash(preauth, message)
 
