@@ -32,6 +32,7 @@ HELD: Final = (
     "test_handle_names",
     "test_handle_opens",
     "test_handle_rest",
+    "test_handle_watches",
 )
 """Modules about handles of SMB, which are held by one gateway."""
 

@@ -53,8 +53,9 @@ NOBODY: Final = OpenTable()
 _NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
 _LONG_S: Final = 365 * 24 * 3600.0
 
-Removal = Callable[[], Coroutine[Any, Any, None]]
-"""Takes the name of a file away whose deletion was pending until its last open left."""
+Removal = Callable[[tuple[str, ...]], Coroutine[Any, Any, None]]
+"""Takes the name of a file away whose deletion was pending until its last open left; it is given
+the path."""
 
 
 def facts_of(record: FileRecord) -> FileFacts:
@@ -85,6 +86,7 @@ class Opens:
         self.writes = WritesUnderWay()
         self._tables: dict[Partition, OpenTable] = {}
         self._removals: dict[Partition, Removal] = {}
+        self._paths: dict[Partition, tuple[str, ...]] = {}
         self._changes: dict[Partition, list[asyncio.Future[None]]] = {}
         self._granted: dict[int, asyncio.Future[None]] = {}
         self._timers: dict[tuple[Partition, CachingKey], asyncio.Task[None]] = {}
@@ -103,6 +105,7 @@ class Opens:
         if table == NOBODY:
             self._tables.pop(file, None)
             self._removals.pop(file, None)
+            self._paths.pop(file, None)
             self.reserved.pop(file, None)
         else:
             self._tables[file] = table
@@ -144,6 +147,8 @@ class Opens:
 
     def moved(self, file: Partition, parent_id: int, path: tuple[str, ...]) -> None:
         """What the handles of a file have open has another name."""
+        if file in self._paths:
+            self._paths[file] = path
         for handle in self.handles_on(file):
             handle.parent_id, handle.path = parent_id, path
 
@@ -154,6 +159,7 @@ class Opens:
     def admitted(self, handle: Handle) -> None:
         """A handle has its entry in the table."""
         self.handles[handle.id] = handle
+        self._paths[handle.partition] = handle.path
         if isinstance(handle.key, tuple):
             self._leases[handle.key] = handle.partition
 
@@ -218,14 +224,14 @@ class Opens:
         """
         gone = self.handles.pop(open_id, None)
         found = opens.leave(self.table(file), open_id, facts)
-        removal = self._removals.get(file)
+        removal, path = self._removals.get(file), self._paths.get(file, ())
         self.put(file, found.table)
         self.grant(found.granted_locks)
         if gone is not None and all(one.key != gone.key for one in self.handles_on(file)):
             self._leases.pop(gone.key, None)
         if not found.removes or removal is None:
             return None
-        return self.spawn(self._remove(file, removal))
+        return self.spawn(self._remove(file, removal(path)))
 
     def retract(self, file: Partition, open_id: int, facts: FileFacts) -> None:
         """Take the entry of an open out that has failed: it deletes nothing on close."""
@@ -234,9 +240,9 @@ class Opens:
         self.put(file, replace(table, deletion=state))
         self.depart(file, open_id, facts)
 
-    async def _remove(self, file: Partition, removal: Removal) -> None:
+    async def _remove(self, file: Partition, removal: Coroutine[Any, Any, None]) -> None:
         try:
-            await removal()
+            await removal
         finally:
             # Meanwhile everybody was refused. Either it is gone, or it stays and can be opened.
             self.put(file, NOBODY)

@@ -28,6 +28,7 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
 from strongroom.services.file.admission import Opens
+from strongroom.services.file.changes import Watches, added
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
@@ -141,7 +142,10 @@ async def create(services: Services, call: Call[Any], where: Where, new: NewNode
     ]
     partition = keys.file_names(where.generation)
     decision = _Create(partition, reads, call.rule.purpose, call.as_of_now(), where, new)
-    return await services.commit(decision)
+    made = await services.commit(decision)
+    told = added(where.components, is_directory=new.is_directory)
+    services.held.of(Watches).tell(where.generation, told)
+    return made
 
 
 class _Create(Decision[NodeWritten], frozen=True):

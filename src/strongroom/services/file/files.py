@@ -27,6 +27,7 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.creating import counted
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
@@ -121,9 +122,11 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
         return await ranges.resize(
             services, call, given.size_bytes, changes, reads, clears_read_only=clears
         )
-    return await _change(
+    written = await _change(
         services, call, FileOperation.SET_PROPERTIES, changes, reads, clears=clears
     )
+    _tell_of_properties(services, written)
+    return written
 
 
 async def set_directory_properties(
@@ -140,7 +143,16 @@ async def set_directory_properties(
     def reads(where: Where) -> tuple[Ref, ...]:
         return given.permission.ref(where.generation)
 
-    return await _change(services, call, None, changes, reads)
+    written = await _change(services, call, None, changes, reads)
+    _tell_of_properties(services, written)
+    return written
+
+
+def _tell_of_properties(services: Services, written: NodeWritten) -> None:
+    where = written.where
+    if not where.is_root:
+        told = modified(where.components, PROPERTIES)
+        services.held.of(Watches).tell(where.generation, told)
 
 
 async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
@@ -256,6 +268,8 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
     partition = keys.file_names(generation)
     decision = _Delete(partition, reads, call.rule.purpose, call.as_of_now(), where, facts)
     await services.commit(decision)
+    told = removed(where.components, is_directory=where.is_directory)
+    services.held.of(Watches).tell(generation, told)
 
 
 class _Delete(Decision[None], frozen=True):

@@ -38,6 +38,7 @@ from strongroom.services.file.admission import (
     enter,
     facts_of,
 )
+from strongroom.services.file.changes import Watches, renamed
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where
@@ -211,7 +212,11 @@ async def _attempt(
         partition = keys.file_names(source.generation)
         decision = _RenameNode(partition, reads, call.rule.purpose, call.as_of_now(), seen)
         result = await services.commit(decision)
-        held.moved(source.partition, target.parent, (*stored[:-1], target.name))
+        new = (*stored[:-1], target.name)
+        held.moved(source.partition, target.parent, new)
+        is_directory, replaces = record.is_directory, seen.replaced is not None
+        told = renamed(source.components, new, is_directory=is_directory, replaces=replaces)
+        services.held.of(Watches).tell(source.generation, *told)
     services.work.set()
     return result
 

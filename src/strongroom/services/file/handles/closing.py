@@ -17,6 +17,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
+from strongroom.services.file.changes import Watches
 from strongroom.services.file.handles import information
 from strongroom.services.file.handles.model import Handle, HandleOwner, NodeInfo
 from strongroom.store.core import keys
@@ -47,6 +48,7 @@ def _begin(services: Services, handle: Handle) -> asyncio.Task[None]:
     """No operation begins any more from here on, and what waits on its behalf gives up."""
     handle.is_closed = True
     handle.ending.set_result(None)
+    services.held.of(Watches).forget(handle)
     return services.held.of(Opens).spawn(_end(services, handle))
 
 

@@ -21,6 +21,7 @@ from strongroom.semantics.file.attributes import FREEZE, KEEP, THAW, Attribute, 
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
+from strongroom.services.file.changes import Aspect
 from strongroom.services.file.handles import deciding, transfers
 from strongroom.services.file.handles.deciding import NodeLook, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, BasicWanted, Handle, NodeInfo
@@ -100,9 +101,24 @@ async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> 
 
         place = deciding.place_of(handle)
         await deciding.commit(services, place, change, purpose=Purpose.UPKEEP)
+        transfers.tell(services, handle, _aspects(wanted))
         if TimeField.WRITE in ticks:
             # What was set itself stays, whatever this handle writes (smb.md 3.8).
             handle.frozen.add(TimeField.WRITE)
+
+
+def _aspects(wanted: BasicWanted) -> Aspect:
+    """What a FileBasicInformation has changed."""
+    given = (
+        (wanted.attributes, Aspect.ATTRIBUTES),
+        (wanted.creation, Aspect.CREATION),
+        (wanted.access, Aspect.LAST_ACCESS),
+        (wanted.write, Aspect.LAST_WRITE),
+    )
+    found = Aspect.NONE
+    for value, aspect in given:
+        found |= aspect if value else Aspect.NONE
+    return found
 
 
 _NAMES: Final = {
@@ -193,6 +209,7 @@ async def _resize(
         return extents.resize(services.store, transfers.map_of(place), size, min(size, size_bytes))
 
     await transfers.change_bytes(services, place, changes, draft, is_resize=True)
+    transfers.tell(services, handle, Aspect.SIZE | Aspect.LAST_WRITE)
 
 
 async def security(services: Services, handle: Handle) -> str:
@@ -236,3 +253,4 @@ async def set_security(
 
         place = deciding.place_of(handle)
         await deciding.commit(services, place, change, given.ref(generation))
+        transfers.tell(services, handle, Aspect.SECURITY)

@@ -30,6 +30,7 @@ from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRef
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.changes import BYTES, Aspect, Watches, added, modified
 from strongroom.services.file.handles import creating, deciding, removing, transfers, wanted
 from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience
 from strongroom.services.file.handles.information import info_of
@@ -261,7 +262,9 @@ class _Opening:
         if isinstance(found, OpenAdmitted):
             self._held.admitted(handle)
             place = NodePlace(self._access, handle.node_id)
-            self._held.may_be_removed(file, lambda: removing.remove(self._services, place))
+            self._held.may_be_removed(
+                file, lambda path: removing.remove(self._services, place, path)
+            )
             self._held.notify(self._services, file, found.notices)
             return found
         self._held.notify(self._services, file, found.notices)
@@ -286,7 +289,10 @@ class _Opening:
             return extents.resize(services.store, transfers.map_of(place), size_bytes, 0)
 
         with self._held.writes.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
-            return await transfers.change_bytes(services, place, changes, draft, is_resize=True)
+            found = await transfers.change_bytes(services, place, changes, draft, is_resize=True)
+        told = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
+        services.held.of(Watches).tell(self._access.generation, told)
+        return found
 
     async def _create(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
         """Create what is not there, and open it before anybody else can."""
@@ -313,6 +319,8 @@ class _Opening:
                 raise
         finally:
             lift()
+        told = added(handle.path, is_directory=handle.is_directory)
+        self._services.held.of(Watches).tell(self._access.generation, told)
         return self._opened(handle, admitted, again.record, CreateAction.CREATED)
 
     def _opened(

@@ -13,6 +13,7 @@ import msgspec
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
+from strongroom.services.file.changes import Watches, removed
 from strongroom.services.file.handles.deciding import NodePlace
 from strongroom.services.file.node_writes import directory_touched, used
 from strongroom.services.file.paths import PathChanged
@@ -23,8 +24,12 @@ from strongroom.store.file.file_records import NodeRecord
 from strongroom.values import Purpose
 
 
-async def remove(services: Services, place: NodePlace) -> None:
-    """Take the name away. Nothing happens if it is gone, or if names lie below it by now."""
+async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) -> None:
+    """Take the name away. Nothing happens if it is gone, or if names lie below it by now.
+
+    Arguments:
+        path: where it is, for those who watch.
+    """
     generation = place.access.generation
     node_ref = keys.file_node(generation, place.node_id)
     while True:
@@ -41,24 +46,27 @@ async def remove(services: Services, place: NodePlace) -> None:
         ]
         partition = keys.file_names(generation)
         try:
-            await services.commit(_Remove(partition, reads, Purpose.FREEING, place, node))
+            gone = await services.commit(_Remove(partition, reads, Purpose.FREEING, place, node))
         except PathChanged:
             continue
         services.work.set()
+        if gone:
+            told = removed(path, is_directory=node.is_directory)
+            services.held.of(Watches).tell(generation, told)
         return
 
 
-class _Remove(Decision[None], frozen=True):
-    """Take a name away, and the attributes after it."""
+class _Remove(Decision[bool], frozen=True):
+    """Take a name away, and the attributes after it. The result says whether it was done."""
 
     place: NodePlace
     node: NodeRecord
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
         """See Decision.decide. Raises: PathChanged when it has another name by now."""
         node, place = file_records.NODE.of(found[0]), self.place
         if node is None or node.children:
-            return Commit(None)
+            return Commit(False)
         name = file_records.NAME.of(found[1])
         if (node.parent, node.name) != (self.node.parent, self.node.name) or name is None:
             raise PathChanged
@@ -69,10 +77,10 @@ class _Remove(Decision[None], frozen=True):
             writes.append(Write(self.reads[2].key, file_records.NODE.encode(fewer)))
         share = records.SHARE.of(found[3])
         if share is None or share.generation != place.access.generation:
-            return Commit(None)  # the share has been deleted, and its files with it
+            return Commit(False)  # the share has been deleted, and its files with it
         writes += used(share, found[4], -node.size_bytes)
         return Commit(
-            None,
+            True,
             (
                 # First, so that nothing is ever left that no job removes.
                 sweep_step(place.access.generation, place.node_id, stamp),

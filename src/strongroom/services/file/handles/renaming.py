@@ -24,6 +24,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, displace_below, enter, facts_of
+from strongroom.services.file.changes import Watches, renamed
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
@@ -60,6 +61,8 @@ async def set_disposition(
             held.put(file, found.table)
             held.notify(services, file, found.notices)
             if not isinstance(found, BreakAwaited):
+                if delete and handle.is_directory:
+                    services.held.of(Watches).deleted(handle)
                 return
             await patience.until(held.change(file))
 
@@ -131,7 +134,12 @@ async def _attempt(
             await deciding.to_the_end(services.commit(decision))
         except Full as full:
             raise StorageError(file_errors.DISK_FULL, str(full)) from None
-        held.moved(handle.partition, target.parent, (*stored[:-1], target.name))
+        old, new = handle.path, (*stored[:-1], target.name)
+        held.moved(handle.partition, target.parent, new)
+        told = renamed(
+            old, new, is_directory=handle.is_directory, replaces=seen.replaced is not None
+        )
+        services.held.of(Watches).tell(generation, *told)
     services.work.set()
 
 

@@ -25,6 +25,7 @@ from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
+from strongroom.services.file.changes import BYTES, Aspect, Watches, modified
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
@@ -176,6 +177,12 @@ async def write(
                 raise StorageError(file_errors.DISK_FULL, str(full)) from None
             async with draft:
                 await change_bytes(services, place, changes, lambda seen: nullcontext(draft))
+            tell(services, handle, BYTES)
+
+
+def tell(services: Services, handle: Handle, aspects: Aspect) -> None:
+    """Tell those who watch that what a handle has open was changed."""
+    services.held.of(Watches).tell(handle.access.generation, modified(handle.path, aspects))
 
 
 async def _once(data: bytes | memoryview) -> AsyncIterator[bytes]:
@@ -225,6 +232,7 @@ async def zero_data(
         held = services.held.of(Opens)
         with held.writes.changing(handle.partition, offset, end - offset):
             await change_bytes(services, place, changes, draft, is_resize=True)
+            tell(services, handle, BYTES)
 
 
 async def allocated_ranges(

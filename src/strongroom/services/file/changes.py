@@ -1,0 +1,187 @@
+"""What changes in directories, for the clients that watch them: CHANGE_NOTIFY of SMB.
+
+Lives here: the watches of this process, and the one place that REST and SMB tell of their changes.
+Must not live here: waiting for a change (handles/notifying.py), bytes of SMB. Sources: [MS-SMB2]
+section 3.3.5.19; [MS-FSA] section 2.1.5.11; [MS-FSCC] section 2.7.1; smb.md 2.9.
+
+A change is told after its commit. What happens while a client does not ask is kept for it, up to a
+limit. Beyond that it is told to look for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from strongroom.semantics.file import names
+from strongroom.services.file.open_handle import Handle
+
+_KEPT_MAX: Final = 1024
+
+
+class NodeAction(enum.IntEnum):
+    """What happened to a name, by its number on the wire."""
+
+    ADDED = 1
+    REMOVED = 2
+    MODIFIED = 3
+    RENAMED_OLD_NAME = 4
+    RENAMED_NEW_NAME = 5
+
+
+class Aspect(enum.IntFlag):
+    """What a client wants to be told of: the bits of CompletionFilter."""
+
+    NONE = 0
+    FILE_NAME = 0x1
+    DIRECTORY_NAME = 0x2
+    ATTRIBUTES = 0x4
+    SIZE = 0x8
+    LAST_WRITE = 0x10
+    LAST_ACCESS = 0x20
+    CREATION = 0x40
+    EXTENDED_ATTRIBUTES = 0x80
+    SECURITY = 0x100
+
+
+class NodeChanged(NamedTuple):
+    """A change of a name, or of what has it; `path` is from the share's root down."""
+
+    action: NodeAction
+    path: tuple[str, ...]
+    aspects: Aspect
+
+
+class Watch:
+    """What one handle of a directory is told of.
+
+    Attributes:
+        kept: what has happened since the client was answered last: actions, and paths from the
+            directory down.
+        has_overflowed: whether more happened than is kept.
+        is_deleted: whether the directory is to be deleted.
+        waiting: the requests that wait, in order.
+    """
+
+    def __init__(self, handle: Handle, aspects: Aspect, *, is_tree: bool) -> None:
+        self.handle = handle
+        self.aspects = aspects
+        self.is_tree = is_tree
+        self.kept: list[tuple[NodeAction, tuple[str, ...]]] = []
+        self.has_overflowed = False
+        self.is_deleted = False
+        self.waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a request can be answered."""
+        return bool(self.kept) or self.has_overflowed or self.is_deleted
+
+    def tell(self, changes: Sequence[NodeChanged]) -> None:
+        """Keep what concerns this watch, and wake the first request."""
+        depth = len(self.handle.path)
+        for change in changes:
+            below = len(change.path) - depth
+            is_within = below == 1 or (self.is_tree and below > 1)
+            if not (is_within and self.aspects & change.aspects):
+                continue
+            if not all(map(names.same, self.handle.path, change.path)):
+                continue
+            row = (change.action, change.path[depth:])
+            if row[0] is NodeAction.MODIFIED and self.kept and self.kept[-1] == row:
+                continue
+            if len(self.kept) >= _KEPT_MAX:
+                self.overflow()
+            elif not self.has_overflowed:
+                self.kept.append(row)
+        self.wake()
+
+    def overflow(self) -> None:
+        """More has happened than can be told."""
+        self.kept.clear()
+        self.has_overflowed = True
+
+    def wake(self) -> None:
+        """Let the first request look, if there is something to see."""
+        if self.has_news and self.waiting and not self.waiting[0].done():
+            self.waiting[0].set_result(None)
+
+
+class Watches:
+    """All watches, by the generation of their share. Held state: it dies with the process."""
+
+    def __init__(self) -> None:
+        self._watches: dict[int, dict[int, Watch]] = {}
+
+    def of(self, handle: Handle) -> Watch | None:
+        """The watch of a handle, if it has one."""
+        return self._watches.get(handle.access.generation, {}).get(handle.id)
+
+    def begin(self, handle: Handle, aspects: Aspect, *, is_tree: bool) -> Watch:
+        """Watch a directory from now on. What was asked for first stays for the handle."""
+        watches = self._watches.setdefault(handle.access.generation, {})
+        return watches.setdefault(handle.id, Watch(handle, aspects, is_tree=is_tree))
+
+    def forget(self, handle: Handle) -> None:
+        """A handle is closed. Idempotent."""
+        watches = self._watches.get(handle.access.generation, {})
+        if watches.pop(handle.id, None) is not None and not watches:
+            del self._watches[handle.access.generation]
+
+    def deleted(self, handle: Handle) -> None:
+        """A directory was marked for deletion: its watches are answered with DELETE_PENDING."""
+        for watch in self._watches.get(handle.access.generation, {}).values():
+            if watch.handle.node_id == handle.node_id:
+                watch.is_deleted = True
+                watch.wake()
+
+    def tell(self, generation: int, *changes: NodeChanged) -> None:
+        """Something has changed, durably. All that one operation has done is told together."""
+        for watch in list(self._watches.get(generation, {}).values()):
+            watch.tell(changes)
+
+
+def added(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:
+    """A name was created."""
+    return NodeChanged(NodeAction.ADDED, path, name_aspect(is_directory=is_directory))
+
+
+def removed(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:
+    """A name was deleted."""
+    return NodeChanged(NodeAction.REMOVED, path, name_aspect(is_directory=is_directory))
+
+
+def modified(path: tuple[str, ...], aspects: Aspect) -> NodeChanged:
+    """What has a name was changed."""
+    return NodeChanged(NodeAction.MODIFIED, path, aspects)
+
+
+def renamed(
+    old: tuple[str, ...], new: tuple[str, ...], *, is_directory: bool, replaces: bool
+) -> tuple[NodeChanged, ...]:
+    """A name became another: of one directory a pair, else a removal here and an addition there."""
+    aspect = name_aspect(is_directory=is_directory)
+    replaced = (removed(new, is_directory=False),) if replaces else ()
+    is_same_directory = len(old) == len(new) and all(map(names.same, old[:-1], new[:-1]))
+    if is_same_directory:
+        old_action, new_action = NodeAction.RENAMED_OLD_NAME, NodeAction.RENAMED_NEW_NAME
+    else:
+        old_action, new_action = NodeAction.REMOVED, NodeAction.ADDED
+    return (
+        *replaced,
+        NodeChanged(old_action, old, aspect),
+        NodeChanged(new_action, new, aspect),
+    )
+
+
+def name_aspect(*, is_directory: bool) -> Aspect:
+    """Which names a change of a name concerns."""
+    return Aspect.DIRECTORY_NAME if is_directory else Aspect.FILE_NAME
+
+
+BYTES: Final = Aspect.SIZE | Aspect.LAST_WRITE
+"""Bytes were written, or the length was set."""
+PROPERTIES: Final = Aspect.ATTRIBUTES | Aspect.CREATION | Aspect.LAST_WRITE | Aspect.LAST_ACCESS
+"""Attributes or times were set."""

@@ -1,0 +1,106 @@
+"""CHANGE_NOTIFY: a request waits for changes below a directory.
+
+Lives here: rights, the wait, and what fits into an answer. Must not live here: what happened
+(changes.py), its bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.errors import StorageError
+from strongroom.semantics.file import accesses, names
+from strongroom.services.core.runner import Services
+from strongroom.services.file.changes import Aspect, NodeAction, Watch, Watches
+from strongroom.services.file.handles import deciding
+from strongroom.services.file.handles.deciding import Patience, operating
+from strongroom.services.file.handles.model import AsyncRequest, Handle
+
+_ENTRY_BYTES: Final = 12
+_ALIGNMENT: Final = 4
+
+
+class WatchWanted(msgspec.Struct, frozen=True):
+    """A CHANGE_NOTIFY: CompletionFilter, SMB2_WATCH_TREE, and the room of the answer in bytes."""
+
+    aspects: int
+    is_tree: bool
+    room_bytes: int
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """Result of a CHANGE_NOTIFY.
+
+    Attributes:
+        changes: what happened, with paths from the directory down.
+        must_enumerate: more has happened than there is room for: NOTIFY_ENUM_DIR.
+        is_closed: the handle was closed meanwhile: NOTIFY_CLEANUP.
+    """
+
+    changes: tuple[tuple[NodeAction, tuple[str, ...]], ...] = ()
+    must_enumerate: bool = False
+    is_closed: bool = False
+
+
+async def watch(
+    services: Services, handle: Handle, wanted: WatchWanted, request: AsyncRequest
+) -> Watched:
+    """Wait for changes of a directory, or of all that lies below it.
+
+    The filter of the handle's first request stays, and changes are kept from then on. Requests are
+    answered in order of arrival, each by all that has happened by then.
+
+    Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, CANCELLED, DELETE_PENDING
+        (the directory is to be deleted).
+    """
+    with operating(handle):
+        if not handle.is_directory:
+            raise StorageError(file_errors.INVALID_OPEN)
+        deciding.check_may(handle, accesses.READ_DATA)
+        aspects = Aspect(wanted.aspects & int(~Aspect.NONE))
+        found = services.held.of(Watches).begin(handle, aspects, is_tree=wanted.is_tree)
+        try:
+            await _news(found, Patience(request, handle.ending))
+        except StorageError as error:
+            if error.row is file_errors.HANDLE_CLOSED:
+                return Watched(is_closed=True)
+            raise
+        try:
+            return _taken(found, wanted.room_bytes)
+        finally:
+            found.wake()
+
+
+async def _news(found: Watch, patience: Patience) -> None:
+    """Return when it is this request's turn and something has happened."""
+    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    found.waiting.append(turn)
+    found.wake()
+    try:
+        # The client is told that it waits, even if it can be answered at once.
+        await patience.until(turn)
+    except BaseException:
+        found.waiting.remove(turn)
+        # Nothing was taken: the next one has it.
+        found.wake()
+        raise
+    found.waiting.remove(turn)
+
+
+def _taken(found: Watch, room_bytes: int) -> Watched:
+    changes, has_overflowed = tuple(found.kept), found.has_overflowed
+    found.kept.clear()
+    found.has_overflowed = False
+    if found.is_deleted and not changes:
+        raise StorageError(file_errors.SMB_DELETE_PENDING)
+    size = 0
+    for _, path in changes:
+        size = -(-size // _ALIGNMENT) * _ALIGNMENT
+        size += _ENTRY_BYTES + 2 * names.utf16_units("\\".join(path))
+    if has_overflowed or size > room_bytes:
+        return Watched(must_enumerate=True)
+    return Watched(changes)
