@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from strongroom.cli import hold
+from strongroom.cli.coordination import hold
 from strongroom.coordination import Held, child
 from strongroom.coordination.child import Margins
 

@@ -11,20 +11,8 @@ from typing import Annotated
 import typer
 
 from strongroom import __version__
-from strongroom.cli import (
-    account,
-    backup,
-    container,
-    coordinate,
-    doctor,
-    lock,
-    locks,
-    members,
-    role,
-    serve,
-    sim,
-    slots,
-)
+from strongroom.cli import account, backup, container, doctor, role, serve
+from strongroom.cli.coordination import coordinate, lock, locks, members, sim, slots
 from strongroom.cli.exits import EXIT_CODES_HELP
 
 _HELP = f"""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from strongroom.cli.coordination.waiting import warnings_told
 from strongroom.cli.exits import Exit, fail
-from strongroom.cli.waiting import warnings_told
 
 if TYPE_CHECKING:
     from strongroom.coordination import Client

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strongroom.cli.coordination.stores import AsJson, print_json
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import shown
-from strongroom.cli.stores import AsJson, print_json
 
 if TYPE_CHECKING:
     from strongroom.coordination.simulation.report import Report

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strongroom.cli.coordination.waiting import Look, told
 from strongroom.cli.exits import Exit, fail
-from strongroom.cli.waiting import Look, told
 
 if TYPE_CHECKING:
     from strongroom.coordination import Held

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.exits import Exit
-from strongroom.cli.hold import Quiet, Verbose
-from strongroom.cli.plain import plain
-from strongroom.cli.stores import (
+from strongroom.cli.coordination.hold import Quiet, Verbose
+from strongroom.cli.coordination.stores import (
     DEFAULT_STORE,
     AsJson,
     StoreUrl,
@@ -22,7 +20,9 @@ from strongroom.cli.stores import (
     json_of,
     print_json,
 )
-from strongroom.cli.waiting import gate_seen, shown_of, told
+from strongroom.cli.coordination.waiting import gate_seen, shown_of, told
+from strongroom.cli.exits import Exit
+from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
     from strongroom.coordination.hints import Hints

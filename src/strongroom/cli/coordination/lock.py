@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from strongroom.cli.hold import (
+from strongroom.cli.coordination.hold import (
     EXIT_CODES,
     Command,
     Fair,
@@ -23,8 +23,8 @@ from strongroom.cli.hold import (
     run_held,
     wait_s_of,
 )
-from strongroom.cli.stores import DEFAULT_STORE, StoreUrl, client_of, json_of
-from strongroom.cli.waiting import lock_seen, shown_of
+from strongroom.cli.coordination.stores import DEFAULT_STORE, StoreUrl, client_of, json_of
+from strongroom.cli.coordination.waiting import lock_seen, shown_of
 
 LOCK_HELP = f"""
 Run a command under a lock.

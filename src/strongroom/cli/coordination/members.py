@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strongroom.cli.hold import Command, Grace, Ttl, run_held
-from strongroom.cli.plain import plain
-from strongroom.cli.stores import (
+from strongroom.cli.coordination.hold import Command, Grace, Ttl, run_held
+from strongroom.cli.coordination.stores import (
     DEFAULT_STORE,
     AsJson,
     StoreUrl,
@@ -22,6 +21,7 @@ from strongroom.cli.stores import (
     json_text,
     print_json,
 )
+from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
     from strongroom.coordination import Held, Member, Members

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.exits import Exit, fail
-from strongroom.cli.hold import (
+from strongroom.cli.coordination.hold import (
     EXIT_CODES,
     Command,
     Grace,
@@ -25,8 +24,15 @@ from strongroom.cli.hold import (
     run_held,
     wait_s_of,
 )
-from strongroom.cli.stores import DEFAULT_STORE, AsJson, StoreUrl, client_of, print_json
-from strongroom.cli.waiting import Look, people, shown_of, slots_seen, told
+from strongroom.cli.coordination.stores import (
+    DEFAULT_STORE,
+    AsJson,
+    StoreUrl,
+    client_of,
+    print_json,
+)
+from strongroom.cli.coordination.waiting import Look, people, shown_of, slots_seen, told
+from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
     from strongroom.coordination import Barrier

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.exits import Exit, fail
-from strongroom.cli.plain import plain
-from strongroom.cli.stores import (
+from strongroom.cli.coordination.stores import (
     DEFAULT_STORE,
     AsJson,
     StoreUrl,
@@ -22,6 +20,8 @@ from strongroom.cli.stores import (
     json_text,
     print_json,
 )
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
     from strongroom.coordination import BarrierView, Client, LockView, SlotsView, SlotView
