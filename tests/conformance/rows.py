@@ -45,8 +45,11 @@ _VALUES = {
     "x-ms-source-container-name": "elsewhere",
     "x-ms-source-range": "bytes=0-511",
 }
-# An optional field that tells the operation from its neighbour on the same URL.
-_TELLING = {"pageblob_get_page_ranges_diff": ("prevsnapshot", "2026-01-02T03:04:05.1234567Z")}
+# An optional field that tells the operation from its neighbour on the same URL, or is wanting.
+_TELLING = {
+    "pageblob_get_page_ranges_diff": ("prevsnapshot", "2026-01-02T03:04:05.1234567Z"),
+    "blob_delete_permanently": ("snapshot", "2026-01-02T03:04:05.1234567Z"),
+}
 _BATCH = (
     b"--batch\r\nContent-Type: application/http\r\n\r\n"
     b"DELETE /{container}/{blob} HTTP/1.1\r\n\r\n\r\n--batch--\r\n"

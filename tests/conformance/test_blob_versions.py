@@ -300,7 +300,6 @@ TAKES = {
     "blob_set_tier": 404,
     "blob_delete": 404,
     "blob_delete_version": 404,
-    "blob_delete_permanently": 404,
     "blob_set_immutability_policy": 404,
     "blob_delete_immutability_policy": 404,
     "blob_set_legal_hold": 404,

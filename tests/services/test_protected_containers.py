@@ -6,15 +6,17 @@ What is refused to single requests is in tests/conformance/test_protected_contai
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from strongroom.account_switches import ContainerProtection, Switches
 from strongroom.auth.request import Service
+from strongroom.errors import ErrorCode
 from strongroom.operations.blob import blob
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
 from strongroom.services.blob import blobs
-from strongroom.services.blob.containers import containers
+from strongroom.services.blob.containers import containers, deleting
 from strongroom.services.core.account import SetServiceProperties, set_properties
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
@@ -62,6 +64,28 @@ def test_a_blob_that_is_written_during_a_deletion_stays(
         await do.delete(on, "b")
         protect(on, POLICY)
         await deletes_halfway(on, monkeypatch, lambda: write(on))
+        assert await refused(delete_container(on)) == PROTECTED
+        assert await do.read(on, "b") == b"b"
+
+    run(test)
+
+
+def test_a_protection_that_comes_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B-IMM-28: what was written under it before the deletion's commit is not lost."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put(on, "b", b"b")
+        real, looks = deleting.row_if_filled, list[int]()
+
+        def look(*given: Any) -> ErrorCode | None:
+            found = real(*given)
+            looks.append(1)
+            if len(looks) == 1:
+                protect(on, POLICY)
+            return found
+
+        monkeypatch.setattr(containers, "row_if_filled", look)
         assert await refused(delete_container(on)) == PROTECTED
         assert await do.read(on, "b") == b"b"
 

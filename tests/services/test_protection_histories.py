@@ -243,7 +243,7 @@ FREEING: tuple[Callable[[World], Awaitable[None]], ...] = (clear_hold, delete_po
 
 
 @given(st.integers(0, 2**32))
-@examples(600)
+@examples(240)
 def test_nothing_that_is_protected_is_lost(seed: int) -> None:
     """B-IMM-11, B-IMM-19, B-IMM-20, B-IMM-22, B-IMM-28: in any order of requests."""
 

@@ -21,6 +21,7 @@ from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.blob.containers.deleting import (
     Disturbed,
+    has_hold,
     require_empty,
     require_mark,
     row_if_filled,
@@ -179,8 +180,8 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
         ContainerHasLegalHold; ContainerProtectedFromDeletion or ContainerImmutabilityPolicyLocked
         where blobs may be immutable and there is one.
     """
-    filled = row_if_filled(services, call)
     while True:
+        filled = row_if_filled(services, call)
         mark = None if filled is None else await require_empty(services, call, filled)
         try:
             await _delete(services, call, mark)
@@ -190,15 +191,19 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
 
 
 async def _delete(services: Services, call: Call[Any], mark: int | None) -> None:
-    """Delete the container, which must have this mark. Raises: as delete_container; Disturbed."""
-    name = call.target.container
-    switches = services.switches(call.target.account)
-    protection = switches.containers.get(name)
-    deletion = PlaceDeletion(KEPT_CONTAINERS, call, switches.container_retention_days)
+    """Delete the container, which must have this mark.
+
+    Raises: as delete_container; Disturbed, also when the container has come to need a mark.
+    """
+    is_held = has_hold(services, call)
+    if mark is None and row_if_filled(services, call) is not None:
+        raise Disturbed
+    days = services.switches(call.target.account).container_retention_days
+    deletion = PlaceDeletion(KEPT_CONTAINERS, call, days)
 
     def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
         require_mark(container, mark)
-        if protection is not None and protection.holds:
+        if is_held:
             raise StorageError(blob_errors.CONTAINER_HAS_LEGAL_HOLD)
         unleased = msgspec.structs.replace(container, lease=None, deleting=0)
 

@@ -33,10 +33,20 @@ class Disturbed(Exception):
     """A blob was protected since the look began."""
 
 
-def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
-    """What a deletion is answered while there are blobs; None = it takes them along."""
+def has_hold(services: Services, call: Call[Any]) -> bool:
+    """Whether the container has a legal hold, which refuses every deletion."""
     switches = services.switches(call.target.account)
     protection = switches.containers.get(call.target.container)
+    return protection is not None and bool(protection.holds)
+
+
+def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
+    """What a deletion is answered while there are blobs; None = it takes them along, or is refused
+    anyway."""
+    switches = services.switches(call.target.account)
+    protection = switches.containers.get(call.target.container)
+    if has_hold(services, call):
+        return None
     if protection is not None and protection.locked:
         return blob_errors.CONTAINER_IMMUTABILITY_POLICY_LOCKED
     if switches.immutability or (protection is not None and protection.retention_days):
