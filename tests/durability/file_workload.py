@@ -1,7 +1,9 @@
 """Random users of a share that know what must be there after the server was killed.
 
 Each worker owns two directories. What was acknowledged must be found: every name, and every byte of
-every file. The change that was under way when the server died has happened whole, or not at all.
+every file. The change that was under way when the server died has happened whole, or not at all. A
+copy that was under way goes on after the restart, and has happened when it has ended.
+
 Used by the kill rounds; must not live here: starting and killing of servers (rounds.py).
 """
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 import http.client
 import random
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +20,7 @@ from tests.conformance.answer import Answer, texts
 from tests.conformance.client import Client
 
 SHARE = "durable"
+COPY_S = 60.0
 SIZES = (0, 100, 9_000, 70_000, 200_000)
 NAMES = ("a", "b", "c")
 State = dict[str, bytes]
@@ -75,6 +79,7 @@ class FileWorker:
         verbs: list[_Change] = [self._create]
         if self.known:
             verbs += [self._put, self._put, self._clear, self._resize, self._rename, self._delete]
+            verbs += [self._copy, self._copy]
         after, send, status = rng.choice(verbs)(client, rng, dict(self.known))
         self.pending = after
         answer = send()
@@ -140,6 +145,21 @@ class FileWorker:
         }
         return state, lambda: client.put(f"/{SHARE}/{new}?comp=rename", headers), 200
 
+    def _copy(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        old, new = rng.choice(sorted(state)), self._path(rng)
+        state[new] = state[old]
+
+        def send() -> Answer:
+            source = {"x-ms-copy-source": f"{client.url}/{SHARE}/{old}"}
+            answer = client.put(f"/{SHARE}/{new}", source)
+            if answer.status == 202:
+                _await_copy(client, new)
+            return answer
+
+        return state, send, 202
+
     def _delete(
         self, client: Client, rng: random.Random, state: State
     ) -> tuple[State, Callable[[], Answer], int]:
@@ -155,6 +175,7 @@ class FileWorker:
         for directory in self.directories:
             listed = client.get(f"/{SHARE}/{directory}?restype=directory&comp=list")
             for name in texts(listed.xml, "Entries/File/Name"):
+                _await_copy(client, f"{directory}/{name}")
                 answer = client.get(f"/{SHARE}/{directory}/{name}")
                 assert answer.status == 200, answer
                 found[f"{directory}/{name}"] = answer.body
@@ -166,3 +187,12 @@ class FileWorker:
             lost.append(f"{self.directories[0]}: {seen} is none of {wanted}, or its bytes differ")
         self.known, self.pending = found, None
         return lost
+
+
+def _await_copy(client: Client, path: str) -> None:
+    """Wait until no copy to the file is pending."""
+    until = time.monotonic() + COPY_S
+    while (found := client.head(f"/{SHARE}/{path}")).get("x-ms-copy-status") == "pending":
+        assert time.monotonic() < until, found
+        time.sleep(0.002)
+    assert found.get("x-ms-copy-status") in (None, "success"), found

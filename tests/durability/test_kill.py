@@ -54,7 +54,7 @@ def test_no_entity_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> 
 
 
 def test_no_file_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
-    """F-CRA-01: a change under way happened whole or not at all."""
+    """F-CRA-01, F-CPY-05: a change under way, or a copy, happened whole or not at all."""
     acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=4, workload=FILES)
     assert lost == []
     assert acknowledged > 0
