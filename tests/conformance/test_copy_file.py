@@ -435,3 +435,14 @@ def test_a_copy_of_many_pieces_ends(files: Client, share: str) -> None:
     assert listed[0] == listed[1]
     part = files.get(f"/{share}/g", {"x-ms-range": f"bytes={(1 << 40) - 12}-"})
     assert part.body == bytes(2) + DATA
+
+
+def test_an_archived_blob_does_not_become_a_file(
+    client: Client, blob: str, files: Client, share: str
+) -> None:
+    """F-CPY-01."""
+    expect(client.put(f"/{blob}/b?comp=tier", {"x-ms-access-tier": "Archive"}), 200)
+    source = f"{client.url}/{blob}/b"
+    refused = expect(copy(files, source, f"/{share}/g"), 409, "BlobArchived")
+    assert refused["x-ms-copy-source-error-code"] == "BlobArchived"
+    expect(files.head(f"/{share}/g"), 404, "ResourceNotFound")

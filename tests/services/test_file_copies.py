@@ -11,11 +11,12 @@ import pytest
 from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
 from strongroom.engines.memory import MemoryStore
+from strongroom.errors import StorageError
 from strongroom.operations.blob import blob
 from strongroom.operations.blob import copy as blob_copy
 from strongroom.operations.file import copy, file, rename, share
 from strongroom.semantics.core.copies import CopyStatus
-from strongroom.semantics.file.accesses import READ_DATA
+from strongroom.semantics.file.accesses import READ_DATA, Use
 from strongroom.services.blob.blobs import PutBlob
 from strongroom.services.blob.copies.copying import CopyBlob
 from strongroom.services.copy_openers import OPENERS
@@ -472,5 +473,24 @@ def test_a_handle_changes_nothing_while_a_copy_is_pending() -> None:
         await ann.write(before, 0, b"x")
         await ann.leave()
         assert await do.read(on, "b") == b"x" + DATA[1:]
+
+    run(scenario)
+
+
+def test_a_file_that_is_open_for_one_alone_does_not_become_a_blob() -> None:
+    """F-CPY-01: what keeps a copy from reading is told as the source's own answer."""
+
+    async def scenario() -> None:
+        on = await ready()
+        await do.write(on, "a", DATA)
+        ann = await mounted(on)
+        await ann.handle("a", READ_DATA, Use.NONE)
+        assert await refused(begin(on, HERE + "file/a", "b")) == (409, "SharingViolation")
+        given = CopyBlob(HERE + "file/a")
+        with pytest.raises(StorageError) as caught:
+            await blob_calls.run(on, blob_copy.COPY_BLOB, "y", given)
+        assert caught.value.row.code == "CannotVerifyCopySource"
+        assert ("x-ms-copy-source-error-code", "SharingViolation") in caught.value.headers
+        await ann.leave()
 
     run(scenario)

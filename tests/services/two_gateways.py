@@ -108,7 +108,10 @@ _EACH: Final = {
         "test_a_blob_that_is_another_by_now_is_answered_as_begun",
     ),
     # Handles of SMB are held by one gateway.
-    "test_file_copies": ("test_a_handle_changes_nothing_while_a_copy_is_pending",),
+    "test_file_copies": (
+        "test_a_file_that_is_open_for_one_alone_does_not_become_a_blob",
+        "test_a_handle_changes_nothing_while_a_copy_is_pending",
+    ),
     # A gateway that is alone drops at once what nobody reads; it knows its readers one by one.
     "test_page_sweeping": ("test_overwritten_cleared_and_truncated_pages_come_back",),
     "test_sweeping": ("test_jobs_that_wait_for_readers_do_not_hold_up_others",),

@@ -105,7 +105,6 @@ PUT_RANGE_FROM_URL: Final = Operation(
         blob_errors.COPY_SOURCE_FORBIDDEN,
         blob_errors.SOURCE_CONDITION_NOT_MET,
         blob_errors.BLOB_ARCHIVED,
-        blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     ),
     run=from_url.put_range_from_url,
 )

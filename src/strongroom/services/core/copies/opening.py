@@ -7,10 +7,11 @@ Source: "Copy Blob", "Copy File", "Remarks".
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from strongroom import blob_errors
 from strongroom.auth.request import Service
+from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
@@ -25,6 +26,13 @@ from strongroom.services.core.copies.sources import (
 from strongroom.services.core.runner import Services
 from strongroom.store.core.records import CopyOrder
 from strongroom.values import Metadata
+
+_STATUS: Final = "x-ms-copy-source-status-code"
+# What every operation that reads a source may answer.
+_OF_SOURCES: Final = (
+    blob_errors.CANNOT_VERIFY_COPY_SOURCE,
+    blob_errors.SOURCE_CONDITION_NOT_MET,
+)
 
 
 async def open_named(
@@ -53,7 +61,14 @@ async def _open_local(
     if other is None:
         text = f"This server does not copy from its {source.service.value} service."
         raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text)
-    return await other(services, source, wanted)
+    try:
+        return await other(services, source, wanted)
+    except StorageError as refusal:
+        if refusal.row in _OF_SOURCES or any(name == _STATUS for name, _ in refusal.headers):
+            raise
+        # What only the source's service answers, such as a file that is locked over SMB.
+        row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
+        raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
 
 
 def ordered(

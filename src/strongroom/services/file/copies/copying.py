@@ -86,7 +86,8 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     check_url(given.source)
     # First: for a caller who may not write, no server is asked.
     replaced_bytes = await _check(services, call)
-    asked = SourceRequest(trailing_dots=given.source_trailing_dots)
+    # A file has no tier, so that an archived blob cannot become one: it is read as by Get Blob.
+    asked = SourceRequest(is_read=True, trailing_dots=given.source_trailing_dots)
     source, local = await open_named(services, call, given.source, asked, OWN)
     target = call.target
     destination = f"{target.account}/{target.container}/{target.blob}"
