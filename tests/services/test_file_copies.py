@@ -28,6 +28,7 @@ from strongroom.services.core.copies.sources import (
 )
 from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
+from strongroom.services.file import nodes
 from strongroom.services.file.copies.copying import AbortCopyFile, CopyFile, FileCopied
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.renaming import RenameNode, RenameSource
@@ -492,5 +493,38 @@ def test_a_file_that_is_open_for_one_alone_does_not_become_a_blob() -> None:
         assert caught.value.row.code == "CannotVerifyCopySource"
         assert ("x-ms-copy-source-error-code", "SharingViolation") in caught.value.headers
         await ann.leave()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("source", ["a", "b"])
+@pytest.mark.parametrize("look", [1, 2])
+def test_a_target_that_is_deleted_meanwhile_is_created(
+    monkeypatch: pytest.MonkeyPatch, source: str, look: int
+) -> None:
+    """F-CPY-03: whether it goes before the source is opened, or after that."""
+
+    async def scenario() -> None:
+        on = await ready()
+        await do.write(on, "a", DATA)
+        await do.write(on, "b", DATA)
+        looks, real = 0, nodes.view
+
+        async def view(services: Services, call: Any, *, is_directory: bool) -> Any:
+            nonlocal looks
+            looks += isinstance(call.input, CopyFile)
+            if looks == look and isinstance(call.input, CopyFile):
+                await do.delete(on, "b")
+            return await real(services, call, is_directory=is_directory)
+
+        monkeypatch.setattr(nodes, "view", view)
+        if (source, look) == ("b", 1):
+            expected = (404, "CannotVerifyCopySource")
+            assert await refused(begin(on, HERE + "file/b", "b")) == expected
+            return
+        await begin(on, HERE + "file/" + source, "b")
+        await done(on)
+        assert await do.read(on, "b") == DATA
+        assert do.problems(on) == []
 
     run(scenario)

@@ -12,7 +12,8 @@ The file is empty until the commit that completes the copy. The answer waits a w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -101,12 +102,21 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
 
 async def _check(services: Services, call: Call[CopyFile]) -> int:
     """Refuse what could not begin whatever the source is. Returns the length of what is there."""
-    where = await paths.named(services, call)
-    if where.is_directory:
-        raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
-    if where.entry is None:
-        return 0
-    creating.require_overwrite(call)
+    while True:
+        where = await paths.named(services, call)
+        if where.is_directory:
+            raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
+        if where.entry is None:
+            return 0
+        creating.require_overwrite(call)
+        try:
+            with _still_there():
+                return await _check_overwrite(services, call)
+        except PathChanged:
+            continue
+
+
+async def _check_overwrite(services: Services, call: Call[CopyFile]) -> int:
     view = await nodes.view(services, call, is_directory=False)
     with await enter(
         services,
@@ -116,6 +126,17 @@ async def _check(services: Services, call: Call[CopyFile]) -> int:
         clears_read_only=call.input.ignores_read_only,
     ):
         return view.record.size_bytes
+
+
+@contextmanager
+def _still_there() -> Iterator[None]:
+    """Raises PathChanged where the target is not found: it was deleted since it was found."""
+    try:
+        yield
+    except StorageError as error:
+        if error.row is errors.RESOURCE_NOT_FOUND:
+            raise PathChanged from None
+        raise
 
 
 async def _check_quota(
@@ -199,9 +220,10 @@ class _Starting:
                 if where.entry is None:
                     return await creating.create(services, call, where, self._new())
                 creating.require_overwrite(call)
-                if self._is_source(where):
-                    return await self._onto_itself()
-                return await self._overwrite()
+                with _still_there():
+                    if self._is_source(where):
+                        return await self._onto_itself()
+                    return await self._overwrite()
             except PathChanged:
                 continue
 
@@ -221,19 +243,14 @@ class _Starting:
         return (source.generation, source.id) == (where.generation, where.id)
 
     async def _overwrite(self) -> NodeWritten:
-        try:
-            return await ranges.replace_all(
-                self._services,
-                self._call,
-                FileOperation.COPY_DESTINATION,
-                self._changes,
-                self._reads,
-                clears_read_only=self._call.input.ignores_read_only,
-            )
-        except StorageError as error:
-            if error.row is errors.RESOURCE_NOT_FOUND:
-                raise PathChanged from None  # deleted since it was found
-            raise
+        return await ranges.replace_all(
+            self._services,
+            self._call,
+            FileOperation.COPY_DESTINATION,
+            self._changes,
+            self._reads,
+            clears_read_only=self._call.input.ignores_read_only,
+        )
 
     async def _onto_itself(self) -> NodeWritten:
         """A copy onto the source itself moves no bytes: it is complete in one commit."""
