@@ -39,6 +39,7 @@ from strongroom.config import AccountSources, Settings
 from strongroom.testing.ports import HOST, free_port
 from strongroom.testing.server import InProcessServer
 from tests.conformance import blob_batches as batches
+from tests.conformance.answer import expect
 from tests.conformance.blob_batches import delete
 from tests.conformance.client import PUT_BLOB, Client, Credential
 
@@ -303,6 +304,33 @@ def test_a_copy_source_of_this_port_is_this_servers_own(port: int) -> None:
     assert (refused.status, refused.code) == (404, "CannotVerifyCopySource")
     nothing = client.put("/copies/never", {"x-ms-copy-source": f"http://{HOST}:{port}/x/y/z"})
     assert (nothing.status, nothing.code) == (400, "InvalidHeaderValue")
+
+
+@pytest.mark.parametrize("account", ["devaccount1", "table"])
+def test_files_and_blobs_of_this_port_are_copied_to_each_other(port: int, account: str) -> None:
+    """F-CPY-01."""
+    blobs = Client(port, Credential(account, KEY), prefix=f"/blob/{account}")
+    files = Client(port, Credential(account, KEY), prefix=f"/file/{account}")
+    expect(blobs.put("/both?restype=container"), 201)
+    expect(blobs.put("/both/b", PUT_BLOB, b"text"), 201)
+    expect(files.put("/both?restype=share"), 201)
+    expect(files.put("/both/f", {"x-ms-copy-source": f"{blobs.url}/both/b"}), 202)
+    assert files.get("/both/f").body == b"text"
+    for count, source in enumerate(
+        (
+            f"{files.url}/both/f",
+            f"{files.url.replace(HOST, 'localhost')}/both/f",
+            f"http://{account}.file.localhost:{port}/both/f",
+        )
+    ):
+        for client, target in ((files, f"/both/f{count}"), (blobs, f"/both/b{count}")):
+            expect(client.put(target, {"x-ms-copy-source": source}), 202)
+            assert client.get(target).body == b"text"
+    missing = f"http://{HOST}:{port}/queue/{account}/both/f"
+    refused = files.put("/both/g", {"x-ms-copy-source": missing})
+    expect(refused, 404, "CannotVerifyCopySource")
+    for client in (blobs, files):
+        client.close()
 
 
 def ask(port: int, host: str, target: str) -> tuple[int, bytes]:
