@@ -446,3 +446,12 @@ def test_an_archived_blob_does_not_become_a_file(
     refused = expect(copy(files, source, f"/{share}/g"), 409, "BlobArchived")
     assert refused["x-ms-copy-source-error-code"] == "BlobArchived"
     expect(files.head(f"/{share}/g"), 404, "ResourceNotFound")
+
+
+@pytest.mark.parametrize("path", ["%E9", "%zz", "%ED%A0%80"])
+def test_a_url_that_is_no_utf8_is_a_bad_header(files: Client, share: str, path: str) -> None:
+    """F-REN-06, F-CPY-10."""
+    source = f"{files.url}/{share}/{path}"
+    renamed = files.put(f"/{share}/g?comp=rename", {"x-ms-file-rename-source": source})
+    expect(renamed, 400, "InvalidHeaderValue")
+    expect(copy(files, source, f"/{share}/g"), 400, "InvalidHeaderValue")

@@ -46,7 +46,11 @@ def _source(request: Request, query: Query) -> RenameSource:
         raise invalid_header(SOURCE_HEADER, url) from None
     if parts.netloc.lower() != request.host.lower():
         raise invalid_header(SOURCE_HEADER, url, "The source must be on the same host.")
-    return RenameSource(url, path.decode(parts.path), path.decode(request.path))
+    try:
+        named = path.decode(parts.path)
+    except StorageError:
+        raise invalid_header(SOURCE_HEADER, url, "It is not percent-encoded UTF-8.") from None
+    return RenameSource(url, named, path.decode(request.path))
 
 
 def _guid(name: str, value: str) -> str:
