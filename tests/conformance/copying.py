@@ -15,7 +15,7 @@ from tests.conformance.client import Client
 from tests.conformance.running import Running
 
 SYNC = {"x-ms-requires-sync": "true"}
-END_S = 20.0
+END_S = 90.0
 
 
 def source_url(client: Client, target: str) -> str:

@@ -42,6 +42,7 @@ from tests.conformance import blob_batches as batches
 from tests.conformance.answer import expect
 from tests.conformance.blob_batches import delete
 from tests.conformance.client import PUT_BLOB, Client, Credential
+from tests.conformance.copying import ended
 
 KEY = base64.b64encode(b"a key of this test's own" * 2).decode()
 # Names that the first segment of the path could be mistaken for.
@@ -315,6 +316,7 @@ def test_files_and_blobs_of_this_port_are_copied_to_each_other(port: int, accoun
     expect(blobs.put("/both/b", PUT_BLOB, b"text"), 201)
     expect(files.put("/both?restype=share"), 201)
     expect(files.put("/both/f", {"x-ms-copy-source": f"{blobs.url}/both/b"}), 202)
+    ended(files, "/both/f")
     assert files.get("/both/f").body == b"text"
     for count, source in enumerate(
         (
@@ -325,6 +327,7 @@ def test_files_and_blobs_of_this_port_are_copied_to_each_other(port: int, accoun
     ):
         for client, target in ((files, f"/both/f{count}"), (blobs, f"/both/b{count}")):
             expect(client.put(target, {"x-ms-copy-source": source}), 202)
+            ended(client, target)
             assert client.get(target).body == b"text"
     missing = f"http://{HOST}:{port}/queue/{account}/both/f"
     refused = files.put("/both/g", {"x-ms-copy-source": missing})

@@ -73,6 +73,7 @@ _ENGINE: Final = {
     "test_kept_blobs": ("test_a_commit_that_is_cut_off",),
     "test_list_versions": ("test_a_listing_without_versions_reads_none",),
     "test_pages_from_url": ("test_pages_of_the_blob_itself_are_those_of_one_state",),
+    "test_pending_file_copies": ("test_a_target_that_is_deleted_meanwhile_is_created",),
     "test_queues": ("test_a_commit_that_is_cut_leaves_the_old_or_the_new",),
     "test_rereading": ("test_a_container_that_is_swept_meanwhile_is_not_found",),
     "test_staging_again": (
@@ -108,7 +109,7 @@ _EACH: Final = {
         "test_a_blob_that_is_another_by_now_is_answered_as_begun",
     ),
     # Handles of SMB are held by one gateway.
-    "test_file_copies": (
+    "test_pending_file_copies": (
         "test_a_file_that_is_open_for_one_alone_does_not_become_a_blob",
         "test_a_handle_changes_nothing_while_a_copy_is_pending",
     ),
