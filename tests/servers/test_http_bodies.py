@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strongroom.errors import INCOMPLETE_BODY, StorageError
-from strongroom.servers.http.body import ChunkDecoder, EmptyBody, IncomingBody
+from strongroom.servers.http.body import LINES_IN_A_ROW, ChunkDecoder, EmptyBody, IncomingBody
 from strongroom.servers.http.buffers import Share
 from tests.servers.loopback import run
 
@@ -30,9 +30,11 @@ def decode(pieces: list[bytes]) -> tuple[bytes, bytes, bool]:
         if decoder.done:
             rest += piece
             continue
-        found, position = decoder.feed(b"#" + piece, 1)
-        body += b"".join(found)
-        rest += piece[position - 1 :]
+        data, position = b"#" + piece, 1
+        while position < len(data) and not decoder.done:
+            found, position = decoder.feed(data, position)
+            body += b"".join(found)
+        rest += data[position:]
     return body, rest, decoder.done
 
 
@@ -91,6 +93,18 @@ def test_what_is_accepted_is_read_alike_by_llhttp(data: bytes) -> None:
     judge = Judge()
     httptools.HttpRequestParser(judge).feed_data(HEAD + data[: len(data) - len(rest)])
     assert (judge.body, judge.ends) == (body, 1)
+
+
+def test_one_call_reads_a_bounded_number_of_lines() -> None:
+    decoder, position, calls, body = ChunkDecoder(), 0, 0, b""
+    data = encoded([b"x"] * LINES_IN_A_ROW)
+    while not decoder.done:
+        pieces, position = decoder.feed(data, position)
+        assert len(pieces) <= LINES_IN_A_ROW
+        body += b"".join(pieces)
+        calls += 1
+    assert (body, position) == (b"x" * LINES_IN_A_ROW, len(data))
+    assert calls == 3  # each chunk has two lines; two more end the body
 
 
 BAD_CHUNKS = {

@@ -11,6 +11,8 @@ import pytest
 
 from strongroom.blob_errors import BLOB_NOT_FOUND
 from strongroom.errors import StorageError
+from strongroom.servers.http.send import Sender, plan_response
+from strongroom.servers.http.turns import RequestTurns
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, Handler, get, no_more_than, run, serving
@@ -329,5 +331,35 @@ def test_headers_go_out_as_given_and_framing_is_ours() -> None:
             assert answer.header("Content-Length") == "3"
             assert answer.header("Connection") is None
             await client.close()
+
+    run(scenario())
+
+
+class FastReader(asyncio.Transport):
+    """A transport whose client reads as fast as we write."""
+
+    def __init__(self) -> None:
+        self.written_bytes = 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written_bytes += len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+def test_a_large_answer_to_a_fast_reader_holds_up_nobody() -> None:
+    async def scenario() -> None:
+        loop, transport = asyncio.get_running_loop(), FastReader()
+        sender = Sender(transport, loop, RequestTurns(lambda call: loop.call_soon(call)), tls=False)
+        response = Response(200, [], bytes(16 * MIB))
+        plan = plan_response(response, method="GET", http_1_0=False, keep_alive=True)
+        sending = asyncio.create_task(sender.send(plan, response))
+        before = 0
+        while not sending.done():
+            await asyncio.sleep(0)
+            assert transport.written_bytes - before <= MIB + len(plan.head)
+            before = transport.written_bytes
+        assert transport.written_bytes == 16 * MIB + len(plan.head)
 
     run(scenario())

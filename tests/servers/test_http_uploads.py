@@ -9,6 +9,7 @@ import pytest
 
 from strongroom.blob_errors import CONTAINER_NOT_FOUND
 from strongroom.errors import StorageError
+from strongroom.servers.http.body import LINES_IN_A_ROW
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import Client, echo, get, put, run, serving
 
@@ -26,6 +27,62 @@ async def digest(request: Request) -> Response:
 async def refuse(request: Request) -> Response:
     """Answers without reading."""
     raise StorageError(CONTAINER_NOT_FOUND)
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_tiny_chunks_hold_up_nobody(is_slow: bool) -> None:
+    """A read that is full of them is taken in pieces, with turns of the loop in between."""
+    count = 20 * LINES_IN_A_ROW
+    turns: list[int] = []
+
+    async def handler(request: Request) -> Response:
+        if is_slow:
+            await asyncio.sleep(0.05)
+        body = b"".join([piece async for piece in request.body])
+        turns.append(turn)
+        return Response(200, [], b"%d" % len(body))
+
+    turn = 0
+
+    async def scenario() -> None:
+        nonlocal turn
+        async with serving(handler) as served:
+            client = await served.connect()
+            assert (await client.ask(get())).body == b"0"
+            (connection,) = served.server._connections
+            head = get("/", "Transfer-Encoding: chunked", method="PUT")
+            turns.clear()
+            answering = asyncio.create_task(client.answer())
+            chunked = head + b"1\r\nx\r\n" * count + b"0\r\n\r\n"
+            connection.data_received(chunked + get("/next"))
+            while not turns:
+                turn += 1
+                await asyncio.sleep(0)
+            assert turns[0] > count // LINES_IN_A_ROW
+            assert (await answering).body == b"%d" % count
+            assert (await client.answer()).body == b"0"
+
+    run(scenario())
+
+
+def test_what_comes_behind_chunks_that_wait_is_taken_behind_them() -> None:
+    async def handler(request: Request) -> Response:
+        return Response(200, [], b"".join([piece async for piece in request.body]))
+
+    async def scenario() -> None:
+        async with serving(handler) as served:
+            client = await served.connect()
+            await client.ask(get())
+            (connection,) = served.server._connections
+            digits = b"0123456789" * (LINES_IN_A_ROW // 2)
+            data = b"".join(b"1\r\n%c\r\n" % digit for digit in digits) + b"0\r\n\r\n"
+            # TLS hands over what it has decrypted, even while reading is paused.
+            connection.data_received(get("/", "Transfer-Encoding: chunked", method="PUT"))
+            for start in range(0, len(data), 7001):
+                connection.data_received(data[start : start + 7001])
+            assert (await client.answer()).body == digits
+
+    run(scenario())
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 262_144, 5 * MIB + 1])

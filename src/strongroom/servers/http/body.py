@@ -22,6 +22,9 @@ _SIZE_LINE: Final = re.compile(
 _TRAILER_LINE: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
 _LINE_BYTES_MAX: Final = 4096
 _TRAILER_BYTES_MAX: Final = 16 * 1024
+# How many lines are read at a time, in about a millisecond: else one read that is full of tiny
+# chunks would hold up all other requests.
+LINES_IN_A_ROW: Final = 1000
 # What a piece costs beside its bytes: else one byte per packet would fill memory below the bound.
 _PIECE_OVERHEAD_BYTES: Final = 48
 
@@ -46,6 +49,7 @@ class ChunkDecoder:
             start: where in `data` to begin.
 
         Returns: the pieces of the body in `data`, and the position in `data` behind what was used.
+            Unless `done`, that is the end of `data`, or as far as one call goes.
         Raises: StorageError INVALID_INPUT: the coding is broken.
         """
         shift = 0  # from a position in what is decoded to one in the caller's `data`
@@ -56,13 +60,15 @@ class ChunkDecoder:
             start = 0
         pieces: list[bytes] = []
         position = start
-        while position < len(data) and not self.done:
+        lines = 0
+        while position < len(data) and lines < LINES_IN_A_ROW and not self.done:
             if self._left > 0:
                 piece = data[position : position + self._left]
                 pieces.append(piece)
                 self._left -= len(piece)
                 position += len(piece)
                 continue
+            lines += 1
             advanced = self._line(data, position)
             if advanced == position:
                 self._held = data[position:]
@@ -212,11 +218,11 @@ class IncomingBody:
         "_documents",
         "_error",
         "_left",
-        "_paused",
         "_share",
         "_source",
         "_waiter",
         "ended",
+        "is_paused",
         "received_bytes",
         "size_bytes",
     )
@@ -240,7 +246,7 @@ class IncomingBody:
         self._left = size_bytes or 0
         self._chunks: deque[bytes] = deque()
         self._buffered = 0
-        self._paused = False
+        self.is_paused = False
         self._discarding = False
         self._error: StorageError | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -268,8 +274,8 @@ class IncomingBody:
     def receive(self, data: bytes, start: int = 0) -> int:
         """Take in bytes of the connection, from position `start` of `data`.
 
-        Returns: the position behind what belongs to the body; `ended` tells whether that is its
-            end.
+        Returns: the position behind what was taken. Unless `ended`, that is the end of `data`, or
+            as far as one call goes.
         """
         if self._error is not None:
             return len(data)  # behind an error nothing has a meaning: it must not become a request
@@ -302,8 +308,8 @@ class IncomingBody:
         self._buffered += len(chunk)
         self._wake()
         held_bytes = self._buffered + _PIECE_OVERHEAD_BYTES * len(self._chunks)
-        if held_bytes > self._share.high_bytes and not (self._paused or self.ended):
-            self._paused = True
+        if held_bytes > self._share.high_bytes and not (self.is_paused or self.ended):
+            self.is_paused = True
             self._source.pause_body()
 
     def _wake(self) -> None:
@@ -340,8 +346,8 @@ class IncomingBody:
             self._error.with_traceback(None)
 
     def _resume(self) -> None:
-        if self._paused:
-            self._paused = False
+        if self.is_paused:
+            self.is_paused = False
             self._source.resume_body()
 
     # The handler's side.
@@ -358,7 +364,7 @@ class IncomingBody:
             await self._wait()
         chunk = self._chunks.popleft()
         self._buffered -= len(chunk)
-        if self._paused and self._buffered < self._share.low_bytes:
+        if self.is_paused and self._buffered < self._share.low_bytes:
             self._resume()
         return chunk
 

@@ -54,80 +54,49 @@ class Event(enum.IntEnum):
 
     # What the client sends.
     HEAD_BEGINS = enum.auto()
-    REQUEST = enum.auto()
-    """A request is here, all of it."""
-    REQUEST_OPEN = enum.auto()
-    """The head of a request is here; its body is still to arrive."""
-    REQUEST_EXPECTS = enum.auto()
-    """As REQUEST_OPEN, and the client asks with `Expect: 100-continue` whether to send the body."""
-    REFUSED = enum.auto()
-    """What came is no request, or no connection can be served."""
+    REQUEST = enum.auto()  # a request is here, all of it
+    REQUEST_OPEN = enum.auto()  # the head of a request is here; its body is still to arrive
+    REQUEST_EXPECTS = enum.auto()  # the same, and the client asks whether to send the body
+    REFUSED = enum.auto()  # what came is no request, or no connection can be served
     BODY_COMES = enum.auto()
     BODY_ENDS = enum.auto()
-    TOO_MUCH = enum.auto()
-    """More has been thrown away than a lingering connection may send."""
-    EOF = enum.auto()
-    """The client sends no more. It may still read."""
-    LOST = enum.auto()
-    """The connection is gone in both directions."""
+    TOO_MUCH = enum.auto()  # more has been thrown away than a lingering connection may send
+    EOF = enum.auto()  # the client sends no more; it may still read
+    LOST = enum.auto()  # the connection is gone in both directions
     # What the handler does.
-    BODY_WANTED = enum.auto()
-    """It waits for bytes of the body."""
-    WRITING = enum.auto()
-    """An answer is being written that may have to wait for the client."""
-    ANSWERED = enum.auto()
-    """The answer is written, and the connection may go on."""
-    LAST = enum.auto()
-    """The answer is written, and it said that the connection ends."""
-    LAST_UNREAD = enum.auto()
-    """As LAST, and the client has sent more that nobody will read."""
-    BROKEN = enum.auto()
-    """The answer could not be written whole."""
+    BODY_WANTED = enum.auto()  # it waits for bytes of the body
+    WRITING = enum.auto()  # an answer is being written that may have to wait for the client
+    ANSWERED = enum.auto()  # the answer is written, and the connection may go on
+    LAST = enum.auto()  # the answer is written, and it said that the connection ends
+    LAST_UNREAD = enum.auto()  # as LAST, and the client has sent more that nobody will read
+    BROKEN = enum.auto()  # the answer could not be written whole
     # What the server does.
-    TIMEOUT = enum.auto()
-    """The deadline of the state has passed."""
-    STOP = enum.auto()
-    """Connections without a request are no longer wanted."""
-    ABORT = enum.auto()
-    """No connection is wanted any more."""
+    TIMEOUT = enum.auto()  # the deadline of the state has passed
+    STOP = enum.auto()  # connections without a request are no longer wanted
+    ABORT = enum.auto()  # no connection is wanted any more
 
 
 class Action(enum.IntEnum):
     """What is done about an event (http/protocol.py says how)."""
 
-    BEGIN = enum.auto()
-    """Handle the request."""
-    REFUSE = enum.auto()
-    """Answer what is no request."""
+    BEGIN = enum.auto()  # handle the request
+    REFUSE = enum.auto()  # answer what is no request
     CONTINUE = enum.auto()
-    WATCH_BODY = enum.auto()
-    """From now on the client must send the body quickly, unless that holds already."""
-    JUDGE_BODY = enum.auto()
-    """Fail the body when it came too slowly."""
-    FAIL_BODY = enum.auto()
-    """Tell the handler that the body ends here, incomplete."""
-    DROP_BODY = enum.auto()
-    """Throw away what is here of the body, and what will come."""
-    WATCH_WRITING = enum.auto()
-    """From now on the client must read the answer quickly."""
-    JUDGE_WRITING = enum.auto()
-    """Give the answer up when the client reads too slowly."""
-    TELL_GONE = enum.auto()
-    """Tell the handler that its client sends no more."""
-    KEEP_EOF = enum.auto()
-    """Remember that the client sends no more, for when its earlier requests are answered."""
+    WATCH_BODY = enum.auto()  # from now on the client must send the body quickly
+    JUDGE_BODY = enum.auto()  # fail the body when it came too slowly
+    FAIL_BODY = enum.auto()  # tell the handler that the body ends here, incomplete
+    DROP_BODY = enum.auto()  # throw away what is here of the body, and what will come
+    WATCH_WRITING = enum.auto()  # from now on the client must read the answer quickly
+    JUDGE_WRITING = enum.auto()  # give the answer up when the client reads too slowly
+    TELL_GONE = enum.auto()  # tell the handler that its client sends no more
+    KEEP_EOF = enum.auto()  # remember it until the requests that came before are answered
     CANCEL = enum.auto()
-    NEXT = enum.auto()
-    """Read what came ahead of its turn."""
-    HALF_CLOSE = enum.auto()
-    """Close the sending side, and begin to throw away what comes."""
-    CLOSE = enum.auto()
-    """Close the connection behind what is buffered."""
+    NEXT = enum.auto()  # read what came ahead of its turn
+    HALF_CLOSE = enum.auto()  # close the sending side, and begin to throw away what comes
+    CLOSE = enum.auto()  # close the connection behind what is buffered
     BREAK = enum.auto()
-    LOSE = enum.auto()
-    """Let nothing wait for a client that is gone."""
-    FORGET = enum.auto()
-    """Tell the server that the connection is over."""
+    LOSE = enum.auto()  # let nothing wait for a client that is gone
+    FORGET = enum.auto()  # tell the server that the connection is over
 
 
 ENDS: Final = (Event.ANSWERED, Event.LAST, Event.LAST_UNREAD, Event.BROKEN)

@@ -165,11 +165,25 @@ class Connection(asyncio.Protocol):
         assert self._handling is not None
         body = self._handling.body
         assert isinstance(body, IncomingBody)
+        if len(self._ahead):  # this comes behind it
+            return self._take_ahead(data, start)
         self._on(Event.BODY_COMES)
         position = body.receive(data, start)
         if body.ended:
             self._on(Event.BODY_ENDS)
+        elif position < len(data):
+            self._ahead.add(data, position)
+            self._transport.pause_reading()
+            if not body.is_paused:
+                self._loop.call_soon(self._take_rest)
+            return len(data)
         return position
+
+    def _take_rest(self) -> None:
+        """Go on with what was here already, now that others have had a turn, or there is room."""
+        if self._state in life.TAKING_BODY:
+            self._transport.resume_reading()
+            self._take(*self._ahead.take())
 
     def _take_ahead(self, data: bytes, start: int) -> int:
         if self._ahead.add(data, start) > self._owner.settings.pipeline_bytes_max:
@@ -198,8 +212,7 @@ class Connection(asyncio.Protocol):
 
     def resume_body(self) -> None:
         """The handler has caught up."""
-        if self._state in life.TAKING_BODY:
-            self._transport.resume_reading()
+        self._take_rest()
 
     @property
     def is_reusable(self) -> bool:
