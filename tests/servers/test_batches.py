@@ -1,11 +1,18 @@
-"""What a part of a batch has from the request around it: B-BAT-05."""
+"""What a part of a batch has from the request around it: B-BAT-05; a long batch lets others come
+in between."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from strongroom.servers.batches import with_bearer
-from strongroom.wire.core.http import Headers
+from strongroom.servers import batches
+from strongroom.servers.batches import PARTS_IN_A_ROW, with_bearer
+from strongroom.wire.core.http import Headers, Response
 from strongroom.wire.core.multipart import PartRequest
 
 KEY = ("Authorization", "SharedKey a:AAAA")
@@ -31,3 +38,57 @@ def test_only_a_part_without_credentials_has_the_token_of_the_whole(
     found = Headers(with_bearer(part, Headers([("Host", "here"), whole])))
     assert (found.get("authorization"), found.get("host")) == (seen, "here")
     assert found.repeats == ()
+
+
+class Turns:
+    """Counts what is done in each turn of the loop."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.done = Counter[int]()
+
+    async def count(self) -> None:
+        while True:
+            self.now += 1
+            await asyncio.sleep(0)
+
+    def note(self) -> None:
+        self.done[self.now] += 1
+
+
+def test_parts_begin_some_each_turn_and_are_answered_in_order() -> None:
+    async def scenario() -> None:
+        turns = Turns()
+        counting = asyncio.create_task(turns.count())
+
+        async def respond(context: Any, part: Any) -> Response:
+            turns.note()
+            return Response(part)
+
+        parts: Any = range(200, 350)
+        answers = await batches._side_by_side(None, parts, respond)  # type: ignore[arg-type]
+        counting.cancel()
+        assert [answer.status for answer in answers] == list(parts)
+        assert max(turns.done.values()) <= PARTS_IN_A_ROW
+
+    asyncio.run(scenario())
+
+
+def test_parts_are_read_some_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        turns = Turns()
+        counting = asyncio.create_task(turns.count())
+
+        def read(whole: Any, part: Any) -> Any:
+            turns.note()
+            return SimpleNamespace(operation=SimpleNamespace(name="Delete Blob"), part=part)
+
+        monkeypatch.setattr(batches, "_read", read)
+        monkeypatch.setattr(batches, "_check_stands_here", lambda whole, part: None)
+        parts: Any = range(256)
+        found: Any = await batches._read_all(None, parts)  # type: ignore[arg-type]
+        counting.cancel()
+        assert [one.part for one in found] == list(parts)
+        assert max(turns.done.values()) <= PARTS_IN_A_ROW
+
+    asyncio.run(scenario())

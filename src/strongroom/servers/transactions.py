@@ -27,7 +27,7 @@ from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.semantics.table import entities
 from strongroom.servers.admission import Context, admit
-from strongroom.servers.batches import Whole, read_part, with_host
+from strongroom.servers.batches import Whole, let_others, read_part, with_host
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import PartFailed, WriteEntity
 from strongroom.wire.core import multipart
@@ -75,7 +75,10 @@ async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) ->
     most = limits.BATCH_OPERATIONS_MAX
     if len(requests) > most:
         raise PartFailed(most - 1, StorageError(errors.INVALID_INPUT, TOO_MANY))
-    parts = [await _admitted(whole, index, request) for index, request in enumerate(requests)]
+    parts = list[_Part]()
+    for index, request in enumerate(requests):
+        parts.append(await _admitted(whole, index, request))
+        await let_others(index)
     for index, part in enumerate(parts):
         if not isinstance(part.call.input, WriteEntity):
             raise PartFailed(index, entities.invalid("A change set holds writes of entities only."))

@@ -237,10 +237,11 @@ def write(
         batch_id, changeset_id: GUIDs for the two boundaries; nothing in the answers may have them.
     """
     boundary, inner = f"batchresponse_{batch_id}", f"changesetresponse_{changeset_id}"
-    parts = b"".join(map(_written, responses))
+    written = [_written(response) for response in responses]
+    parts = b"".join(written)
     if is_changeset:
-        parts = _enclosed([_written(response) for response in responses], inner)
-        parts = f"Content-Type: multipart/mixed; boundary={inner}\r\n\r\n".encode() + parts
+        head = f"Content-Type: multipart/mixed; boundary={inner}\r\n\r\n".encode()
+        parts = head + _enclosed(written, inner)
     return f"multipart/mixed; boundary={boundary}", _enclosed([parts], boundary)
 
 
