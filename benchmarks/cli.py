@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from benchmarks import coordination, disk, growth, soak
+from benchmarks import coordination, disk, fairness, growth, soak
 from benchmarks.comparison import throughput
 from benchmarks.endpoint import UnexpectedAnswer
 from benchmarks.engine import EngineFailed
@@ -40,8 +40,8 @@ PARTS: Final = (
     "coordination", "tables", "queues", "tags", "throughput", "listing", "restart", "scale",
     "memory",
 )  # fmt: skip
-# Only when it is asked for: it takes as long as it is told to.
-LONG_PARTS: Final = ("soak",)
+# Only when they are asked for: one takes as long as it is told to, the other some minutes.
+LONG_PARTS: Final = ("soak", "fairness")
 _RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -122,6 +122,8 @@ class Run:
         yield from self._entities_and_messages()
         yield from self._comparison()
         yield from self._growth()
+        if "fairness" in self.parts:
+            yield from fairness.fairness(self.folder)
         if "soak" in self.parts:
             server = self.server(self.names[0], "soak")
             yield from soak.soak(server, self.minutes, self.soak_table)

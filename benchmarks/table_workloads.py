@@ -73,7 +73,8 @@ def _merge(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
     return (endpoint.step("merge", "MERGE", path, 204, headers=fields, body=body),)
 
 
-def _prepare_filtered(endpoint: Endpoint, table: str, partitions: int) -> None:
+def entity_batches(endpoint: Endpoint, table: str, partitions: int) -> None:
+    """A table with a thousand entities in each partition."""
     _make_table(endpoint, table)
     for partition in range(partitions):
         for first in range(0, _STORED, _BATCH):
@@ -107,7 +108,7 @@ def _filter(endpoint: Endpoint, table: str) -> tuple[Step, ...]:
 
 def _filtering(name: str, table: str, partitions: int) -> Workload:
     return Workload(
-        name, "req/s", lambda endpoint: _prepare_filtered(endpoint, table, partitions),
+        name, "req/s", lambda endpoint: entity_batches(endpoint, table, partitions),
         lambda endpoint, turn: _filter(endpoint, table), _requests, service="table",
     )  # fmt: skip
 
@@ -149,7 +150,7 @@ TABLES: Final = (
     _filtering("filter 1,000 of 50,000 entities", "large", _LARGE_PARTITIONS),
     Workload(
         "filter after a merge, 1,000 of 5,000 entities", "queries/s",
-        lambda endpoint: _prepare_filtered(endpoint, "changing", _SMALL_PARTITIONS),
+        lambda endpoint: entity_batches(endpoint, "changing", _SMALL_PARTITIONS),
         lambda endpoint, turn: _merge_and_filter(endpoint, "changing", turn),
         lambda report: report.step("query").count, service="table",
     ),

@@ -124,7 +124,7 @@ def crc64_text(checksum: int) -> str:
     return b2a_base64(checksum.to_bytes(8, "little"), newline=False).decode("ascii")
 
 
-class Entity(msgspec.Struct, eq=False):
+class Entity(msgspec.Struct, eq=False, gc=False):
     """A table's entity: its keys, its Timestamp in ticks, its other properties as the inside of a
     JSON object (semantics/table/edm.py)."""
 
@@ -165,7 +165,7 @@ BlockListKind = Literal["Committed", "Uncommitted", "Latest"]
 """Where an entry of a block list looks: the name of its XML element."""
 
 
-class Lease(msgspec.Struct, frozen=True, array_like=True):
+class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The stored part of a lease; its state at a moment is computed (semantics/core/lease.py).
 
     `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60. `expires` is the tick at
@@ -179,7 +179,7 @@ class Lease(msgspec.Struct, frozen=True, array_like=True):
     breaks: int = 0
 
 
-class ContentProperties(msgspec.Struct, frozen=True, array_like=True):
+class ContentProperties(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The six HTTP properties stored with a blob; `None` = not set.
 
     `md5` is the raw 16 bytes. A client may set any text as the MD5, and it is stored unchecked. A

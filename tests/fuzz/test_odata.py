@@ -158,7 +158,7 @@ def test_every_page_is_json_with_each_entity(
     select: tuple[str, ...] | None,
 ) -> None:
     items = [Entity(pk, rk, MOMENT, edm.fragment(properties)) for pk, rk, properties in rows]
-    body = odata_documents.entities(items, level, PLACE, select)
+    body = b"".join(odata_documents.entities(items, level, PLACE, select))
     shown = json.loads(body, object_pairs_hook=distinct)["value"]
     assert len(shown) == len(items)
     for item, found in zip(items, shown, strict=True):

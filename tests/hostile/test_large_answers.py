@@ -17,6 +17,7 @@ from strongroom.engines.conditions import Condition
 from strongroom.engines.memory import MemoryStore
 from strongroom.semantics.core import listing
 from strongroom.services.core.pages import fill
+from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
 from strongroom.testing.contract_subject import face, put
 from strongroom.wire.core.http import Request, Response
@@ -134,7 +135,7 @@ def test_a_page_of_large_records_ends_early_and_the_next_goes_on(
         found: list[object] = []
         while start is not None:
             page = listing.Page[bytes]("", "", len(names), start)
-            await fill(store, b"k", page, _rows)
+            await fill(Services(store, ManualClock()), b"k", page, _rows)
             assert 5 < len(page.items) < 20
             found += page.items
             start = page.marker

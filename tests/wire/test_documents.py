@@ -63,10 +63,13 @@ def test_only_the_sections_that_were_asked_for_are_written() -> None:
     blocks = [("YQ==", 5)]
     rows = "<Block><Name>YQ==</Name><Size>5</Size></Block>"
     both = f"<CommittedBlocks>{rows}</CommittedBlocks><UncommittedBlocks />"
-    assert write_block_list(blocks, []).decode() == f"{HEAD}<BlockList>{both}</BlockList>"
+    assert b"".join(write_block_list(blocks, [])).decode() == f"{HEAD}<BlockList>{both}</BlockList>"
     committed = f"<CommittedBlocks>{rows}</CommittedBlocks>"
-    assert write_block_list(blocks, None).decode() == f"{HEAD}<BlockList>{committed}</BlockList>"
-    assert "CommittedBlocks" not in write_block_list(None, None).decode()
+    assert (
+        b"".join(write_block_list(blocks, None)).decode()
+        == f"{HEAD}<BlockList>{committed}</BlockList>"
+    )
+    assert "CommittedBlocks" not in b"".join(write_block_list(None, None)).decode()
 
 
 def identifiers(*inner: str) -> bytes:
@@ -227,6 +230,6 @@ def test_an_error() -> None:
 @given(st.lists(st.binary(min_size=1, max_size=64), max_size=5))
 def test_written_ids_are_base64(ids: list[bytes]) -> None:
     texts = [base64.b64encode(one).decode() for one in ids]
-    body = write_block_list(None, [(text, 1) for text in texts]).decode()
+    body = b"".join(write_block_list(None, [(text, 1) for text in texts])).decode()
     for text in texts:
         assert f"<Name>{text}</Name>" in body

@@ -35,7 +35,7 @@ def parsed(body: bytes) -> ElementTree.Element:
 
 
 def blob_of(item: BlobItem) -> ElementTree.Element:
-    found = parsed(write_blobs(QUERY, [item], "")).find("Blobs/Blob")
+    found = parsed(b"".join(write_blobs(QUERY, [item], ""))).find("Blobs/Blob")
     assert found is not None
     return found
 
@@ -104,26 +104,28 @@ def test_an_uncommitted_blob_has_no_content_properties() -> None:
 
 def test_prefixes_stand_between_blobs_in_order() -> None:
     items: list[BlobItem | BlobPrefix] = [BlobItem("a"), BlobPrefix("b/"), BlobItem("c")]
-    blobs = parsed(write_blobs(QUERY, items, "next")).find("Blobs")
+    blobs = parsed(b"".join(write_blobs(QUERY, items, "next"))).find("Blobs")
     assert blobs is not None
     assert names(blobs) == ["Blob", "BlobPrefix", "Blob"]
     assert text(blobs, "BlobPrefix/Name") == "b/"
 
 
 def test_a_page_repeats_what_was_asked() -> None:
-    root = parsed(write_blobs(ListQuery(PageRequest(ENDPOINT, "p<", "m", 7), "c", "/"), [], "next"))
+    root = parsed(
+        b"".join(write_blobs(ListQuery(PageRequest(ENDPOINT, "p<", "m", 7), "c", "/"), [], "next"))
+    )
     assert root.attrib == {"ServiceEndpoint": ENDPOINT, "ContainerName": "c"}
     assert [(child.tag, child.text) for child in root] == [
         *(("Prefix", "p<"), ("Marker", "m"), ("MaxResults", "7"), ("Delimiter", "/")),
         *(("Blobs", None), ("NextMarker", "next")),
     ]
-    assert names(parsed(write_blobs(QUERY, [], ""))) == ["Blobs", "NextMarker"]
-    empty = parsed(write_blobs(ListQuery(PageRequest(ENDPOINT, "", ""), "c", ""), [], ""))
+    assert names(parsed(b"".join(write_blobs(QUERY, [], "")))) == ["Blobs", "NextMarker"]
+    empty = parsed(b"".join(write_blobs(ListQuery(PageRequest(ENDPOINT, "", ""), "c", ""), [], "")))
     assert names(empty) == ["Prefix", "Marker", "Delimiter", "Blobs", "NextMarker"]
 
 
 def test_the_beginning_is_as_the_service_writes_it() -> None:
-    body = write_blobs(QUERY, [], "").decode()
+    body = b"".join(write_blobs(QUERY, [], "")).decode()
     head = '<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="'
     assert (
         body
@@ -135,7 +137,7 @@ def test_the_beginning_is_as_the_service_writes_it() -> None:
 def test_any_name_can_be_listed(found: list[str]) -> None:
     items: list[BlobItem | BlobPrefix] = [BlobItem(name) for name in found]
     items += [BlobPrefix(name) for name in found]
-    assert len(list(parsed(write_blobs(QUERY, items, "")).iter("Name"))) == 2 * len(found)
+    assert len(list(parsed(b"".join(write_blobs(QUERY, items, ""))).iter("Name"))) == 2 * len(found)
 
 
 def test_containers() -> None:

@@ -42,12 +42,12 @@ def context(level: Metadata, of: str) -> dict[str, str]:
 def test_entities_alone_and_in_pages(level: Metadata) -> None:
     single = json.loads(documents.entity(ITEM, level, PLACE))
     assert single == {**context(level, "abc/@Element"), **ENTITIES[level]}
-    page = json.loads(documents.entities([ITEM, BARE, ITEM], level, PLACE))
+    page = json.loads(b"".join(documents.entities([ITEM, BARE, ITEM], level, PLACE)))
     assert page.keys() == {*context(level, "abc"), "value"}
     assert [page["value"][0], page["value"][2]] == [ENTITIES[level]] * 2
     assert page["value"][1]["PartitionKey"] == page["value"][1]["RowKey"] == ""
     assert "A" not in page["value"][1]
-    assert json.loads(documents.entities([], level, PLACE))["value"] == []
+    assert json.loads(b"".join(documents.entities([], level, PLACE)))["value"] == []
 
 
 SELECTED: list[tuple[tuple[str, ...], dict[str, Any]]] = [
@@ -74,7 +74,7 @@ def test_selections(names: tuple[str, ...], expected: dict[str, Any]) -> None:
     found = json.loads(single, object_pairs_hook=distinct)
     assert found == {**context(MINIMAL, "abc/@Element"), **TAG, **expected}
     assert [name for name in found if name in expected] == list(expected)
-    (row,) = json.loads(documents.entities([ITEM], NONE, PLACE, names))["value"]
+    (row,) = json.loads(b"".join(documents.entities([ITEM], NONE, PLACE, names)))["value"]
     plain = {name: value for name, value in expected.items() if "@" not in name}
     assert row == plain
 

@@ -53,7 +53,7 @@ Exit codes are those of strongroom --help.
 """
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-_COLLECTED_AT = 10_000  # objects that are new
+COLLECTED_AT = 10_000  # objects that are new
 
 _DATA = "Where everything is kept; created when it is missing."
 _ACCOUNT = (
@@ -258,7 +258,7 @@ def run(settings: Settings) -> None:
     set_up_logging(settings.log_level, settings.log_format)
     # A page is thousands of tuples that live for a moment: the collector need not look at each
     # seven hundred of them, nor ever again at what the program consists of.
-    gc.set_threshold(_COLLECTED_AT)
+    gc.set_threshold(COLLECTED_AT)
     gc.freeze()
     try:
         broken = run_to_end(_until_signal(settings))

@@ -76,7 +76,8 @@ async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
             return await _in_time(asked.query, batches.answer(whole, _respond_to_part))
         return await transactions.answer(whole, _run)
     result = await _run(context, operation, call, asked.query)
-    return codec.encode(operation, result, call, _origin(asked))
+    response = codec.encode(operation, result, call, _origin(asked))
+    return await codec.complete(response, context.services.pacing)
 
 
 async def _identified(context: Context, asked: Asked) -> Claim:
@@ -95,7 +96,8 @@ async def _respond_to_part(context: Context, asked: Asked) -> Response:
         claim = await _identified(context, asked)
         operation, call = await admit(context, asked, claim)
         result = await _run(context, operation, call, asked.query)
-        response = codec.encode(operation, result, call, _origin(asked))
+        encoded = codec.encode(operation, result, call, _origin(asked))
+        response = await codec.complete(encoded, context.services.pacing)
     except StorageError as error:
         response = _refusal(context, error, request, request_id, asked)
     except BROKEN as error:

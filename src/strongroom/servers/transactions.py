@@ -89,7 +89,8 @@ async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) ->
     except PartFailed as failed:
         _check_declared(whole, parts[failed.index].operation, failed.error)
         raise
-    return [_answered(whole, part, result) for part, result in zip(parts, results, strict=True)]
+    pairs = zip(parts, results, strict=True)
+    return [await _answered(whole, part, result) for part, result in pairs]
 
 
 def _check_declared(whole: Whole, operation: Operation, error: StorageError) -> None:
@@ -108,7 +109,7 @@ async def _query(whole: Whole, request: PartRequest, run: Run) -> PartResponse:
         result = await run(whole.context, operation, part.call, whole.asked.query)
     except StorageError as error:
         raise PartFailed(0, error) from None
-    return _answered(whole, part, result)
+    return await _answered(whole, part, result)
 
 
 async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
@@ -142,8 +143,9 @@ def _headers(whole: Whole, part: PartRequest) -> list[tuple[str, str]]:
     return headers
 
 
-def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
-    response = codec.encode(part.operation, result, part.call, part.origin)
+async def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
+    encoded = codec.encode(part.operation, result, part.call, part.origin)
+    response = await codec.complete(encoded, whole.context.services.pacing)
     assert isinstance(response.body, bytes)
     headers = (*whole.context.endpoint.always, *response.headers)
     return PartResponse(response.status, headers, response.body, part.request.content_id)

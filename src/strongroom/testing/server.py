@@ -172,13 +172,13 @@ class InProcessServer:
             else:
                 moved.set_result(None)
 
-        self._loop.call_soon_threadsafe(move)
+        self.loop.call_soon_threadsafe(move)
         moved.result(_STOP_TIMEOUT_S)
 
     def stop(self) -> None:
         """Drain and stop. Idempotent. Raises ServerFailed when it does not end."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopped.set)
+            self.loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join(_STOP_TIMEOUT_S)
             if self._thread.is_alive():
                 raise ServerFailed("the server's thread does not end")
@@ -206,7 +206,7 @@ class InProcessServer:
         await asyncio.to_thread(self.stop)
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         app = App(self._settings, SystemClock())
         try:

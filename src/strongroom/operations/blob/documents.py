@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strongroom.operations.core.answers import document
+from strongroom.operations.core.answers import document, long_document
 from strongroom.operations.core.spec import Content, Origin
 from strongroom.semantics.blob import tag_queries
 from strongroom.services.blob import structured
@@ -38,13 +38,13 @@ def download(result: Download, call: Call[Any], origin: Origin) -> Content:
 
 def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
     """The XML of Get Block List."""
-    return document(write_block_list(result.committed, result.uncommitted))
+    return long_document(write_block_list(result.committed, result.uncommitted))
 
 
 def page_list(result: PageList, call: Call[Any], origin: Origin) -> Content:
     """The XML of Get Page Ranges."""
     rows = ((one.start, one.end - 1, one.is_clear) for one in result.ranges)
-    return document(write_page_list(rows, result.next_marker))
+    return long_document(write_page_list(rows, result.next_marker))
 
 
 def head_only(result: BlobView, call: Call[Any], origin: Origin) -> Content:
@@ -59,10 +59,10 @@ def tags(result: BlobView, call: Call[Any], origin: Origin) -> Content:
 
 def found_blobs(page: FoundPage, call: Call[FindBlobs], origin: Origin) -> Content:
     """The XML of Find Blobs by Tags."""
-    items = [
+    items = (
         FoundItem(item.container, item.name, item.tags, item.version, item.is_current)
         for item in page.items
-    ]
+    )
     where = origin.query.get(tag_queries.PARAMETER) or ""
     marker = tag_queries.encode_marker(page.marker)
-    return document(write_found(origin.endpoint, where, items, marker))
+    return long_document(write_found(origin.endpoint, where, items, marker))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from strongroom.operations.core.answers import document
+from strongroom.operations.core.answers import document, long_document
 from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin
 from strongroom.semantics.blob import tiers
@@ -54,13 +54,13 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
     """The answer of List Blobs."""
     asked, include = page_request(origin, call.input.max_results), call.input.include
     query = ListQuery(asked, call.target.container, origin.query.get("delimiter"))
-    items = [
+    items = (
         BlobPrefix(str(item))
         if isinstance(item, Prefix)
         else _blob(item, max(page.now, item.version), include)
         for item in page.items
-    ]
-    return document(blobs_xml.write_blobs(query, items, listing.encode_marker(page.marker)))
+    )
+    return long_document(blobs_xml.write_blobs(query, items, listing.encode_marker(page.marker)))
 
 
 def _blob(row: BlobRow, now: int, include: frozenset[str]) -> BlobItem:

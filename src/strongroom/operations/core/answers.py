@@ -7,6 +7,7 @@ what only one service answers. Source: response headers and bodies of "Get Conta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from strongroom.operations.core.spec import Content, Origin, Returned
@@ -52,3 +53,8 @@ def service_stats(last_sync: int, call: Call[Any], origin: Origin) -> Content:
 def document(body: bytes) -> Content:
     """A document that is in memory."""
     return Content(body, len(body))
+
+
+def long_document(pieces: Iterator[bytes]) -> Content:
+    """A document that is made piece by piece, with turns for others in between."""
+    return Content(pieces)

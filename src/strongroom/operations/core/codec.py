@@ -7,7 +7,7 @@ one operation. Source: reference section 1 of limits-and-errors (headers of ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +33,7 @@ from strongroom.services.core.calls import (
     Terms,
 )
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
+from strongroom.services.core.pacing import Pacing
 from strongroom.values import ACCOUNT_SCOPE
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request, Response
@@ -263,3 +264,12 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
         return Response(status, headers)
     content = operation.content(result, call, origin)
     return Response(status, headers, content.pieces, content.size_bytes, finished=content.release)
+
+
+async def complete(response: Response, pacing: Pacing) -> Response:
+    """The response, once a body that is made piece by piece is there."""
+    pieces: object = response.body
+    if isinstance(pieces, Iterator):
+        response.body = whole = await pacing.joined(pieces)
+        response.size_bytes = len(whole)
+    return response

@@ -142,7 +142,8 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """The body of an answer: `size_bytes` None = chunked; `release` when it has been sent."""
+    """The body of an answer: `size_bytes` None = chunked; `release` when it has been sent. Where
+    `pieces` is an iterator of bytes, they are put together before the answer begins."""
 
     pieces: Any
     size_bytes: int | None = None

@@ -53,4 +53,4 @@ def document(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
         TableAddress(origin.endpoint, call.target.account, call.target.container),
         selected(origin.query),
     )
-    return answers.document(body)
+    return answers.long_document(body)

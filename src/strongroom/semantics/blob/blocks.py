@@ -18,7 +18,7 @@ from strongroom.values import BlockListKind
 Content = TypeVar("Content")
 
 
-class Block(msgspec.Struct, Generic[Content], frozen=True, array_like=True):
+class Block(msgspec.Struct, Generic[Content], frozen=True, array_like=True, gc=False):
     """One block: its decoded id, its length, and where its content lies."""
 
     id: bytes

@@ -37,7 +37,7 @@ LOCKED: Final = "Locked"
 _DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
 
 
-class Immutability(msgspec.Struct, frozen=True, array_like=True):
+class Immutability(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What protects one blob: a policy that ends at `until` (ticks, 0 = there is none) and may be
     `locked`, and a legal `hold`."""
 

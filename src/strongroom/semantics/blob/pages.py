@@ -36,7 +36,7 @@ _TIERS: Final = {
 TIERS: Final = tuple(_TIERS)
 
 
-class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True):
+class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What an incremental copy blob is a copy of.
 
     Attributes:
@@ -52,7 +52,7 @@ class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True):
     copied: int = 0
 
 
-class PageState(msgspec.Struct, frozen=True, array_like=True):
+class PageState(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a page blob has beside its pages: the sequence number, and what it is a copy of if it is
     an incremental copy blob."""
 

@@ -33,7 +33,7 @@ TIERS: Final = (*_ONLINE, ARCHIVE)
 """The tiers of block blobs; page blobs in premium accounts have others."""
 
 
-class Rehydration(msgspec.Struct, frozen=True, array_like=True):
+class Rehydration(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A rehydration under way: to which tier, with which priority, and until when (ticks)."""
 
     tier: str

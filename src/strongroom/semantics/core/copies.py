@@ -23,7 +23,7 @@ class CopyStatus(enum.Enum):
     FAILED = "failed"
 
 
-class Copy(msgspec.Struct, frozen=True, array_like=True):
+class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The last copy to a blob or file. A blob keeps it until it is written by other means.
 
     `id` is a GUID; `completed` is the tick at which it ended, 0 while pending; `description` says

@@ -66,6 +66,7 @@ class Page(Generic[T]):
         self._delimiter = delimiter.encode("utf-8", "surrogatepass")
         self._max_results = max_results
         self._want = _WANT_LEAST
+        self._listed: bytes | None = None  # what the delimiter folded last, of this reading
         self.items: list[T | Prefix] = []
         """What the page lists, in order."""
         self.first: Position = max(start, (self._prefix, b""))
@@ -94,7 +95,13 @@ class Page(Generic[T]):
             records: (name, key, item) in order; item None = it cannot be seen in this list.
             resume: where the reader stopped, None = it came to the end.
         """
-        listed: bytes | None = None
+        self.take(records)
+        self.go_on(resume)
+
+    def take(self, records: Iterable[tuple[bytes, bytes, T | None]]) -> bool:
+        """Take some of what was read from `first` on; `go_on` follows. Returns: whether the page
+        is complete."""
+        listed = self._listed
         for name, key, item in records:
             if listed is not None and name.startswith(listed):
                 continue
@@ -102,26 +109,30 @@ class Page(Generic[T]):
             if item is not None:
                 if len(self.items) == self._max_results:
                     self._finish((name, key))
-                    return
+                    return True
                 self.items.append(item if group is None else Prefix(group.decode("utf-8")))
-                listed = group
+                self._listed = listed = group
+        return False
+
+    def go_on(self, resume: Position | None) -> None:
+        """Read on at `resume`, unless the page is complete; see `feed`."""
+        listed, self._listed = self._listed, None
+        if self.done:
+            return
         if resume is None:
             self._finish(None)
             return
-        self._go_on(resume, listed)
-
-    def cut(self) -> None:
-        """End the page where it is."""
-        if not self.done:
-            self._finish(self.first)
-
-    def _go_on(self, resume: Position, listed: bytes | None) -> None:
         behind = None if listed is None else (listed + _BEHIND, b"")
         if behind is not None and resume < behind:
             self.first, self._want = behind, _WANT_LEAST
         else:
             self.first, self._want = resume, min(self._want * 4, WANT_MOST)
         self._finish_if_beyond()
+
+    def cut(self) -> None:
+        """End the page where it is."""
+        if not self.done:
+            self._finish(self.first)
 
     def _group(self, name: bytes) -> bytes | None:
         at = name.find(self._delimiter, len(self._prefix))

@@ -70,7 +70,7 @@ class ListBlobs:
     include: frozenset[str] = frozenset()
 
 
-class BlobRow(msgspec.Struct, frozen=True):
+class BlobRow(msgspec.Struct, frozen=True, gc=False):
     """One blob (`past` None), snapshot or previous version, as the commit `version` left it."""
 
     name: str
@@ -123,7 +123,7 @@ async def _list(services: Services, call: Call[ListBlobs], page: Page[BlobRow]) 
     if VERSIONS in include:
         await _VersionedPage(services.store, keyspace, page, include, now).fill()
     else:
-        await pages.fill(services.store, keyspace, page, lambda found: _rows(found, include, now))
+        await pages.fill(services, keyspace, page, lambda found: _rows(found, include, now))
     # Last: a container that is there now was there all the time, and nothing of it was swept.
     await services.check_place(call)
     timed = any(

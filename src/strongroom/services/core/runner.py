@@ -18,6 +18,7 @@ from strongroom.engines.base import Store
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call, Client, Place
 from strongroom.services.core.decisions import Decision
+from strongroom.services.core.pacing import Pacing
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import NotYet, Waiting
@@ -35,6 +36,7 @@ class Services:
 
     Attributes:
         held: what is authoritative and dies with the process: readers, copies in flight.
+        pacing: whose slice of long work is next.
         disposable: what only saves work or keeps an order. It may be thrown away at any time.
     """
 
@@ -51,6 +53,7 @@ class Services:
         self.disposable = ProcessState()
         self.work = asyncio.Event()
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
+        self.pacing = Pacing()
         self.waiting = Waiting(store, self.disposable)
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:

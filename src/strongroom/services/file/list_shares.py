@@ -65,7 +65,7 @@ async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
     now = await services.store.now()
     kept_at = now if DELETED in given.include else None
     keyspace = keys.shares(call.target.account)
-    await pages.fill(services.store, keyspace, page, lambda found: _rows(found, kept_at))
+    await pages.fill(services, keyspace, page, lambda found: _rows(found, kept_at))
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     return SharePage(items, page.marker, now)

@@ -54,7 +54,7 @@ async def list_queues(services: Services, call: Call[ListQueues]) -> QueuePage:
     """List Queues of the account. A page may be short and have a marker."""
     given = call.input
     page = Page[QueueRow](given.prefix, "", given.max_results, given.start)
-    await pages.fill(services.store, keys.queues(call.target.account), page, _rows)
+    await pages.fill(services, keys.queues(call.target.account), page, _rows)
     # Without a delimiter nothing is folded.
     return QueuePage([item for item in page.items if not isinstance(item, Prefix)], page.marker)
 

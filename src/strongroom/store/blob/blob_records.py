@@ -21,14 +21,14 @@ from strongroom.store.core.records import Codec
 from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 
 
-class Deletion(msgspec.Struct, frozen=True, array_like=True):
+class Deletion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A blob or snapshot that was deleted and is kept: the stamp of that, and when it ends."""
 
     deleted: int
     until: int
 
 
-class BlobRecord(msgspec.Struct, frozen=True, array_like=True):
+class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A blob's head, one of its snapshots or previous versions. `committed` False: only blocks were
     staged so far.
 
@@ -86,14 +86,14 @@ class Upload(msgspec.Struct, frozen=True, array_like=True):
     touched: int
 
 
-class StagedBlock(msgspec.Struct, frozen=True, array_like=True):
+class StagedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One staged block."""
 
     size_bytes: int
     content: int
 
 
-class Retired(msgspec.Struct, frozen=True, array_like=True):
+class Retired(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Bodies that one commit gave up and that others of the blob may still share."""
 
     bodies: tuple[AnyBody, ...]

@@ -7,7 +7,8 @@ Must not live here: whether the blocks exist (semantics/blob/blocks.py). Sources
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, cast, get_args
 
 from strongroom import blob_errors, limits
@@ -67,23 +68,25 @@ class _Reader:
 def write_block_list(
     committed: Iterable[tuple[str, int]] | None,
     uncommitted: Iterable[tuple[str, int]] | None,
-) -> bytes:
-    """The answer of Get Block List.
+) -> Iterator[bytes]:
+    """The answer of Get Block List, piece by piece.
 
     Arguments:
         committed, uncommitted: (base64 id, size in bytes) of each block; None = section not asked
             for.
     """
-    return (
-        f"{xml.DECLARATION}<BlockList>{_section('CommittedBlocks', committed)}"
-        f"{_section('UncommittedBlocks', uncommitted)}</BlockList>"
-    ).encode()
+    both = (("CommittedBlocks", committed), ("UncommittedBlocks", uncommitted))
+    rows = (row for name, blocks in both if blocks is not None for row in _section(name, blocks))
+    return xml.pieces(f"{xml.DECLARATION}<BlockList>", rows, "</BlockList>", 1000)
 
 
-def _section(name: str, blocks: Iterable[tuple[str, int]] | None) -> str:
-    if blocks is None:
-        return ""
-    rows = "".join(
-        f"<Block><Name>{id_}</Name><Size>{size_bytes}</Size></Block>" for id_, size_bytes in blocks
-    )
-    return f"<{name}>{rows}</{name}>" if rows else f"<{name} />"
+def _section(name: str, blocks: Iterable[tuple[str, int]]) -> Iterator[str]:
+    left = iter(blocks)
+    first = next(left, None)
+    if first is None:
+        yield f"<{name} />"
+        return
+    yield f"<{name}>"
+    for id_, size_bytes in chain((first,), left):
+        yield f"<Block><Name>{id_}</Name><Size>{size_bytes}</Size></Block>"
+    yield f"</{name}>"

@@ -7,7 +7,7 @@ a page may hold 5,000 of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ from strongroom.wire.core.xml import escape
 _REMEMBERED: Final = 16
 
 
-class CopyItem(msgspec.Struct, frozen=True):
+class CopyItem(msgspec.Struct, frozen=True, gc=False):
     """The last copy to a blob: texts of the Copy... elements; `completed` in ticks, 0 = pending."""
 
     id: str
@@ -49,7 +49,7 @@ class TierItem(NamedTuple):
     is_inferred: bool = False
 
 
-class BlobItem(msgspec.Struct, frozen=True):
+class BlobItem(msgspec.Struct, frozen=True, gc=False):
     """One blob, snapshot (`snapshot` its ticks) or version (`version` its id in ticks, 0 = none).
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
@@ -79,7 +79,7 @@ class BlobItem(msgspec.Struct, frozen=True):
     only_versions: bool = False
 
 
-class BlobPrefix(msgspec.Struct, frozen=True):
+class BlobPrefix(msgspec.Struct, frozen=True, gc=False):
     """The common beginning of names that a delimiter folds together."""
 
     name: str
@@ -96,9 +96,8 @@ class ListQuery:
 
 def write_blobs(
     query: ListQuery, items: Iterable[BlobItem | BlobPrefix], next_marker: str
-) -> bytes:
-    """The page as XML; `next_marker` is empty when nothing is left."""
-    rows = [_blob(item) if isinstance(item, BlobItem) else _prefix(item) for item in items]
+) -> Iterator[bytes]:
+    """The page as XML, piece by piece; `next_marker` is empty when nothing is left."""
     asked = query.asked
     most = None if asked.max_results is None else str(asked.max_results)
     head = (
@@ -109,7 +108,8 @@ def write_blobs(
         f"{'' if query.delimiter is None else _asked('Delimiter', query.delimiter)}<Blobs>"
     )
     tail = f"</Blobs>{xml.element('NextMarker', next_marker)}</EnumerationResults>"
-    return "".join((head, *rows, tail)).encode("utf-8", "replace")
+    rows = (_blob(item) if isinstance(item, BlobItem) else _prefix(item) for item in items)
+    return xml.pieces(head, rows, tail)
 
 
 def _asked(tag: str, text: str) -> str:

@@ -5,26 +5,33 @@ Must not live here: which ranges there are. Source: "Get Page Ranges", response 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from strongroom.wire.core import xml
 
 
-def write_page_list(ranges: Iterable[tuple[int, int, bool]], next_marker: str | None) -> bytes:
-    """The document.
+def write_page_list(
+    ranges: Iterable[tuple[int, int, bool]], next_marker: str | None
+) -> Iterator[bytes]:
+    """The document, piece by piece.
 
     Arguments:
         ranges: (first byte, last byte, whether it was cleared), in order.
         next_marker: None leaves the element out, "" says that nothing is left.
     """
-    rows = "".join(
-        f"<{_tag(cleared)}><Start>{first}</Start><End>{last}</End></{_tag(cleared)}>"
-        for first, last, cleared in ranges
-    )
     marker = "" if next_marker is None else xml.element("NextMarker", next_marker)
-    inner = rows + marker
-    root = f"<PageList>{inner}</PageList>" if inner else "<PageList />"
-    return (xml.DECLARATION + root).encode()
+    left = iter(ranges)
+    first = next(left, None)
+    if first is None and not marker:
+        return xml.pieces(xml.DECLARATION, (), "<PageList />")
+    rows = map(_row, left if first is None else chain((first,), left))
+    return xml.pieces(f"{xml.DECLARATION}<PageList>", rows, f"{marker}</PageList>", 1000)
+
+
+def _row(found: tuple[int, int, bool]) -> str:
+    first, last, cleared = found
+    return f"<{_tag(cleared)}><Start>{first}</Start><End>{last}</End></{_tag(cleared)}>"
 
 
 def _tag(cleared: bool) -> str:

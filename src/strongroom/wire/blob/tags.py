@@ -6,7 +6,7 @@ Source: "Get Blob Tags", "Set Blob Tags", "Find Blobs by Tags".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from strongroom.values import Metadata, iso7
@@ -63,21 +63,24 @@ def version_elements(version: int, is_current: bool) -> str:
     return f"<VersionId>{iso7(version)}</VersionId>{current}"
 
 
-def write_found(endpoint: str, where: str, items: Iterable[FoundItem], next_marker: str) -> bytes:
-    """The answer of Find Blobs by Tags.
+def write_found(
+    endpoint: str, where: str, items: Iterable[FoundItem], next_marker: str
+) -> Iterator[bytes]:
+    """The answer of Find Blobs by Tags, piece by piece.
 
     Arguments:
         endpoint: the service's URL, with a slash at its end.
         where: the query, as it was sent.
         next_marker: empty when nothing is left.
     """
-    rows = "".join(
+    rows = (
         f"<Blob>{xml.name_element(item.name)}{xml.element('ContainerName', item.container)}"
         f"{tags_element(item.tags)}{version_elements(item.version, item.is_current)}</Blob>"
         for item in items
     )
-    return (
+    head = (
         f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(endpoint)}">'
-        f"{xml.element('Where', where)}<Blobs>{rows}</Blobs>"
-        f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
-    ).encode("utf-8", "replace")
+        f"{xml.element('Where', where)}<Blobs>"
+    )
+    tail = f"</Blobs>{xml.element('NextMarker', next_marker)}</EnumerationResults>"
+    return xml.pieces(head, rows, tail)

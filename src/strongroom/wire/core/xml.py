@@ -11,8 +11,9 @@ or external, can ever be declared.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 from urllib.parse import quote
 from xml.parsers import expat
@@ -198,6 +199,20 @@ def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
         return "<Metadata />"
     pairs = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in metadata)
     return f"<Metadata>{pairs}</Metadata>"
+
+
+def pieces(head: str, rows: Iterable[str], tail: str, rows_at_once: int = 250) -> Iterator[bytes]:
+    """A long document, piece by piece.
+
+    Arguments:
+        rows: each is made when its piece is.
+        rows_at_once: of one piece; they should take some tenths of a millisecond.
+    """
+    yield head.encode("utf-8", "replace")
+    left = iter(rows)
+    while part := "".join(islice(left, rows_at_once)):
+        yield part.encode("utf-8", "replace")
+    yield tail.encode("utf-8", "replace")
 
 
 def enumeration(asked: PageRequest, tag: str, rows: str, next_marker: str) -> bytes:

@@ -9,8 +9,9 @@ Entities", "Query Tables", "Payload format for Table service operations"; refere
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
@@ -24,6 +25,8 @@ _ANNOTATION: Final = "@odata.type"
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
+# To write so many takes some tenths of a millisecond.
+_ROWS_AT_ONCE: Final = 250
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.~!*()-]*", re.ASCII).fullmatch
 Names = tuple[str, ...] | None
 
@@ -45,13 +48,15 @@ def entity(item: Entity, level: Metadata, place: TableAddress, select: Names = N
 
 def entities(
     items: Iterable[Entity], level: Metadata, place: TableAddress, select: Names = None
-) -> bytes:
-    """A page of entities."""
+) -> Iterator[bytes]:
+    """A page of entities, piece by piece."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
-    rows = [_members(item, level, place, select) for item in items]
-    # Asked of the list: a row without members is a row too.
-    value = b"{" + b"},{".join(rows) + b"}" if rows else b""
-    return b"{" + _joined(context, b'"value":[' + value + b"]") + b"}"
+    yield b"{" + _joined(context, b'"value":[')
+    left, comma = iter(items), b""
+    while rows := [_members(item, level, place, select) for item in islice(left, _ROWS_AT_ONCE)]:
+        yield comma + b"{" + b"},{".join(rows) + b"}"
+        comma = b","
+    yield b"]}"
 
 
 def table(name: str, level: Metadata, place: TableAddress) -> bytes:

@@ -69,7 +69,7 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     now = await services.store.now()
     kept_at = now if DELETED in given.include else None
     keyspace = keys.containers(call.target.account)
-    await pages.fill(services.store, keyspace, page, lambda found: _rows(found, kept_at))
+    await pages.fill(services, keyspace, page, lambda found: _rows(found, kept_at))
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     timed = any(item.record.lease or item.deleted for item in items)

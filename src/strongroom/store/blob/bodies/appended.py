@@ -45,7 +45,7 @@ _LOOK_BYTES: Final = 512 * 1024
 _LOOK_RECORDS_MAX: Final = 1000
 
 
-class AppendedBlock(msgspec.Struct, frozen=True, array_like=True):
+class AppendedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One block: its length, and either its bytes with their CRC64, or its content."""
 
     size_bytes: int

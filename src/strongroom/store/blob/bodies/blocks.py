@@ -14,7 +14,7 @@ import msgspec
 from strongroom.store.core.records import Codec
 
 
-class ListedBlock(msgspec.Struct, frozen=True, array_like=True):
+class ListedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One block of a committed list: raw id, length, and where it lies. A staged block has a
     content of its own; the blocks of a copy lie one after another in a few."""
 
@@ -27,7 +27,7 @@ class ListedBlock(msgspec.Struct, frozen=True, array_like=True):
 BLOCK_LIST: Final[Codec[tuple[ListedBlock, ...]]] = Codec(tuple[ListedBlock, ...])
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """Consecutive bytes of one content."""
 
     content: int

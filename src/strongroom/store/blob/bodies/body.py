@@ -191,7 +191,7 @@ class BodyFindings(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-class Body(msgspec.Struct, frozen=True, array_like=True):
+class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the bytes of a blob are. A blob's record holds one of its subclasses.
 
     Attributes:
