@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from strongroom.operations.blob import block
 from strongroom.operations.core import codec
+from strongroom.services.blob.blocks import GetBlockList
 from strongroom.services.core.pacing import Pacing
 from strongroom.wire.blob.block_list import write_block_list
 from strongroom.wire.core.http import Response
+from tests.services import blob_calls as do
 from tests.services.container_calls import run, services
+from tests.services.sweeps import fresh
 from tests.services.test_list_blobs import made, page_of
 
 
@@ -117,5 +121,21 @@ def test_a_listing_is_read_over_many_turns() -> None:
             assert turns.number - before >= 3 * (1500 // 256)
         for page in pages:
             assert [getattr(row, "name", "") for row in page.items] == names
+
+    run(scenario)
+
+
+def test_the_blocks_of_a_long_list_are_chosen_and_told_over_many_turns() -> None:
+    async def scenario() -> None:
+        on, _ = await fresh()
+        await do.stage(on, "long", "1", b"one")
+        async with Turns() as turns:
+            before = turns.number
+            await do.commit(on, "long", ["1"] * 20_000)
+            assert turns.number - before >= 20_000 // 500
+            before = turns.number
+            found = await do.run(on, block.GET_BLOCK_LIST, "long", GetBlockList())
+            assert turns.number - before >= 20_000 // 500
+        assert found.committed is not None and len(found.committed) == 20_000
 
     run(scenario)

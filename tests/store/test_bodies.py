@@ -23,15 +23,15 @@ def _block(size_bytes: int, content: int, offset_bytes: int = 0) -> ListedBlock:
 
 def test_blocks_that_follow_one_another_in_a_content_are_one_span() -> None:
     blocks = [_block(10, 1), _block(5, 1, 10), _block(0, 1, 15), _block(7, 1, 15), _block(4, 2)]
-    assert spans(blocks, 0, 26) == [Span(1, 0, 22), Span(2, 0, 4)]
-    assert spans(blocks, 3, 10) == [Span(1, 3, 10)]
-    assert spans(blocks, 21, 2) == [Span(1, 21, 1), Span(2, 0, 1)]
+    assert list(spans(blocks, 0, 26)) == [Span(1, 0, 22), Span(2, 0, 4)]
+    assert list(spans(blocks, 3, 10)) == [Span(1, 3, 10)]
+    assert list(spans(blocks, 21, 2)) == [Span(1, 21, 1), Span(2, 0, 1)]
 
 
 def test_blocks_in_another_order_or_with_a_gap_are_spans_of_their_own() -> None:
     blocks = [_block(5, 1, 10), _block(10, 1), _block(3, 1, 12), _block(3, 2, 15)]
     wanted = [Span(1, 10, 5), Span(1, 0, 10), Span(1, 12, 3), Span(2, 15, 3)]
-    assert spans(blocks, 0, 21) == wanted
+    assert list(spans(blocks, 0, 21)) == wanted
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,9 @@ class Block(msgspec.Struct, Generic[Content], frozen=True, array_like=True, gc=F
     content: Content
 
 
+Sources = Mapping[BlockListKind, Mapping[bytes, Block[Content]]]
+
+
 def block_id(text: str) -> bytes:
     """The decoded id of the query parameter blockid.
 
@@ -90,11 +93,24 @@ def commit_list(
     present: dict[bytes, Block[Content]] = {}
     for block in committed:
         present.setdefault(block.id, block)
-    sources: dict[BlockListKind, Mapping[bytes, Block[Content]]] = {
-        "Committed": present,
+    return tuple(named_blocks(requested, block_sources(present, uncommitted)))
+
+
+def block_sources(
+    committed: Mapping[bytes, Block[Content]], uncommitted: Mapping[bytes, Block[Content]]
+) -> Sources[Content]:
+    """Where the entries of each kind look for their blocks, by decoded id."""
+    return {
+        "Committed": committed,
         "Uncommitted": uncommitted,
-        "Latest": {**present, **uncommitted},
+        "Latest": {**committed, **uncommitted},
     }
+
+
+def named_blocks(
+    requested: Iterable[tuple[BlockListKind, str]], sources: Sources[Content]
+) -> list[Block[Content]]:
+    """The blocks that some entries of a list name. Raises InvalidBlockList."""
     found = []
     for kind, text in requested:
         decoded = _decoded(text)
@@ -102,7 +118,7 @@ def commit_list(
         if named is None:
             raise StorageError(blob_errors.INVALID_BLOCK_LIST)
         found.append(named)
-    return tuple(found)
+    return found
 
 
 _TEXT_CHARS_MAX: Final = (limits.BLOCK_ID_BYTES_MAX + 2) // 3 * 4

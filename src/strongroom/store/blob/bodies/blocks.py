@@ -6,7 +6,7 @@ client may name (semantics/blob/blocks.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -39,10 +39,10 @@ class Span(msgspec.Struct, frozen=True, gc=False):
         return self.content == other.content and self.offset + self.length == other.offset
 
 
-def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> list[Span]:
-    """Where the bytes [offset, offset + length) of a list of blocks lie. Blocks that lie one after
-    another in a content are one span."""
-    found: list[Span] = []
+def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> Iterator[Span]:
+    """Where the bytes [offset, offset + length) of a list of blocks lie, one by one. Blocks that
+    lie one after another in a content are one span."""
+    last: Span | None = None
     end = offset + length
     start = 0
     for block in blocks:
@@ -50,11 +50,13 @@ def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> list[Span]
         if stop > offset and block.size_bytes:
             first = max(offset, start)
             span = Span(block.content, block.offset_bytes + first - start, min(stop, end) - first)
-            if found and found[-1].is_followed_by(span):
-                last = found.pop()
+            if last is not None and last.is_followed_by(span):
                 span = Span(last.content, last.offset, last.length + span.length)
-            found.append(span)
+            elif last is not None:
+                yield last
+            last = span
         start = stop
         if start >= end:
             break
-    return found
+    if last is not None:
+        yield last

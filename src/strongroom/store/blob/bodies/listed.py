@@ -6,6 +6,7 @@ copying blocks. Must not live here: which blocks a client may name (semantics/bl
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections import deque
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from strongroom.engines.base import ContentMissing, Contents, Ref
-from strongroom.store.blob.bodies.blocks import BLOCK_LIST, ListedBlock, spans
+from strongroom.store.blob.bodies.blocks import BLOCK_LIST, ListedBlock, Span, spans
 from strongroom.store.blob.bodies.body import (
     Body,
     BodyFindings,
@@ -35,6 +36,8 @@ from strongroom.store.core import keys
 # that is larger. So no copy needs more contents than one commit can adopt.
 GROUP_BYTES: Final = 64 * 1024 * 1024
 GROUPS_MAX: Final = 200
+# Of a long list others get a turn after so many: half a millisecond's work.
+_SPANS_AT_ONCE: Final = 250
 
 
 class Listed(Body, frozen=True, array_like=True, tag=3):
@@ -53,7 +56,11 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
         """See Body.open. Contents are pinned one after another; a registered reader keeps those
         that are still to be read."""
         blocks = await self.blocks(place)
-        left = deque(spans(blocks, offset, length))
+        left = deque[Span]()
+        for span in spans(blocks, offset, length):
+            left.append(span)
+            if len(left) % _SPANS_AT_ONCE == 0:
+                await asyncio.sleep(0)
         pieces = read_spans(place.store.contents, left, take)
         return OpenBody(pieces, None, left, functools.partial(copy_blocks, blocks))
 
