@@ -43,8 +43,8 @@ from strongroom.semantics.file.oplocks import (
 )
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
-from strongroom.services.file.barriers import Barriers, WritesUnderWay
-from strongroom.services.file.open_handle import Handle
+from strongroom.services.file.held.barriers import Barriers, WritesUnderWay
+from strongroom.services.file.held.open_handle import Handle
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import TICKS_PER_S
 

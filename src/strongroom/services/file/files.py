@@ -27,8 +27,8 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.creating import counted
+from strongroom.services.file.held.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
 from strongroom.services.file.paths import OnPath, PathChanged, Where

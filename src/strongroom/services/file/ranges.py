@@ -26,7 +26,7 @@ from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes
 from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.changes import BYTES, Watches, modified
+from strongroom.services.file.held.changes import BYTES, Watches, modified
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, Prepared
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.readers import FileReaders

@@ -38,7 +38,7 @@ from strongroom.services.file.admission import (
     enter,
     facts_of,
 )
-from strongroom.services.file.changes import Watches, renamed
+from strongroom.services.file.held.changes import Watches, renamed
 from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath, PathChanged, Where

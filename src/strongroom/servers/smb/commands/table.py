@@ -16,6 +16,7 @@ from strongroom.servers.smb.commands import (
     information,
     ioctl,
     locking,
+    notify,
     transfers,
 )
 from strongroom.servers.smb.declarations import CommandRule, CommandTable, Needs, PayloadSizes
@@ -78,6 +79,15 @@ FILE_RULES: Final = (
         directory.query_directory,
         8,
         payload=_sizes_at(28),
+        is_large=True,
+    ),
+    CommandRule(
+        Command.CHANGE_NOTIFY,
+        32,
+        Needs.OPEN,
+        notify.change_notify,
+        8,
+        payload=_sizes_at(4),
         is_large=True,
     ),
     CommandRule(

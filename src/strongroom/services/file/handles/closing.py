@@ -17,9 +17,9 @@ from strongroom.errors import StorageError
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
-from strongroom.services.file.changes import Watches
 from strongroom.services.file.handles import information
 from strongroom.services.file.handles.model import Handle, HandleOwner, NodeInfo
+from strongroom.services.file.held.changes import Watches
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 

@@ -27,7 +27,7 @@ from strongroom.services.file.handles.model import (
     EnumerateWanted,
     Handle,
 )
-from strongroom.services.file.open_handle import Enumeration
+from strongroom.services.file.held.open_handle import Enumeration
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 

@@ -21,10 +21,10 @@ from strongroom.semantics.file.attributes import FREEZE, KEEP, THAW, Attribute, 
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
-from strongroom.services.file.changes import Aspect
 from strongroom.services.file.handles import deciding, transfers
 from strongroom.services.file.handles.deciding import NodeLook, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, BasicWanted, Handle, NodeInfo
+from strongroom.services.file.held.changes import Aspect
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT, PermissionGiven
 from strongroom.store.core import extents, keys

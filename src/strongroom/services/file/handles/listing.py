@@ -23,7 +23,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing
-from strongroom.services.file.open_handle import Handle
+from strongroom.services.file.held.open_handle import Handle
 from strongroom.services.file.paths import OnPath, Where
 from strongroom.store.core import keys
 

@@ -1,7 +1,7 @@
 """CHANGE_NOTIFY: a request waits for changes below a directory.
 
 Lives here: rights, the wait, and what fits into an answer. Must not live here: what happened
-(changes.py), its bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
+(held/changes.py), its bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from strongroom import file_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, names
 from strongroom.services.core.runner import Services
-from strongroom.services.file.changes import Aspect, NodeAction, Watch, Watches
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
+from strongroom.services.file.held.changes import Aspect, DirectoryWatch, NodeAction, Watches
 
 _ENTRY_BYTES: Final = 12
 _ALIGNMENT: Final = 4
@@ -75,7 +75,7 @@ async def watch(
             found.wake()
 
 
-async def _news(found: Watch, patience: Patience) -> None:
+async def _news(found: DirectoryWatch, patience: Patience) -> None:
     """Return when it is this request's turn and something has happened."""
     turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     found.waiting.append(turn)
@@ -91,7 +91,7 @@ async def _news(found: Watch, patience: Patience) -> None:
     found.waiting.remove(turn)
 
 
-def _taken(found: Watch, room_bytes: int) -> Watched:
+def _taken(found: DirectoryWatch, room_bytes: int) -> Watched:
     changes, has_overflowed = tuple(found.kept), found.has_overflowed
     found.kept.clear()
     found.has_overflowed = False

@@ -30,7 +30,6 @@ from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRef
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
-from strongroom.services.file.changes import BYTES, Aspect, Watches, added, modified
 from strongroom.services.file.handles import creating, deciding, removing, transfers, wanted
 from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience
 from strongroom.services.file.handles.information import info_of
@@ -43,6 +42,7 @@ from strongroom.services.file.handles.model import (
     OpenWanted,
     ShareAccess,
 )
+from strongroom.services.file.held.changes import BYTES, Aspect, Watches, added, modified
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import Draft

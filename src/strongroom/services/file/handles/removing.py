@@ -13,8 +13,8 @@ import msgspec
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
-from strongroom.services.file.changes import Watches, removed
 from strongroom.services.file.handles.deciding import NodePlace
+from strongroom.services.file.held.changes import Watches, removed
 from strongroom.services.file.node_writes import directory_touched, used
 from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.sweep import sweep_step

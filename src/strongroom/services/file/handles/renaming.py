@@ -24,10 +24,10 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, displace_below, enter, facts_of
-from strongroom.services.file.changes import Watches, renamed
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
+from strongroom.services.file.held.changes import Watches, renamed
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.renaming import (
     RenameSeen,

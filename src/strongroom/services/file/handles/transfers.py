@@ -25,10 +25,10 @@ from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
-from strongroom.services.file.changes import BYTES, Aspect, Watches, modified
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
+from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modified
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.readers import FileReaders
 from strongroom.services.file.sweep import sweep_step, tidy

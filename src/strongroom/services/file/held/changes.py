@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from strongroom.semantics.file import names
-from strongroom.services.file.open_handle import Handle
+from strongroom.services.file.held.open_handle import Handle
 
 _KEPT_MAX: Final = 1024
 
@@ -54,7 +54,7 @@ class NodeChanged(NamedTuple):
     aspects: Aspect
 
 
-class Watch:
+class DirectoryWatch:
     """What one handle of a directory is told of.
 
     Attributes:
@@ -113,16 +113,16 @@ class Watches:
     """All watches, by the generation of their share. Held state: it dies with the process."""
 
     def __init__(self) -> None:
-        self._watches: dict[int, dict[int, Watch]] = {}
+        self._watches: dict[int, dict[int, DirectoryWatch]] = {}
 
-    def of(self, handle: Handle) -> Watch | None:
+    def of(self, handle: Handle) -> DirectoryWatch | None:
         """The watch of a handle, if it has one."""
         return self._watches.get(handle.access.generation, {}).get(handle.id)
 
-    def begin(self, handle: Handle, aspects: Aspect, *, is_tree: bool) -> Watch:
-        """Watch a directory from now on. What was asked for first stays for the handle."""
+    def begin(self, handle: Handle, aspects: Aspect, *, is_tree: bool) -> DirectoryWatch:
+        """DirectoryWatch a directory from now on. What was asked for first stays for the handle."""
         watches = self._watches.setdefault(handle.access.generation, {})
-        return watches.setdefault(handle.id, Watch(handle, aspects, is_tree=is_tree))
+        return watches.setdefault(handle.id, DirectoryWatch(handle, aspects, is_tree=is_tree))
 
     def forget(self, handle: Handle) -> None:
         """A handle is closed. Idempotent."""

@@ -1,0 +1,32 @@
+"""CHANGE_NOTIFY: what has changed in a directory.
+
+Lives here: from the request to the services and back. Must not live here: who waits, what is kept
+(services/file/held/changes.py). Source: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
+"""
+
+from __future__ import annotations
+
+from strongroom.servers.smb.commands.targets import handle_of
+from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
+from strongroom.services.file.handles.notifying import WatchWanted, watch
+from strongroom.wire.smb import statuses
+from strongroom.wire.smb.requests.change_notify import (
+    ChangedName,
+    read_change_notify,
+    write_changes,
+)
+from strongroom.wire.smb.requests.query_directory import write_buffer_answer
+
+
+async def change_notify(element: SmbElement) -> SmbAnswer:
+    """Carry out a CHANGE_NOTIFY."""
+    request = read_change_notify(element.message, element.connection.io_bytes_max)
+    wanted = WatchWanted(request.completion_filter, request.watches_tree, request.room)
+    found = await watch(element.services, handle_of(element), wanted, element)
+    if found.is_closed:
+        return SmbAnswer(write_buffer_answer(b""), statuses.STATUS_NOTIFY_CLEANUP)
+    changes = [ChangedName(int(action), "\\".join(path)) for action, path in found.changes]
+    data = write_changes(changes, request.room)
+    if found.must_enumerate or (changes and not data):
+        return SmbAnswer(write_buffer_answer(b""), statuses.STATUS_NOTIFY_ENUM_DIR)
+    return SmbAnswer(write_buffer_answer(data))
