@@ -182,6 +182,15 @@ async def status(outcome: Awaitable[object]) -> int:
     return 0
 
 
+async def status_over_rest(outcome: Awaitable[object]) -> int:
+    """The status of a refusal over REST; 0 = success."""
+    try:
+        await outcome
+    except StorageError as error:
+        return error.row.status
+    return 0
+
+
 def nothing_is_left(on: Services) -> bool:
     """Whether no handle, no entry and no timer is left, once all has been closed."""
     held = on.held.of(Opens)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from strongroom import file_errors
+from strongroom.engines.base import Unavailable
 from strongroom.operations.file import handle as operations
 from strongroom.semantics.core.listing import START
 from strongroom.semantics.file import accesses
@@ -112,6 +115,42 @@ def test_a_close_that_is_forced_waits_for_the_write_that_is_under_way() -> None:
         assert await closing == 1
         await writing
         assert await file_calls.read(on, "f") == b"whole"
+        await bob.handle("f")
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_write_that_is_cancelled_keeps_others_away_until_it_has_happened_or_not(
+    fails: bool,
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, bob = await mounted(on, "ann"), await mounted(on, "bob")
+        one = await ann.create("f", share=Use.NONE)
+        began, goes_on = asyncio.Event(), asyncio.Event()
+        update = on.store.update
+
+        async def slow(*args: Any, **more: Any) -> Any:
+            began.set()
+            await goes_on.wait()
+            if fails:
+                raise Unavailable("cut off")
+            return await update(*args, **more)
+
+        on.store.update = slow  # type: ignore[method-assign]
+        writing = asyncio.ensure_future(ann.write(one, 0, b"whole"))
+        await began.wait()
+        writing.cancel()
+        leaving = asyncio.ensure_future(ann.leave())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not leaving.done()
+        assert await do.status(bob.open("f")) == file_errors.STATUS_SHARING_VIOLATION
+        goes_on.set()
+        await leaving
+        assert writing.cancelled()
+        assert await file_calls.read(on, "f") == (b"" if fails else b"whole")
         await bob.handle("f")
 
     given.run(scenario)

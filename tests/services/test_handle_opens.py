@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
 from strongroom import file_errors
+from strongroom.engines.base import Record, Ref, Unavailable
 from strongroom.operations.file import share
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
@@ -379,6 +382,93 @@ def test_of_many_creators_at_once_one_has_the_file_to_itself() -> None:
         more = [do.status(one.open("g", disposition=Disposition.CREATE)) for one in clients]
         assert sorted(await asyncio.gather(*more)) == [0, *[COLLISION] * 7]
         assert file_calls.problems(on) == []
+
+    given.run(scenario)
+
+
+def test_what_is_created_is_opened_by_nobody_else_before() -> None:
+    """Its name can be found before the creator has entered: the answer of its commit is late."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, bob = await mounted(on, "ann"), await mounted(on, "bob")
+        committed, goes_on = asyncio.Event(), asyncio.Event()
+        update = on.store.update
+
+        async def late(*args: Any, **more: Any) -> Any:
+            result = await update(*args, **more)
+            committed.set()
+            await goes_on.wait()
+            return result
+
+        on.store.update = late  # type: ignore[method-assign]
+        creating = asyncio.ensure_future(ann.create("f", share=Use.NONE))
+        await committed.wait()
+        request = Patient()
+        opening_it = asyncio.ensure_future(do.status(bob.open("f", request=request)))
+        await request.has_waited.wait()
+        goes_on.set()
+        await creating
+        assert await opening_it == VIOLATION
+
+    given.run(scenario)
+
+
+class Between:
+    """Something happens after the n-th read of the store has seen what it saw."""
+
+    def __init__(self, on: Services, at: int, what: Callable[[], Awaitable[object]]) -> None:
+        self.calls = 0
+        self._real, self._at, self._what = on.store.read, at, what
+        on.store.read = self.read  # type: ignore[method-assign]
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        found = await self._real(reads)
+        self.calls += 1
+        if self.calls == self._at:
+            await self._what()
+        return found
+
+
+@pytest.mark.parametrize("at", range(1, 4))
+def test_what_is_deleted_while_it_is_opened_is_opened_or_not_found(at: int) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        await file_calls.create(on, "f")
+        ann = await mounted(on)
+        refused: list[bool] = []
+
+        async def delete() -> None:
+            refused.append(await do.status_over_rest(file_calls.delete(on, "f")) == 409)
+
+        Between(on, at, delete)
+        found = await do.status(ann.open("f"))
+        assert found == (0 if refused[0] else NOT_FOUND)
+        assert len(on.held.of(Opens).handles) == refused[0]
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize("disposition", [Disposition.OPEN, Disposition.OVERWRITE])
+def test_an_open_that_fails_at_any_read_has_no_entry(disposition: Disposition) -> None:
+    async def scenario() -> None:
+        for at in range(1, 8):
+            on = await file_calls.services()
+            await file_calls.write(on, "f", b"text")
+            ann = await mounted(on)
+
+            async def fail() -> None:
+                raise Unavailable("cut off")
+
+            reads = Between(on, at, fail)
+            try:
+                await ann.open("f", disposition=disposition, deletes_on_close=True)
+            except Unavailable:
+                assert do.nothing_is_left(on), at
+                assert await file_calls.names(on) == ["f"]
+            else:
+                assert reads.calls < at > 3
+                return
 
     given.run(scenario)
 

@@ -15,8 +15,7 @@ from tests.tidy.sources import Source, nodes
 PUBLIC_PACKAGES = ("strongroom.coordination", "strongroom.testing")
 # package -> why it lives before the package imports it. Here too, any import gives life, so that
 # each of its modules has its tests. The list may only shrink: a row goes when a service uses it.
-NOT_YET_SERVED: dict[str, str] = {
-}
+NOT_YET_SERVED: dict[str, str] = {}
 
 _FILE = re.compile(r"(?<![\w/.*-])(?:[\w-]+/)*\w+\.py\b")
 

@@ -130,6 +130,9 @@ async def to_the_end(commit: Awaitable[T]) -> T:
         return await asyncio.shield(deciding)
     except asyncio.CancelledError:
         await asyncio.wait((deciding,))
+        if not deciding.cancelled():
+            # Nobody is left whom it could be told.
+            deciding.exception()
         raise
 
 
