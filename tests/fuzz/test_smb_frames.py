@@ -1,0 +1,204 @@
+"""Changed frames of SMB, before and after authentication: each is answered, or ends its connection.
+
+No handler meets an exception that is no answer of the protocol, and what a connection held is gone
+when it ends. One million frames in `make proof`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from strongroom.auth.accounts import Account
+from strongroom.clock import ManualClock
+from strongroom.semantics.file.accesses import Disposition
+from strongroom.servers.smb.commands.table import FILE_COMMANDS
+from strongroom.servers.smb.listener import SmbListener
+from strongroom.servers.smb.settings import SmbSettings
+from strongroom.services.file.handles.opening import connect_share
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.framing import prefix
+from strongroom.wire.smb.header import FileId, Header, read_header, write_header
+from strongroom.wire.smb.requests.create import CreateRequest, write_create
+from strongroom.wire.smb.statuses import STATUS_INTERNAL_ERROR
+from tests.effort import scaled
+from tests.fuzz.smb_frames import RECORDED, Changes, addressed, is_whole
+from tests.servers.smb.client import KEY, Client, Closed, OneAccount, Reply
+from tests.servers.smb.messages import (
+    PLAIN,
+    first_token,
+    negotiate_body,
+    negotiate_message,
+    session_setup_body,
+)
+from tests.services import container_calls, file_calls
+
+FRAMES = 1_000_000
+_SHORT = 4_000
+_BATCH = 20
+_PER_CONNECTION = 2_000
+
+
+def frames() -> int:
+    return FRAMES if scaled(6) == 6 else _SHORT
+
+
+async def _server() -> SmbListener:
+    return SmbListener(
+        await file_calls.services(),
+        OneAccount(Account(container_calls.ACCOUNT, (KEY,))),
+        ManualClock(),
+        SmbSettings(connections_max=100_000, connections_per_address_max=100_000),
+        connect_share=connect_share,
+        commands=FILE_COMMANDS,
+    )
+
+
+def _check_well(server: SmbListener, caplog: pytest.LogCaptureFixture) -> None:
+    failed = [key for key in server.shared.counts.requests if key[1] == STATUS_INTERNAL_ERROR]
+    assert not failed, (failed, caplog.text[:3000])
+    assert not [one for one in caplog.records if one.levelno >= logging.ERROR], caplog.text[:3000]
+
+
+class _Session:
+    """A connection that is fuzzed after authentication."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.opens: list[FileId] = []
+
+    @classmethod
+    async def start(cls, server: SmbListener) -> _Session:
+        client = Client(server)
+        await client.negotiate()
+        assert not (await client.log_on(user=container_calls.ACCOUNT)).status
+        assert not (await client.connect(file_calls.SHARE)).status
+        session = cls(client)
+        # Names of their own: what others left behind may be read-only, or of the other kind.
+        own = f"{client.session_id:016x}"
+        for name, options in ((f"file {own}", 0), (f"directory {own}", 1), ("", 1)):
+            request = CreateRequest(
+                access=0x1F01FF,
+                share=7,
+                disposition=Disposition.OPEN_IF,
+                name=name,
+                options=options,
+            )
+            session._look(await client.call(Command.CREATE, write_create(request, b"")))
+        assert len(session.opens) == 3
+        return session
+
+    def send(self, changes: Changes) -> None:
+        client = self.client
+        frame = changes.frame()
+        sent, client.next_id = addressed(
+            frame, client.next_id, client.session_id, client.tree_id, self.opens
+        )
+        assert client.cipher is not None
+        client.send_frame(b"".join(client.cipher.seal(client.cipher.next_nonce(), [sent])))
+
+    async def settle(self) -> bool:
+        """Take all answers; whether the connection goes on. A session may have been ended."""
+        client = self.client
+        try:
+            sent = client.next_id
+            client.send(client.message(Command.ECHO, PLAIN))
+            while True:
+                for reply in await client.replies():
+                    self._look(reply)
+                    if reply.header.message_id == sent:
+                        return not reply.status and self._has_tree()
+        except Closed:
+            return False
+
+    def _look(self, reply: Reply) -> None:
+        if reply.header.command == Command.CREATE and not reply.status:
+            self.opens.append(FileId(*_halves(reply.body)))
+            del self.opens[3:-3]
+
+    def _has_tree(self) -> bool:
+        found = self.client.server.shared.sessions.get(self.client.session_id)
+        return found is not None and self.client.tree_id in found[1].trees
+
+
+def _halves(body: bytes) -> tuple[int, int]:
+    return int.from_bytes(body[64:72], "little"), int.from_bytes(body[72:80], "little")
+
+
+@pytest.mark.timeout(3600)
+def test_after_authentication(caplog: pytest.LogCaptureFixture) -> None:
+    async def fuzz() -> None:
+        server = await _server()
+        changes, sent = Changes(1), 0
+        while sent < frames():
+            session, count, goes_on = await _Session.start(server), 0, True
+            while goes_on and count < _PER_CONNECTION:
+                for _ in range(_BATCH):
+                    session.send(changes)
+                    count += 1
+                    await asyncio.sleep(0)
+                    if session.client.transport.is_closing():
+                        break
+                goes_on = await session.settle()
+            sent += count
+            session.client.transport.close()
+            await session.client.closed()
+            assert not server.shared.sessions
+            _check_well(server, caplog)
+        assert server._busy_bytes == 0 and not server._connections
+        # The frames have come as far as the handlers: every command was answered with success.
+        answered = {command for command, status in server.shared.counts.requests if not status}
+        assert {"CREATE", "READ", "WRITE", "QUERY_INFO", "SET_INFO", "QUERY_DIRECTORY"} <= answered
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(fuzz())
+
+
+def _openings() -> list[bytes]:
+    """The messages of an authentication, as frames."""
+
+    def message(command: Command, number: int, body: bytes) -> bytes:
+        return write_header(Header(command=command, credits=1, message_id=number)) + body
+
+    names = b"\2NT LM 0.12\0\2SMB 2.???\0"
+    smb1 = b"\xffSMB\x72" + bytes(27) + b"\0" + len(names).to_bytes(2, "little") + names
+    ntlm = negotiate_message()
+    return [
+        smb1,
+        message(Command.NEGOTIATE, 0, negotiate_body((0x0300, 0x0311), (1, 2), (1, 2))),
+        message(Command.SESSION_SETUP, 1, session_setup_body(ntlm)),
+        message(Command.SESSION_SETUP, 1, session_setup_body(first_token(ntlm))),
+    ]
+
+
+@pytest.mark.timeout(3600)
+def test_before_authentication(caplog: pytest.LogCaptureFixture) -> None:
+    async def fuzz() -> None:
+        server = await _server()
+        changes, openings = Changes(2), _openings()
+        for number in range(frames() // 4):
+            client = Client(server)
+            steps = openings[1 : 1 + number % 4] if number % 3 else [openings[0], *openings[1:3]]
+            spoilt = changes.random.randrange(len(steps)) if steps else 0
+            for at, step in enumerate(steps):
+                frame = bytearray(step)
+                if at >= spoilt:
+                    frame = changes.any_bytes(frame)
+                client.send_raw(prefix(len(frame)) + bytes(frame))
+                await asyncio.sleep(0)
+                if client.transport.is_closing():
+                    break
+            client.transport.close()
+            await client.closed()
+        _check_well(server, caplog)
+        assert not server.shared.sessions and server._busy_bytes == 0
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(fuzz())
+
+
+def test_what_is_recorded_can_be_read() -> None:
+    assert all(is_whole(frame) for frame in RECORDED)
+    assert len({read_header(frame).command for frame in RECORDED}) >= 10
