@@ -1,0 +1,98 @@
+"""The counts of SMB as metrics: what was answered, and what clients hold."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.metrics_core import Metric
+
+from strongroom.servers.smb.observing import REQUEST_LOG
+from strongroom.servers.smb.serving import SmbMetrics
+from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state import ConnectionState
+from strongroom.servers.telemetry import Telemetry
+from strongroom.wire.smb.commands import Command
+from tests.servers.smb.client import connected, listener
+from tests.servers.smb.commands import TestCommands, create
+from tests.servers.smb.messages import PLAIN
+from tests.servers.smb.test_conversations import run
+
+
+def _values(metrics: Iterator[Metric]) -> dict[tuple[str, ...], float]:
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in metrics
+        for sample in metric.samples
+    }
+
+
+def test_what_was_answered_and_what_is_held_is_counted() -> None:
+    async def conversation() -> None:
+        server = listener(TestCommands().table())
+        metrics = SmbMetrics(server)
+        client = await connected(server)
+        await client.call(Command.CREATE, create())
+        await client.call(Command.CREATE, create(b"fail"))
+        found = _values(metrics.collect())
+        requests = "strongroom_smb_requests_total"
+        assert found[requests, "CREATE", "0x00000000"] == 1
+        assert found[requests, "CREATE", "0xC0000022"] == 1
+        for held in ("connections", "sessions", "opens"):
+            assert found[f"strongroom_smb_{held}",] == 1
+        assert found["strongroom_smb_received_bytes_total",] > 500
+        assert found["strongroom_smb_sent_bytes_total",] > 500
+        client.transport.close()
+        await client.closed()
+        found = _values(metrics.collect())
+        for held in ("connections", "sessions", "opens"):
+            assert found[f"strongroom_smb_{held}",] == 0
+
+    run(conversation())
+
+
+def test_a_break_is_sent_as_its_session_demands_and_counted() -> None:
+    async def conversation() -> None:
+        server = listener(TestCommands().table())
+        client = await connected(server)
+        ((state, session),) = server.shared.sessions.values()
+        assert isinstance(state, ConnectionState)
+        for of_lease in (False, True):
+            state.send_break(session, b"notice", of_lease=of_lease)
+            notice = await client.reply()
+            assert notice.is_encrypted and notice.body == b"notice"
+            assert notice.header.message_id == 2**64 - 1
+            assert notice.header.command == Command.OPLOCK_BREAK
+            assert notice.header.session_id == (0 if of_lease else session.id)
+        client.transport.close()
+        await client.closed()
+        state.send_break(session, b"notice", of_lease=False)
+        assert server.shared.counts.breaks == 2
+
+    run(conversation())
+
+
+def test_the_exposition_shows_them() -> None:
+    telemetry = Telemetry(lambda: 0, lambda: 0)
+    telemetry.add(SmbMetrics(listener()))
+    text, _ = telemetry.exposition()
+    assert b"strongroom_smb_breaks_total 0.0" in text
+
+
+def test_each_request_writes_one_line_at_level_debug(caplog: pytest.LogCaptureFixture) -> None:
+    async def conversation() -> None:
+        client = await connected(listener())
+        with caplog.at_level(logging.DEBUG, logger=REQUEST_LOG):
+            await client.call(Command.ECHO, PLAIN)
+        (line,) = [record.getMessage() for record in caplog.records]
+        assert line.startswith("127.0.0.1:40000 ECHO message=4 session=")
+        assert "status=0x00000000" in line
+
+    run(conversation())
+
+
+def test_the_default_sizes_are_those_of_the_documentation() -> None:
+    settings = SmbSettings()
+    assert settings.io_bytes_max == 1 << 20
+    assert settings.requires_encryption
