@@ -79,7 +79,7 @@ class SmbCaller:
         self.session = SmbSession(77, lambda: next(ids))
         self.session.account = given.ACCOUNT
         self.tree = self.session.add_tree("share", access)
-        self.interims = 0
+        self.waits = asyncio.Event()
 
     def element(self, command: Command, body: bytes, tree: TreeConnect | None = None) -> SmbElement:
         """An element as the connection hands it to a handler, after its checks."""
@@ -98,7 +98,7 @@ class SmbCaller:
         return element
 
     def _interim(self) -> None:
-        self.interims += 1
+        self.waits.set()
 
     async def send(self, command: Command, body: bytes) -> SmbAnswer:
         return await RULES[command].handler(self.element(command, body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Awaitable, Callable
 
@@ -12,6 +13,8 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.services.file.permissions import DEFAULT_TEXT
 from strongroom.wire.smb import statuses
+from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.information.sddl import parse_sddl
 from strongroom.wire.smb.information.security_descriptors import (
     DACL,
@@ -20,12 +23,17 @@ from strongroom.wire.smb.information.security_descriptors import (
     read_descriptor,
     write_descriptor,
 )
+from strongroom.wire.smb.requests.change_notify import (
+    ChangeNotifyRequest,
+    write_change_notify,
+)
 from strongroom.wire.smb.requests.create_contexts import (
     DISK_ID,
     MAXIMAL_ACCESS,
     chain,
     write_chain,
 )
+from strongroom.wire.smb.requests.query_directory import read_buffer_answer
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
 from tests.services import container_calls as given
@@ -369,5 +377,68 @@ def test_an_open_shows_where_its_last_read_ended() -> None:
         assert (await ann.query(file_id, 1, 14))[1] == struct.pack("<Q", 3)
         await ann.change(file_id, 14, struct.pack("<Q", 9))
         assert (await ann.query(file_id, 1, 18))[1][80:88] == struct.pack("<Q", 9)
+
+    run(scenario)
+
+
+ADDED, MODIFIED = 1, 3
+
+
+async def _watched(ann: SmbCaller, directory: FileId, room: int = 4096) -> tuple[int, bytes]:
+    """The status and the entries of one answer."""
+    request = ChangeNotifyRequest(directory, room, 0x1F, watches_tree=False)
+    answer = await ann.send(Command.CHANGE_NOTIFY, write_change_notify(request))
+    return answer.status, bytes(read_buffer_answer(smb.message_of(answer)))
+
+
+def _entry(action: int, name: str) -> bytes:
+    data = name.encode("utf-16-le")
+    return struct.pack("<III", 0, action, len(data)) + data
+
+
+def test_a_watched_directory_shows_what_happens_and_when_it_is_closed() -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        await ann.close(await ann.mkdir("d"))
+        directory = (await ann.open("d")).file_id
+        first = asyncio.ensure_future(_watched(ann, directory))
+        await ann.waits.wait()
+        made = await ann.create("d\\New")
+        assert await first == (0, _entry(ADDED, "New"))
+        await ann.write(made, 0, b"text")
+        assert await _watched(ann, directory) == (0, _entry(MODIFIED, "New"))
+        await ann.close(await ann.create("d\\Other"))
+        room = len(_entry(ADDED, "Other")) - 1
+        assert await _watched(ann, directory, room) == (statuses.STATUS_NOTIFY_ENUM_DIR, b"")
+        ann.waits.clear()
+        last = asyncio.ensure_future(_watched(ann, directory))
+        await ann.waits.wait()
+        await ann.close(directory)
+        assert await last == (statuses.STATUS_NOTIFY_CLEANUP, b"")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("by_close", [False, True])
+def test_a_watched_directory_that_is_to_be_deleted_is_watched_no_more(by_close: bool) -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        await ann.close(await ann.mkdir("d"))
+        directory = (await ann.open("d")).file_id
+        waiting = asyncio.ensure_future(_watched(ann, directory))
+        await ann.waits.wait()
+        other = (await ann.open("d", options=0x1000 if by_close else 0)).file_id
+        if by_close:
+            await ann.close(other)
+        else:
+            await ann.dispose(other)
+        assert await smb.status(waiting) == file_errors.STATUS_DELETE_PENDING
+
+    run(scenario)
+
+
+def test_only_directories_are_watched_and_by_a_right() -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        assert await smb.status(_watched(ann, await ann.create("a"))) == INVALID
+        root = (await ann.open("", access=0x80)).file_id
+        assert await smb.status(_watched(ann, root)) == DENIED
 
     run(scenario)

@@ -60,6 +60,8 @@ async def _end(services: Services, handle: Handle) -> None:
     if handle.is_directory and held.table(handle.partition).deletion.on_close:
         facts = replace(facts, is_empty=await _is_empty(services, handle))
     removal = held.depart(handle.partition, handle.id, facts)
+    if held.table(handle.partition).deletion.is_pending:
+        services.held.of(Watches).deleted(handle)
     if removal is not None:
         await removal
 
