@@ -68,7 +68,8 @@ def granted(own: CachingHolder, wanted: int, around: Surroundings) -> CachingHol
     if own.is_breaking:
         return own
     state = grantable(own.kind, wanted, around)
-    if state == own.held or own.held & ~state:
+    # What cannot be granted whole promotes nothing.
+    if state != wanted or state == own.held or own.held & ~state:
         return own
     epoch = (own.epoch + 1) & 0xFFFF if own.kind is CachingKind.LEASE_V2 else 0
     return replace(own, held=state, epoch=epoch)
