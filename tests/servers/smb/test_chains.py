@@ -98,6 +98,15 @@ def test_a_predecessor_without_an_open_leaves_none() -> None:
     run(conversation())
 
 
+def test_elements_fail_as_the_one_before_that_named_no_open() -> None:
+    async def conversation() -> None:
+        client, _ = await started()
+        send(client, (CLOSE, FLUSH, CLOSE), "-rr")
+        assert [one.status for one in await client.replies()] == [STATUS_FILE_CLOSED] * 3
+
+    run(conversation())
+
+
 def test_a_tree_connect_passes_its_tree_on() -> None:
     async def conversation() -> None:
         client, _ = await started()

@@ -44,7 +44,8 @@ class Chain:
     """What elements inherit from their predecessors.
 
     Attributes:
-        create_failure: the status of a CREATE that failed, if no other open was named since.
+        create_failure: the status of a CREATE that failed, or of an element that named no open, if
+            no other open was named since.
     """
 
     __slots__ = ("create_failure", "file_id", "has_tree", "session_id", "tree_id")
@@ -205,7 +206,11 @@ class ChainRun:
                 own = FILE_ID.read(one.body, one.rule.file_id_at)
             except MalformedMessage:
                 return  # the element was refused for the same reason
-            chain.file_id = None if own.is_placeholder else own
+            if own.is_placeholder:
+                # It named no open itself, so that those after it fail as it did.
+                chain.create_failure = chain.create_failure or answer.status
+            else:
+                chain.file_id = own
 
     # Answers.
 
