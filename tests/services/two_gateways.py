@@ -26,6 +26,7 @@ OWN: Final = (
 
 HELD: Final = (
     "test_handle_breaks",
+    "test_handle_closing",
     "test_handle_histories",
     "test_handle_listing",
     "test_handle_locks",
