@@ -21,14 +21,11 @@ FILE_NAMES = 0x1
 
 async def asked(ann: SmbCaller, file_id: FileId, room: int = 4096) -> asyncio.Task[SmbAnswer]:
     """A request, once it was answered PENDING."""
-    before = ann.interims
+    ann.waits.clear()
     body = write_change_notify(ChangeNotifyRequest(file_id, room, FILE_NAMES, watches_tree=True))
     task = asyncio.ensure_future(ann.send(Command.CHANGE_NOTIFY, body))
-    for _ in range(1000):
-        if ann.interims > before:
-            break
-        await asyncio.sleep(0)
-    assert ann.interims == before + 1
+    async with asyncio.timeout(60):
+        await ann.waits.wait()
     return task
 
 

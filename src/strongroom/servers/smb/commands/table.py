@@ -109,15 +109,6 @@ FILE_RULES: Final = (
         is_large=True,
         changes=True,
     ),
-    CommandRule(
-        Command.CHANGE_NOTIFY,
-        32,
-        Needs.OPEN,
-        notify.change_notify,
-        8,
-        payload=_sizes_at(4),
-        is_large=True,
-    ),
     # StructureSize is 24 for oplocks and 36 for leases, which are of no tree.
     CommandRule(Command.OPLOCK_BREAK, 24, Needs.SESSION, breaks.acknowledge, other_size=36),
 )
