@@ -1,7 +1,7 @@
 """Long work in slices: one slice a turn of the event loop, over all requests.
 
-Lives here: who goes on next. Must not live here: what a slice is; each kind of long work has its
-own count of rows or bytes, which take about a millisecond.
+Lives here: who goes on next. Must not live here: what a slice is. Each kind of long work has its
+own count of rows, which take some tenths of a millisecond.
 
 A request that only gives others a turn after each slice shares the turn with all others that do the
 same. Eight of them would hold a small request up for eight slices. Here they wait for each other,
