@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from strongroom.operations.blob import block
 from strongroom.operations.core import codec
 from strongroom.services.blob.blocks import GetBlockList
-from strongroom.services.core.pacing import Pacing
+from strongroom.services.core.pacing import SliceTurns
 from strongroom.wire.blob.block_list import write_block_list
 from strongroom.wire.core.http import Response
 from tests.services import blob_calls as do
@@ -41,7 +41,7 @@ class Turns:
 
 def test_of_all_requests_one_goes_on_in_a_turn() -> None:
     async def test() -> None:
-        pacing, went_on = Pacing(), list[int]()
+        pacing, went_on = SliceTurns(), list[int]()
 
         async def work() -> None:
             for _ in range(10):
@@ -58,7 +58,7 @@ def test_of_all_requests_one_goes_on_in_a_turn() -> None:
 
 def test_requests_go_on_first_come_first_served_and_leave_no_gap_when_they_end() -> None:
     async def test() -> None:
-        pacing, order = Pacing(), list[int]()
+        pacing, order = SliceTurns(), list[int]()
 
         async def work(number: int) -> None:
             await pacing.turn()
@@ -77,7 +77,7 @@ def test_requests_go_on_first_come_first_served_and_leave_no_gap_when_they_end()
 
 def test_rows_come_in_slices_and_short_ones_at_once() -> None:
     async def test() -> None:
-        pacing = Pacing()
+        pacing = SliceTurns()
         async with Turns() as turns:
             before = turns.number
             short = [part async for part in pacing.slices(range(99), 100)]
@@ -101,7 +101,7 @@ def test_a_long_document_is_made_over_many_turns() -> None:
         async with Turns() as turns:
             response = Response(200, [], b"")
             response.body = write_block_list(blocks(), None)  # type: ignore[assignment]
-            await codec.complete(response, Pacing())
+            await codec.complete(response, SliceTurns())
         assert isinstance(response.body, bytes) and response.size_bytes == len(response.body)
         assert response.body.count(b"<Block>") == 50_000
         most = max(made_in.count(one) for one in set(made_in))

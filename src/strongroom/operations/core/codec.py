@@ -33,7 +33,7 @@ from strongroom.services.core.calls import (
     Terms,
 )
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
-from strongroom.services.core.pacing import Pacing
+from strongroom.services.core.pacing import SliceTurns
 from strongroom.values import ACCOUNT_SCOPE
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request, Response
@@ -266,7 +266,7 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
     return Response(status, headers, content.pieces, content.size_bytes, finished=content.release)
 
 
-async def complete(response: Response, pacing: Pacing) -> Response:
+async def complete(response: Response, pacing: SliceTurns) -> Response:
     """The response, once a body that is made piece by piece is there."""
     pieces: object = response.body
     if isinstance(pieces, Iterator):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _LONG_PIECE_BYTES: Final = 16 * 1024
 
 
-class Pacing:
+class SliceTurns:
     """The turns of one event loop."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from strongroom.engines.base import Store
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call, Client, Place
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.pacing import Pacing
+from strongroom.services.core.pacing import SliceTurns
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import NotYet, Waiting
@@ -53,7 +53,7 @@ class Services:
         self.disposable = ProcessState()
         self.work = asyncio.Event()
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
-        self.pacing = Pacing()
+        self.pacing = SliceTurns()
         self.waiting = Waiting(store, self.disposable)
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:
