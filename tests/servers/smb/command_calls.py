@@ -79,6 +79,7 @@ class SmbCaller:
         self.session = SmbSession(77, lambda: next(ids))
         self.session.account = given.ACCOUNT
         self.tree = self.session.add_tree("share", access)
+        self.interims = 0
         self.waits = asyncio.Event()
 
     def element(self, command: Command, body: bytes, tree: TreeConnect | None = None) -> SmbElement:
@@ -98,6 +99,7 @@ class SmbCaller:
         return element
 
     def _interim(self) -> None:
+        self.interims += 1
         self.waits.set()
 
     async def send(self, command: Command, body: bytes) -> SmbAnswer:
