@@ -55,6 +55,20 @@ def test_every_cipher_leads_to_a_share(cipher: int, wraps: bool) -> None:
     run(conversation())
 
 
+def test_a_connection_outlives_its_last_session() -> None:
+    async def conversation() -> None:
+        client = Client(listener(requires_encryption=False))
+        await client.negotiate(signings=(1,))
+        client.protects = "signed"
+        assert (await client.log_on()).status == 0
+        assert (await client.call(Command.LOGOFF, PLAIN)).status == 0
+        client.protects = ""
+        client.session_id = 0
+        assert (await client.call(Command.ECHO, PLAIN)).status == 0
+
+    run(conversation())
+
+
 @pytest.mark.parametrize("dialect", [0x0300, 0x0302])
 def test_older_dialects_encrypt_with_ccm(dialect: int) -> None:
     async def conversation() -> None:

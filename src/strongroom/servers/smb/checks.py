@@ -51,6 +51,7 @@ class Incoming:
         session_id, tree_id: of the header, or of the chain's predecessor.
         file_id: of the chain's predecessor; None = the message's own.
         is_encrypted: whether it came in an encrypted frame.
+        has_authenticated: whether the connection has had a session.
         sessions: those of the connection, by their ids.
         dialect, signing: what was negotiated; 0 before that.
     """
@@ -66,6 +67,7 @@ class Incoming:
         tree_id: int,
         file_id: FileId | None = None,
         is_encrypted: bool = False,
+        has_authenticated: bool = False,
         dialect: int = DIALECT_311,
         signing: int = 0,
     ) -> None:
@@ -74,7 +76,7 @@ class Incoming:
         self.dialect = dialect
         self.signing = signing
         self.is_encrypted = is_encrypted
-        self.has_sessions = bool(sessions)
+        self.has_sessions = bool(sessions) or has_authenticated
         self.session = sessions.get(session_id)
         self.names_session = session_id != 0
         self.tree: TreeConnect | None = None

@@ -133,6 +133,7 @@ class ChainRun:
             tree_id=self._chain.tree_id if is_related else header.tree_id,
             file_id=self._chain.file_id if is_related else None,
             is_encrypted=self._encrypted_by is not None,
+            has_authenticated=state.has_authenticated,
             dialect=state.dialect,
             signing=0 if state.agreed is None else state.agreed.signing,
         )
@@ -216,9 +217,14 @@ class ChainRun:
 
     def _interim(self, number: int, running: SmbElement) -> None:
         """Send what is answered so far, and PENDING for this element. In the middle of a chain,
-        only a CREATE may be answered so; the client waits for all others."""
+        only a CREATE may be answered so; the client waits for all others.
+
+        Raises: SmbError for CHANGE_NOTIFY in the middle, which would hold up the rest for ever.
+        """
         header = running.header
         is_last = number == len(self._elements) - 1
+        if header.command == Command.CHANGE_NOTIFY and not is_last:
+            raise SmbError(STATUS_INTERNAL_ERROR)
         if number in self._async_ids or not (is_last or header.command == Command.CREATE):
             return
         async_id = self._state.pending.waits(running)

@@ -88,6 +88,7 @@ class ConnectionState:
 
     Attributes:
         preauth: the hash over the messages of NEGOTIATE.
+        has_authenticated: whether there was a session; the connection outlives its last one.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class ConnectionState:
         self.agreed: Negotiated | None = None
         self.preauth = NO_PREAUTH_HASH
         self.is_alive = True
+        self.has_authenticated = False
 
     @property
     def services(self) -> Services:
