@@ -289,6 +289,32 @@ SHARE_ALREADY_EXISTS = row(
 SHARE_NOT_FOUND = row(
     "ShareNotFound", 404, "The specified share does not exist.", STATUS_BAD_NETWORK_NAME
 )
+SHARE_SNAPSHOT_NOT_FOUND = row(
+    "ShareSnapshotNotFound",
+    404,
+    "The specified share snapshot does not exist.",
+    STATUS_BAD_NETWORK_NAME,
+)
+SHARE_SNAPSHOT_COUNT_EXCEEDED = row(
+    "ShareSnapshotCountExceeded",
+    409,
+    "The share has 200 snapshots, which is the limit. Delete some of them first.",
+)
+SHARE_HAS_SNAPSHOTS = row(
+    "ShareHasSnapshots",
+    409,
+    "The share has snapshots. Send x-ms-delete-snapshots to delete them with it.",
+)
+DELETE_SHARE_WHEN_SNAPSHOT_LEASED = row(
+    "DeleteShareWhenSnapshotLeased",
+    409,
+    "A snapshot of the share is leased. Send x-ms-delete-snapshots: include-leased.",
+)
+FILE_GENERATION_MISMATCH = row(
+    "FileGenerationMismatch",
+    409,
+    "The file is not the one that the previous snapshot has under this name.",
+)
 # 403 as recorded answers of the cloud service have it; no page lists the code.
 SHARE_SIZE_LIMIT_REACHED = row(
     "ShareSizeLimitReached",

@@ -198,10 +198,9 @@ def test_who_waits_for_a_lease_gets_it(files: Client, share: str) -> None:
 
 def test_what_is_not_served_says_so(files: Client, share: str) -> None:
     """F-ADR-06."""
-    refused = expect(files.put(f"/{share}?restype=share&comp=snapshot"), 501, "NotImplemented")
-    assert "Snapshot Share" in refused.error["Message"]
-    asked = files.get(f"/{share}?restype=share&sharesnapshot=2020-01-01T00:00:00.0000000Z")
-    assert "sharesnapshot" in expect(asked, 501, "NotImplemented").error["Message"]
+    for headers in ({"x-ms-root-squash": "RootSquash"}, {"x-ms-share-provisioned-iops": "500"}):
+        refused = expect(files.put(f"/{share}x?restype=share", headers), 501, "NotImplemented")
+        assert next(iter(headers)) in refused.error["Message"]
 
 
 def test_service_properties(file_account: Client) -> None:

@@ -2,7 +2,8 @@
 
 Each worker owns two directories. What was acknowledged must be found: every name, and every byte of
 every file. The change that was under way when the server died has happened whole, or not at all. A
-copy that was under way goes on after the restart, and has happened when it has ended.
+copy that was under way goes on after the restart, and has happened when it has ended. Each snapshot
+that was taken holds what was there then.
 
 Used by the kill rounds; must not live here: starting and killing of servers (rounds.py).
 """
@@ -23,6 +24,7 @@ SHARE = "durable"
 COPY_S = 60.0
 SIZES = (0, 100, 9_000, 70_000, 200_000)
 NAMES = ("a", "b", "c")
+SNAPSHOTS_MAX = 3
 State = dict[str, bytes]
 _Change = Callable[[Client, random.Random, State], "tuple[State, Callable[[], Answer], int]"]
 
@@ -47,6 +49,7 @@ class FileWorker:
     failure: str = ""
     known: State = field(default_factory=dict)
     pending: State | None = None
+    snapshots: dict[str, State] = field(default_factory=dict)
     is_begun: bool = False
 
     @property
@@ -79,13 +82,16 @@ class FileWorker:
         verbs: list[_Change] = [self._create]
         if self.known:
             verbs += [self._put, self._put, self._clear, self._resize, self._rename, self._delete]
-            verbs += [self._copy, self._copy]
+            verbs += [self._copy, self._copy, self._snapshot]
         after, send, status = rng.choice(verbs)(client, rng, dict(self.known))
         self.pending = after
         answer = send()
         assert answer.status == status, f"{answer.status} {answer.code}"
         self.known, self.pending = after, None
         self.acknowledged += 1
+        taken = dict(answer.headers).get("x-ms-snapshot")
+        if taken is not None:
+            self.snapshots[taken] = after
 
     def _path(self, rng: random.Random) -> str:
         return f"{rng.choice(self.directories)}/{rng.choice(NAMES)}"
@@ -167,26 +173,55 @@ class FileWorker:
         del state[path]
         return state, lambda: client.delete(f"/{SHARE}/{path}"), 202
 
+    def _snapshot(
+        self, client: Client, rng: random.Random, state: State
+    ) -> tuple[State, Callable[[], Answer], int]:
+        """Take one, or delete one of them where there are enough."""
+        target = f"/{SHARE}?restype=share"
+
+        def take() -> Answer:
+            for path in state:
+                _await_copy(client, path)
+            return client.put(target + "&comp=snapshot")
+
+        if len(self.snapshots) < SNAPSHOTS_MAX:
+            return state, take, 201
+        # From now on it may be gone.
+        taken = rng.choice(sorted(self.snapshots))
+        del self.snapshots[taken]
+        return state, lambda: client.delete(f"{target}&sharesnapshot={taken}"), 202
+
     def verify(self, client: Client) -> list[str]:
         """What is not as it must be. The state that is found becomes the known one."""
         if not self.is_begun:
             return []
-        found: State = {}
         for directory in self.directories:
             listed = client.get(f"/{SHARE}/{directory}?restype=directory&comp=list")
             for name in texts(listed.xml, "Entries/File/Name"):
                 _await_copy(client, f"{directory}/{name}")
-                answer = client.get(f"/{SHARE}/{directory}/{name}")
-                assert answer.status == 200, answer
-                found[f"{directory}/{name}"] = answer.body
+        found = self._found(client, "")
         allowed = [one for one in (self.known, self.pending) if one is not None]
         lost = []
         if found not in allowed:
             wanted = [{path: len(data) for path, data in one.items()} for one in allowed]
             seen = {path: len(data) for path, data in found.items()}
             lost.append(f"{self.directories[0]}: {seen} is none of {wanted}, or its bytes differ")
+        for taken, state in self.snapshots.items():
+            if self._found(client, f"&sharesnapshot={taken}") != state:
+                lost.append(f"{self.directories[0]}: the snapshot {taken} is another one now")
         self.known, self.pending = found, None
         return lost
+
+    def _found(self, client: Client, at: str) -> State:
+        """The files of its directories; `at` names a snapshot."""
+        found: State = {}
+        for directory in self.directories:
+            listed = client.get(f"/{SHARE}/{directory}?restype=directory&comp=list{at}")
+            for name in texts(listed.xml, "Entries/File/Name"):
+                answer = client.get(f"/{SHARE}/{directory}/{name}?{at.removeprefix('&')}")
+                assert answer.status == 200, answer
+                found[f"{directory}/{name}"] = answer.body
+        return found
 
 
 def _await_copy(client: Client, path: str) -> None:

@@ -17,6 +17,7 @@ from strongroom.services.file.nodes import NodeView, NodeWritten
 from strongroom.services.file.paths import OnPath
 from strongroom.services.file.ranges import ListRanges, PutRange
 from strongroom.services.file.reading import GetFile
+from strongroom.services.file.share_snapshots import DeleteShare
 from strongroom.services.file.shares import CreateShare
 from strongroom.store.core import share_keys
 from strongroom.store.integrity import Integrity
@@ -33,6 +34,8 @@ async def run(
     """Carry an operation out, with a call as the pipeline would make it."""
     declared = OPERATIONS[operation] if isinstance(operation, str) else operation
     name = more.pop("share", SHARE)
+    if wanted is None and declared is share.DELETE_SHARE:
+        wanted = DeleteShare()
     place = await on.place(Service.FILE, given.ACCOUNT, name)
     call = given.call(
         wanted, service=Service.FILE, container=name, blob=path, place=place, rule=declared.rule,

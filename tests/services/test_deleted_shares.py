@@ -13,6 +13,7 @@ from strongroom.operations.file import share
 from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
 from strongroom.services.file.list_shares import ListShares, SharePage
+from strongroom.services.file.share_snapshots import DeleteShare
 from strongroom.services.file.shares import CreateShare
 from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
@@ -36,7 +37,7 @@ async def listed(on: Services) -> list[int]:
 
 
 async def drop(on: Services) -> None:
-    await do.run(on, share.DELETE_SHARE, "")
+    await do.run(on, share.DELETE_SHARE, "", DeleteShare())
 
 
 async def restore(on: Services, generation: int) -> None:

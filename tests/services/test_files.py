@@ -15,6 +15,7 @@ from strongroom.services.core.leasing import AcquireLease, BreakLease, ChangeLea
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.permissions import DEFAULT_KEY, GetPermission, PermissionGiven
+from strongroom.services.file.share_snapshots import DeleteShare
 from strongroom.services.file.shares import CreateShare
 from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.services.sweeper import Sweeper
@@ -262,7 +263,7 @@ def test_a_deleted_share_is_swept_and_begins_anew() -> None:
         on = await do.services()
         await do.mkdir(on, "d")
         await do.write(on, "d/f", b"x" * 100_000)
-        await do.run(on, share.DELETE_SHARE, "")
+        await do.run(on, share.DELETE_SHARE, "", DeleteShare())
         await do.run(on, share.CREATE_SHARE, "", CreateShare())
         assert await do.names(on) == []
         await do.write(on, "f", b"new")

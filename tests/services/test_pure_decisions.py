@@ -38,6 +38,7 @@ from tests.services import (
     test_entities,
     test_file_renames,
     test_immutability,
+    test_share_snapshots,
 )
 from tests.services.container_calls import call, run
 from tests.services.purity import Impure, WatchedClock, outside_of_decisions, twice
@@ -98,6 +99,11 @@ async def files(on: Services) -> None:
     await test_file_renames.tree(on)
     await test_file_renames.move(on, "c/g", "a/g")
     await file_calls.delete(on, "a/g")
+    await file_calls.write(on, "kept", b"x" * 20_000)
+    taken = await test_share_snapshots.take(on)
+    await file_calls.delete(on, "kept")
+    await test_deleted_shares.swept(on)
+    await test_share_snapshots.drop(on, taken.snapshot)
     test_deleted_shares.keep(on, 1)
     await test_deleted_shares.drop(on)
     await test_deleted_shares.swept(on, 2 * test_deleted_shares.DAY_S)

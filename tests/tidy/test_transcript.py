@@ -123,7 +123,9 @@ def name(text: str) -> str:
 def declared_names(found: Operation) -> set[str]:
     names = {"content-length", "content-type", "x-ms-lease-id"}
     names |= {when.name.lstrip("?").lower() for when in found.when}
-    names |= {"snapshot"} if found.snapshots else set()
+    is_file = found.resource in (Resource.SHARE, Resource.DIRECTORY, Resource.FILE)
+    snapshot = "sharesnapshot" if is_file else "snapshot"
+    names |= {snapshot} if found.snapshots else set()
     names |= {"versionid"} if found.versions else set()
     names |= {"x-strongroom-wait"} if found.waits else set()
     for field in found.accepts:

@@ -19,8 +19,10 @@ from strongroom.auth.request import Service
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Resource
+from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.blob import snapshots
 from strongroom.semantics.core import names
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.servers import admission, one_port
 from strongroom.servers.admission import Asked, Context
 from strongroom.servers.one_port import OnePort
@@ -177,6 +179,8 @@ class CopyLocator:
             raise source_missing(_SERVICES[service].place_missing)
         if service is Service.BLOB:
             return _named(asked, target.container, target.blob, place.generation)
+        if "sharesnapshot" in asked.query:
+            raise not_served("A copy of a file of a share's snapshot")
         return LocalSource(
             target.account,
             target.container,
@@ -209,7 +213,7 @@ def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSou
     text, version_text = asked.query.get("snapshot"), asked.query.get("versionid")
     try:
         names.check_blob(blob, container)
-        snapshot = None if text is None else snapshots.snapshot_time(text)
+        snapshot = None if text is None else snapshot_time(text)
         version = None if version_text is None else snapshots.version_time(version_text)
         snapshots.check_one_state(snapshot, version)
     except StorageError as refusal:

@@ -38,6 +38,7 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
+from strongroom.services.file.past_sweep import sweep_snapshot
 from strongroom.services.file.sweep import expire_share, sweep_file, sweep_share
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
@@ -247,6 +248,8 @@ class Sweeper:
             return await expire_container(services, removal, job, stamp)
         if job.kind is JobKind.SWEEP_FILE:
             return await sweep_file(services, removal, job, stamp)
+        if job.kind is JobKind.SWEEP_SNAPSHOT:
+            return await sweep_snapshot(services, removal, job, stamp)
         if job.kind is JobKind.SWEEP_SHARE:
             return await sweep_share(services, removal, job, stamp)
         if job.kind is JobKind.SWEEP_MESSAGES:

@@ -35,7 +35,7 @@ from strongroom.engines.embedded.check import Finding
 from strongroom.semantics.core.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, Found
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
-from strongroom.store.core import keys, records, tag_keys
+from strongroom.store.core import keys, records, share_keys, tag_keys
 from strongroom.store.core.records import CorruptRecord, Job, JobKind
 from strongroom.store.file.integrity import FilesCheck
 from strongroom.store.queue.integrity import MessagesCheck
@@ -169,6 +169,8 @@ class Integrity:
             self._messages.take_queue(records.QUEUE.decode(record.value))
         elif keyspace[:1] == b"f" and ref.key == keys.SHARE_KEY:
             self._files.take_share(record)
+        elif keyspace[:1] == b"f" and share_keys.snapshot_of(ref.key.name) is not None:
+            self._files.take_snapshot(ref.key.name, record)
         elif keyspace[:1] == b"f" and keys.is_deleted_place(ref.key.name):
             self._files.take_deleted_share(ref, record)
         elif keyspace[:1] == b"n":

@@ -18,10 +18,10 @@ from strongroom.semantics.blob.snapshots import (
     DELETE_TYPE,
     PERMANENT,
     VERSION_PARAMETER,
-    snapshot_time,
     version_time,
 )
 from strongroom.semantics.core.lease import LeaseUse
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.services.blob import attributes, blobs, kept_blobs, snapshots
 from strongroom.services.blob.tiers import tiering
 from strongroom.services.core.calls import ConditionUse, Existence, Rule

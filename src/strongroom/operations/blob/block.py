@@ -15,8 +15,9 @@ from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import Body, Operation, Resource
-from strongroom.semantics.blob.snapshots import snapshot_time, version_time
+from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.services.blob import blocks, intake
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import BlobKind

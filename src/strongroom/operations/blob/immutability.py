@@ -13,7 +13,8 @@ from strongroom import blob_errors
 from strongroom.operations.blob.fields import protection_fields
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource
-from strongroom.semantics.blob.snapshots import snapshot_time, version_time
+from strongroom.semantics.blob.snapshots import version_time
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.services.blob import immutability
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.values import Purpose

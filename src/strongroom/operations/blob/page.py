@@ -19,8 +19,9 @@ from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import copies, fields, permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import Body, Operation, Resource, When
-from strongroom.semantics.blob.snapshots import snapshot_time, version_time
+from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.services.blob.copies import incremental
 from strongroom.services.blob.pages import ranges, writing
 from strongroom.services.core.calls import ConditionUse, Existence, Rule

@@ -16,8 +16,9 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.listing_fields import MAX_RESULTS
 from strongroom.operations.core.spec import Body, Operation, Resource
-from strongroom.semantics.blob.snapshots import snapshot_time, version_time
+from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.services.blob import intake
 from strongroom.services.blob.tags import find_blobs, tagging
 from strongroom.services.core.calls import ConditionUse, Rule

@@ -54,7 +54,9 @@ _SNAPSHOT: Final = "snapshot"
 _VERSION: Final = "versionid"
 _TIMEOUT: Final = "timeout"
 _LONGEST: Final = (1 << 63) - 1
-_PARAMETERS: Final = frozenset((_SNAPSHOT, _VERSION, _TIMEOUT))
+# The parameter that names a snapshot: of a share in the File service.
+_SHARE_SNAPSHOT: Final = "sharesnapshot"
+_PARAMETERS: Final = frozenset((_SNAPSHOT, _SHARE_SNAPSHOT, _VERSION, _TIMEOUT))
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -86,7 +88,9 @@ async def decode(
     if scope or not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
         terms = _terms(operation, request, query, admitted.version, scope)
         _take_structured(operation, request)
-        snapshot = _state(operation.snapshots, query, _SNAPSHOT)
+        is_file = admitted.service is Service.FILE
+        named_by = _SHARE_SNAPSHOT if is_file else _SNAPSHOT
+        snapshot = _state(operation.snapshots, query, named_by)
         version = _state(operation.versions, query, _VERSION)
         if snapshot is not None and version is not None:
             sent = query.get(_VERSION) or ""
@@ -214,7 +218,7 @@ def _state(read: Callable[[str], int] | None, query: Query, name: str) -> int | 
     if text is None:
         return None
     if read is None:
-        kind = "snapshots" if name == _SNAPSHOT else "versions"
+        kind = "versions" if name == _VERSION else "snapshots"
         raise invalid_query(name, text, f"The operation does not act on {kind}.")
     return read(text)
 

@@ -164,7 +164,8 @@ class Operation:
         permission: what a SAS or an anonymous caller needs.
         rule: lease, conditions and existence, as the runner checks them; and the purpose, which
             decides what it may do on a full disk.
-        snapshots: how the parameter `snapshot` is read, to ticks; None = the URL may not name one.
+        snapshots: how the parameter `snapshot`, or `sharesnapshot` of files, is read, to ticks;
+            None = the URL may not name one.
         versions: the same of the parameter `versionid`.
         waits: whether `x-strongroom-wait` is taken.
         success: the status, or a function of the result.

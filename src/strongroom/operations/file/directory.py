@@ -16,6 +16,7 @@ from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file import file_returned as give
+from strongroom.operations.file.share_fields import share_snapshot
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.services.file import creating, files, listing
 from strongroom.services.file.paths import OnPath
@@ -75,13 +76,14 @@ GET_DIRECTORY_PROPERTIES: Final = Operation(
     methods=("GET", "HEAD"),
     resource=Resource.DIRECTORY,
     restype="directory",
+    snapshots=share_snapshot,
     permission=permissions.FILE_READ,
     rule=PLAIN,
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED),
     spreads=give.directory_headers,
-    fails=NAMES,
+    fails=(*NAMES, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=files.get_directory,
 )
 
@@ -109,13 +111,14 @@ GET_DIRECTORY_METADATA: Final = Operation(
     resource=Resource.DIRECTORY,
     restype="directory",
     comp="metadata",
+    snapshots=share_snapshot,
     permission=permissions.FILE_READ,
     rule=PLAIN,
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED),
     spreads=give.metadata,
-    fails=NAMES,
+    fails=(*NAMES, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=files.get_directory,
 )
 
@@ -142,6 +145,7 @@ LIST_DIRECTORY: Final = Operation(
     resource=Resource.DIRECTORY,
     restype="directory",
     comp="list",
+    snapshots=share_snapshot,
     permission=permissions.FILE_LIST,
     rule=PLAIN,
     input=listing.ListDirectory,
@@ -155,7 +159,7 @@ LIST_DIRECTORY: Final = Operation(
     ),
     returns=(XML,),
     content=give.directory,
-    fails=(*NAMES, errors.RESOURCE_NOT_FOUND),
+    fails=(*NAMES, errors.RESOURCE_NOT_FOUND, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=listing.list_directory,
 )
 

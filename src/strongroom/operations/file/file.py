@@ -18,6 +18,7 @@ from strongroom.operations.core.spec import Body, Operation, Resource, When
 from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file import file_returned as give
 from strongroom.operations.file.directory import NAMES, SMB_VALUES
+from strongroom.operations.file.share_fields import share_snapshot
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.services.file import creating, files, leasing, ranges, reading
@@ -32,6 +33,7 @@ _SHARED: Final = (
     file_errors.SHARING_VIOLATION,
     file_errors.FILE_LOCK_CONFLICT,
 )
+_SEEN: Final = (*_SHARED, file_errors.SHARE_SNAPSHOT_NOT_FOUND)
 CHANGES: Final = (
     *_SHARED,
     file_errors.READ_ONLY_ATTRIBUTE,
@@ -75,6 +77,7 @@ GET_FILE: Final = Operation(
     id="file_download",
     methods=("GET",),
     resource=Resource.FILE,
+    snapshots=share_snapshot,
     permission=permissions.FILE_READ,
     rule=READS,
     input=reading.GetFile,
@@ -82,7 +85,7 @@ GET_FILE: Final = Operation(
     success=give.download_status,
     spreads=give.file_headers,
     content=give.download,
-    fails=(*_SHARED, errors.INVALID_RANGE, errors.OUT_OF_RANGE_INPUT),
+    fails=(*_SEEN, errors.INVALID_RANGE, errors.OUT_OF_RANGE_INPUT),
     run=reading.get_file,
 )
 
@@ -91,13 +94,14 @@ GET_FILE_PROPERTIES: Final = Operation(
     id="file_get_properties",
     methods=("HEAD",),
     resource=Resource.FILE,
+    snapshots=share_snapshot,
     permission=permissions.FILE_READ,
     rule=READS,
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     spreads=give.file_headers,
     content=give.head_only,
-    fails=_SHARED,
+    fails=_SEEN,
     run=files.get_properties,
 )
 
@@ -123,13 +127,14 @@ GET_FILE_METADATA: Final = Operation(
     methods=("GET", "HEAD"),
     resource=Resource.FILE,
     comp="metadata",
+    snapshots=share_snapshot,
     permission=permissions.FILE_READ,
     rule=READS,
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED),
     spreads=give.metadata,
-    fails=_SHARED,
+    fails=_SEEN,
     run=files.get_metadata,
 )
 
@@ -215,13 +220,14 @@ LIST_RANGES: Final = Operation(
     methods=("GET",),
     resource=Resource.FILE,
     comp="rangelist",
+    snapshots=share_snapshot,
     permission=permissions.FILE_READ,
     rule=READS,
     input=ranges.ListRanges,
-    accepts=(fields.LISTED_RANGE, fields.TRAILING_DOTS),
+    accepts=(fields.LISTED_RANGE, fields.PREVIOUS, fields.TRAILING_DOTS),
     returns=(give.LIST_ETAG, give.LIST_LAST_MODIFIED, give.FILE_LENGTH, XML),
     content=give.ranges,
-    fails=(*_SHARED, errors.INVALID_RANGE),
+    fails=(*_SEEN, errors.INVALID_RANGE, file_errors.FILE_GENERATION_MISMATCH),
     run=ranges.list_ranges,
 )
 

@@ -23,6 +23,7 @@ from strongroom.operations.core.fields import (
 from strongroom.operations.core.spec import Field
 from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.core import listing
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.semantics.file import permissions as rules
 from strongroom.services.file.listing import INCLUDES
 from strongroom.services.file.permissions import TEXT_BYTES_MAX, PermissionGiven, read_header
@@ -153,6 +154,9 @@ def _span(request: Request, query: Query) -> tuple[int, int]:
 SPAN: Final = Field("span", _span, headers=RANGE_HEADERS)
 LISTED_RANGE: Final = Field(
     "range", lambda request, query: _asked_range(request), headers=RANGE_HEADERS
+)
+PREVIOUS: Final = parameter(
+    "previous", "prevsharesnapshot", lambda name, value: snapshot_time(value, name)
 )
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 BODY_MD5: Final = Field(

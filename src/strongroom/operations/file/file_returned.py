@@ -140,7 +140,9 @@ def head_only(view: NodeView, call: Call[Any], origin: Origin) -> Content:
 
 def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
     """The answer of List Ranges."""
-    return document(xml.write_ranges((one.start, one.end - 1) for one in result.ranges))
+    return document(
+        xml.write_ranges((one.start, one.end - 1, one.is_clear) for one in result.ranges)
+    )
 
 
 def permission(result: StoredPermission, call: Call[Any], origin: Origin) -> Content:
@@ -165,6 +167,7 @@ def directory(page: DirectoryPage, call: Call[ListDirectory], origin: Origin) ->
             asked.get("marker"),
             asked.get("prefix"),
             max_results=given.max_results if asked.get("maxresults") else None,
+            snapshot=call.target.snapshot,
         ),
         [_item(row, call) for row in page.rows],
         listing.encode_marker(page.marker),

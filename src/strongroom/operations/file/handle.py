@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from strongroom import file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, document
 from strongroom.operations.core.fields import flag, header, parameter
@@ -17,6 +18,7 @@ from strongroom.operations.core.listing_fields import max_results
 from strongroom.operations.core.spec import Content, Operation, Origin, Resource, Returned
 from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file.directory import NAMES
+from strongroom.operations.file.share_fields import share_snapshot
 from strongroom.semantics.core import listing
 from strongroom.services.core.calls import Call, ConditionUse, Rule
 from strongroom.services.file.handles import listing as handles
@@ -54,13 +56,14 @@ LIST_HANDLES: Final = Operation(
     methods=("GET",),
     resource=Resource.FILE,
     comp="listhandles",
+    snapshots=share_snapshot,
     permission=permissions.FILE_READ,
     rule=Rule(conditions=ConditionUse.IGNORED),
     input=handles.ListHandles,
     accepts=(_MARKER, _MAX_RESULTS, RECURSIVE, fields.TRAILING_DOTS),
     returns=(XML,),
     content=_handles,
-    fails=NAMES,
+    fails=(*NAMES, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=handles.list_handles,
 )
 
@@ -70,6 +73,7 @@ FORCE_CLOSE_HANDLES: Final = Operation(
     methods=("PUT",),
     resource=Resource.FILE,
     comp="forceclosehandles",
+    snapshots=share_snapshot,
     permission=permissions.FILE_WRITE,
     rule=Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.UPKEEP),
     input=handles.CloseHandles,
@@ -78,7 +82,7 @@ FORCE_CLOSE_HANDLES: Final = Operation(
         Returned("x-ms-number-of-handles-closed", lambda closed: str(closed.count)),
         Returned("x-ms-number-of-handles-failed", lambda closed: str(closed.failed)),
     ),
-    fails=NAMES,
+    fails=(*NAMES, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=handles.close_handles,
 )
 

@@ -6,6 +6,7 @@ reference; docs/operations/file.md, tables "Service" and "Shares".
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 from strongroom import file_errors, limits
@@ -22,7 +23,7 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.file.permissions import PERMISSION_BYTES_MAX
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.services.core.kept_places import RestorePlace
-from strongroom.services.file import leasing, list_shares, shares
+from strongroom.services.file import leasing, list_shares, share_snapshots, shares
 from strongroom.services.file import permissions as file_permissions
 from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers
@@ -76,6 +77,8 @@ GET_SHARE_PROPERTIES: Final = Operation(
     rule=READS,
     returns=(give.SHARE_ETAG, give.SHARE_LAST_MODIFIED),
     spreads=give.share_headers,
+    snapshots=fields.share_snapshot,
+    fails=(file_errors.SHARE_SNAPSHOT_NOT_FOUND,),
     run=shares.get_share,
 )
 
@@ -105,6 +108,8 @@ GET_SHARE_METADATA: Final = Operation(
     rule=READS,
     returns=(give.SHARE_ETAG, give.SHARE_LAST_MODIFIED),
     spreads=metadata,
+    snapshots=fields.share_snapshot,
+    fails=(file_errors.SHARE_SNAPSHOT_NOT_FOUND,),
     run=shares.get_share,
 )
 
@@ -160,9 +165,16 @@ DELETE_SHARE: Final = Operation(
     restype="share",
     permission=permissions.SHARE_DELETE,
     rule=DELETES,
+    snapshots=fields.share_snapshot,
+    input=share_snapshots.DeleteShare,
     accepts=(fields.DELETE_SNAPSHOTS,),
     success=202,
-    run=shares.delete_share,
+    fails=(
+        file_errors.SHARE_SNAPSHOT_NOT_FOUND,
+        file_errors.SHARE_HAS_SNAPSHOTS,
+        file_errors.DELETE_SHARE_WHEN_SNAPSHOT_LEASED,
+    ),
+    run=share_snapshots.delete_share,
 )
 
 GET_SHARE_STATS: Final = Operation(
@@ -177,6 +189,23 @@ GET_SHARE_STATS: Final = Operation(
     returns=(XML,),
     content=file_returned.stats,
     run=shares.get_stats,
+)
+
+SNAPSHOT_SHARE: Final = Operation(
+    name="Snapshot Share",
+    id="share_create_snapshot",
+    methods=("PUT",),
+    resource=Resource.SHARE,
+    restype="share",
+    comp="snapshot",
+    permission=permissions.SHARE_CREATE,
+    rule=PLAIN,
+    input=share_snapshots.SnapshotShare,
+    accepts=(METADATA,),
+    success=201,
+    returns=(give.ETAG, give.LAST_MODIFIED, give.SNAPSHOT),
+    fails=(file_errors.SHARE_SNAPSHOT_COUNT_EXCEEDED,),
+    run=share_snapshots.snapshot_share,
 )
 
 RESTORE_SHARE: Final = Operation(
@@ -238,6 +267,7 @@ _LEASED: Final = LeasedKind(
     breaks=permissions.SHARE_BREAK,
     rule=Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.UPKEEP),
     run=leasing.lease_share,
+    fails=(file_errors.SHARE_SNAPSHOT_NOT_FOUND,),
 )
 
 OPERATIONS: Final = (
@@ -251,8 +281,12 @@ OPERATIONS: Final = (
     SET_SHARE_ACL,
     GET_SHARE_STATS,
     DELETE_SHARE,
+    SNAPSHOT_SHARE,
     RESTORE_SHARE,
     CREATE_PERMISSION,
     GET_PERMISSION,
-    *(declared(_LEASED, action) for action in ACTIONS),
+    *(
+        dataclasses.replace(declared(_LEASED, action), snapshots=fields.share_snapshot)
+        for action in ACTIONS
+    ),
 )

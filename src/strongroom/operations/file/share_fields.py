@@ -11,8 +11,10 @@ from typing import Final
 from strongroom.operations.core.fields import header, integer, one_of, parameter
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import listing
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.semantics.file import shares as rules
 from strongroom.services.file import list_shares
+from strongroom.services.file.share_snapshots import DeletedSnapshots
 from strongroom.services.file.sweep import DELETED_NAME_HEADER, DELETED_VERSION_HEADER
 
 _QUOTA: Final = "x-ms-share-quota"
@@ -26,8 +28,18 @@ TIER: Final = header("tier", _TIER, rules.read_tier, default=rules.DEFAULT_TIER)
 NEW_TIER: Final = header("tier", _TIER, rules.read_tier)
 PROTOCOLS: Final = header("", "x-ms-enabled-protocols", rules.check_protocols)
 """Refuses what no share is for; fills nothing, since every share is for SMB."""
-DELETE_SNAPSHOTS: Final = header("", "x-ms-delete-snapshots", one_of("include", "include-leased"))
-"""Refuses another word; fills nothing, since no share has snapshots."""
+
+
+def share_snapshot(text: str) -> int:
+    """The ticks of a share's snapshot. Raises InvalidQueryParameterValue."""
+    return snapshot_time(text, "sharesnapshot")
+
+
+def _delete_snapshots(name: str, value: str) -> DeletedSnapshots:
+    return DeletedSnapshots(one_of("include", "include-leased")(name, value))
+
+
+DELETE_SNAPSHOTS: Final = header("snapshots", "x-ms-delete-snapshots", _delete_snapshots)
 DELETED_NAME: Final = header("name", DELETED_NAME_HEADER, required=True)
 DELETED_VERSION: Final = header("version", DELETED_VERSION_HEADER, required=True)
 MARKER: Final = parameter(

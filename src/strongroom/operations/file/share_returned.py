@@ -21,7 +21,7 @@ from strongroom.services.core.kept_places import generation_version
 from strongroom.services.file import list_shares
 from strongroom.services.file.list_shares import ListShares, SharePage, ShareRow
 from strongroom.services.file.shares import ShareView
-from strongroom.values import etag_text, rfc1123
+from strongroom.values import etag_text, iso7, rfc1123
 from strongroom.wire.core.deleted_places import DeletedItem
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 from strongroom.wire.file import list_shares as shares_xml
@@ -29,6 +29,7 @@ from strongroom.wire.file.list_shares import ShareItem
 
 ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
 LAST_MODIFIED: Final = Returned("Last-Modified", lambda result: rfc1123(result.modified))
+SNAPSHOT: Final = Returned("x-ms-snapshot", lambda result: iso7(result.snapshot))
 SHARE_ETAG: Final = Returned("ETag", lambda view: etag_text(view.record.etag))
 SHARE_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.record.modified))
 
@@ -83,4 +84,5 @@ def _item(row: ShareRow, now: int, with_metadata: bool) -> ShareItem:
         lease=lease,
         metadata=share.metadata if with_metadata else None,
         deleted=deleted,
+        snapshot=row.snapshot,
     )

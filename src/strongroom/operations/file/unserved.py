@@ -1,7 +1,7 @@
 """What Azure Files has and this server does not serve yet: operations, headers, parameters.
 
 Lives here: declarations without a service function (answered 501 with their name), and the headers
-and parameters that ask for more than is done. Source: docs/operations/file.md, rows marked
+that ask for more than is done. Source: docs/operations/file.md, rows marked
 `not yet`.
 """
 
@@ -45,8 +45,6 @@ def _later(
 _PUT: Final = ("PUT",)
 
 OPERATIONS: Final = (
-    _later("Snapshot Share", "share_create_snapshot", _PUT, _SHARE, may.SHARE_CREATE,
-           comp="snapshot", restype="share"),
     _later("Create Symbolic Link", "file_create_symbolic_link", _PUT, _FILE, may.FILE_CREATE,
            restype="symboliclink"),
     _later("Get Symbolic Link", "file_get_symbolic_link", ("GET",), _FILE, may.FILE_READ,
@@ -67,19 +65,15 @@ _HEADERS: Final = frozenset(
         *("x-ms-share-paid-bursting-max-bandwidth-mibps", "x-ms-enable-smb-directory-lease"),
     )
 )
-_QUERY: Final = frozenset(("sharesnapshot", "prevsharesnapshot"))
 
 
 def refuse_unserved(headers: Headers, query: Query) -> None:
-    """501 for a header or parameter that asks for something that is not served.
+    """501 for a header that asks for something that is not served.
 
     Raises: StorageError NotImplemented that names it.
     """
-    if headers.has_none_of(_HEADERS) and query.has_none_of(_QUERY):
+    if headers.has_none_of(_HEADERS):
         return  # as nearly always
     for name, _ in headers.lowered():
         if name in _HEADERS:
             raise not_served(f"The header {name}")
-    for name in query:
-        if name in _QUERY:
-            raise not_served(f"The query parameter {query.as_sent(name)}")

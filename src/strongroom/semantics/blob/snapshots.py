@@ -6,21 +6,18 @@ Must not live here: how they are stored. Sources: "Snapshot Blob", "Delete Blob"
 from __future__ import annotations
 
 import enum
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header, invalid_query
-from strongroom.values import ticks_of
+from strongroom.semantics.core.snapshot_times import snapshot_time
 
 DELETE_HEADER: Final = "x-ms-delete-snapshots"
 VERSION_PARAMETER: Final = "versionid"
 DELETE_TYPE: Final = "deletetype"
 PERMANENT: Final = "permanent"
-_TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{7})Z")
 
 
 class DeleteSnapshots(enum.Enum):
@@ -36,24 +33,6 @@ class Deletion:
 
     base: bool
     snapshots: bool
-
-
-def snapshot_time(text: str, name: str = "snapshot") -> int:
-    """The ticks of a snapshot's time as it was given out.
-
-    Arguments:
-        name: the query parameter that it was given in.
-
-    Raises: InvalidQueryParameterValue.
-    """
-    found = _TIME.fullmatch(text)
-    try:
-        if found is None:
-            raise ValueError(text)
-        moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
-    except ValueError:
-        raise invalid_query(name, text, "The value is not the time of a snapshot.") from None
-    return ticks_of(moment) + int(found[2])
 
 
 def version_time(text: str) -> int:

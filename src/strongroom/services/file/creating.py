@@ -29,8 +29,9 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.changes import Watches, added
-from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
+from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeWritten
+from strongroom.services.file.past_states import keeping, share_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
@@ -195,7 +196,9 @@ class _Create(Decision[NodeWritten], frozen=True):
             Step(self.partition, (*linked(where, stamp, found[1], node), *counted)),
             *parent_touched(where, found[2], stamp),
         )
-        return Commit(NodeWritten(made, record), steps)
+        return keeping(
+            share_of(found[0]), self.reads, found, Commit(NodeWritten(made, record), steps), stamp
+        )
 
 
 def linked(

@@ -29,8 +29,9 @@ from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.creating import counted
 from strongroom.services.file.held.changes import PROPERTIES, Watches, modified, removed
-from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
+from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
+from strongroom.services.file.past_states import keeping, share_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import (
     NOTHING_GIVEN,
@@ -88,6 +89,8 @@ async def _entered(
 ) -> NodeView:
     while True:
         seen = await nodes.view(services, call, is_directory=is_directory)
+        if call.target.snapshot is not None:
+            return seen
         facts = facts_of(seen.record)
         with await enter(services, seen.where.partition, operation, facts) as entry:
             if not entry.has_waited:
@@ -295,13 +298,11 @@ class _Delete(Decision[None], frozen=True):
             raise StorageError(refused)
         freed = used(share_of(found[0]), found[5], -node.size_bytes)
         gone = (Write(where.refs[-1].key, None), Write(self.reads[2].key, None), *freed)
-        return Commit(
-            None,
-            (
-                # First, so that nothing is ever left that no job removes.
-                sweep_step(where.generation, where.id, stamp),
-                Step(self.partition, (*gone, *counted(where, found[3], -1))),
-                Step(where.partition, (Write(keys.FILE_KEY, None),)),
-                *parent_touched(where, found[4], stamp),
-            ),
+        steps = (
+            # First, so that nothing is ever left that no job removes.
+            sweep_step(where.generation, where.id, stamp),
+            Step(self.partition, (*gone, *counted(where, found[3], -1))),
+            Step(where.partition, (Write(keys.FILE_KEY, None),)),
+            *parent_touched(where, found[4], stamp),
         )
+        return keeping(share_of(found[0]), self.reads, found, Commit(None, steps), stamp)

@@ -21,6 +21,7 @@ from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.nodes import NodeChange, change_attributes
 from strongroom.services.file.paths import Where
+from strongroom.services.file.share_snapshots import snapshot_ref
 from strongroom.services.file.shares import change_share
 from strongroom.store.core import records
 from strongroom.store.core.records import ShareRecord
@@ -47,7 +48,9 @@ async def lease_share(services: Services, call: Call[LeaseAction]) -> Leased:
 
     if not leasing.may_wait(call):
         return await attempt()
-    return await leasing.when_free(services, call, [place_ref(call)], attempt, _share_lease)
+    snapshot = call.target.snapshot
+    refs = [place_ref(call) if snapshot is None else snapshot_ref(call, snapshot)]
+    return await leasing.when_free(services, call, refs, attempt, _share_lease)
 
 
 async def lease_file(services: Services, call: Call[LeaseAction]) -> Leased:

@@ -18,13 +18,14 @@ from strongroom.semantics.core.listing import START, Page, Position, Prefix
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import DeletedShare, ShareRecord
 
 METADATA: Final = "metadata"
 DELETED: Final = "deleted"
-INCLUDES: Final = frozenset((METADATA, "snapshots", DELETED))
-"""The words that `include` may have; no share here has snapshots."""
+SNAPSHOTS: Final = "snapshots"
+INCLUDES: Final = frozenset((METADATA, SNAPSHOTS, DELETED))
+"""The words that `include` may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,14 @@ class ListShares:
 
 
 class ShareRow(msgspec.Struct, frozen=True):
-    """One share, as the commit `version` left it. `deleted`: it is one that is kept."""
+    """One share, as the commit `version` left it. `deleted`: it is one that is kept. `snapshot`:
+    it is the snapshot with this time."""
 
     name: str
     record: ShareRecord
     version: int
     deleted: DeletedShare | None = None
+    snapshot: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +66,54 @@ async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
     page = Page[ShareRow](given.prefix, "", given.max_results, given.start)
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
-    kept_at = now if DELETED in given.include else None
+    rows = _Rows(now if DELETED in given.include else None, SNAPSHOTS in given.include)
     keyspace = keys.shares(call.target.account)
-    await pages.fill(services, keyspace, page, lambda found: _rows(found, kept_at))
+    name, key = given.start
+    if share_keys.snapshot_of(key) is not None:
+        # The page begins behind the record of the share whose snapshots these are.
+        (found,) = await services.store.read([keys.share(call.target.account, name.decode())])
+        rows.pass_share(name, records.SHARE.of(found))
+    await pages.fill(services, keyspace, page, rows.of)
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     return SharePage(items, page.marker, now)
 
 
-def _rows(found: base.Page, kept_at: int | None) -> Iterator[tuple[bytes, bytes, ShareRow | None]]:
-    """Arguments: kept_at: when deleted shares must still be kept; None = none is listed."""
-    decode = records.SHARE.decode
-    for name, key, value, version in found.rows():
-        if not keys.is_deleted_place(key):
-            yield name, key, ShareRow(name.decode(), decode(value), version)
-            continue
-        kept = None if kept_at is None else records.DELETED_SHARE.decode(value)
-        if kept is None or kept_at is None or kept.until <= kept_at:
-            yield name, key, None
-        else:
-            yield name, key, ShareRow(name.decode(), kept.record, version, kept)
+class _Rows:
+    """What a list shows of the records that it reads, which come in order.
+
+    Arguments:
+        kept_at: when deleted shares must still be kept; None = none is listed.
+        with_snapshots: whether snapshots are listed.
+    """
+
+    def __init__(self, kept_at: int | None, with_snapshots: bool) -> None:
+        self._kept_at = kept_at
+        self._with_snapshots = with_snapshots
+        self._passed: tuple[bytes, int] | None = None
+
+    def pass_share(self, name: bytes, share: ShareRecord | None) -> None:
+        """Note the share whose snapshots may follow."""
+        self._passed = None if share is None else (name, share.generation)
+
+    def of(self, found: base.Page) -> Iterator[tuple[bytes, bytes, ShareRow | None]]:
+        """The rows of a page: (name, key, what is shown of it)."""
+        for name, key, value, version in found.rows():
+            yield name, key, self._row(name, key, value, version)
+
+    def _row(self, name: bytes, key: bytes, value: bytes, version: int) -> ShareRow | None:
+        if keys.is_deleted_place(key):
+            kept = None if self._kept_at is None else records.DELETED_SHARE.decode(value)
+            if kept is None or self._kept_at is None or kept.until <= self._kept_at:
+                return None
+            return ShareRow(name.decode(), kept.record, version, kept)
+        snapshot = share_keys.snapshot_of(key)
+        if snapshot is None:
+            share = records.SHARE.decode(value)
+            self.pass_share(name, share)
+            return ShareRow(name.decode(), share, version)
+        generation, stamp = snapshot
+        # Those of a deleted share that is kept are not listed.
+        if not self._with_snapshots or self._passed != (name, generation):
+            return None
+        return ShareRow(name.decode(), records.SHARE.decode(value), version, snapshot=stamp)

@@ -20,6 +20,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.nodes import NodeView
+from strongroom.services.file.past_states import names_at, past_attributes, still_there
 from strongroom.services.file.paths import OnPath
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -72,25 +73,37 @@ async def list_directory(services: Services, call: Call[ListDirectory]) -> Direc
     generation, directory = view.where.generation, view.where.id
     prefix = names.fold(given.prefix).encode("utf-8", "surrogatepass")
     base = keys.number(directory)
-    first = base + max(given.start[0], prefix)
-    until = base + prefix + b"\xff"
-    page = await services.store.read_range(
-        keys.file_names(generation), False, first, until, given.max_results + 1
-    )
+    span = base + max(given.start[0], prefix), base + prefix + b"\xff"
+    count, partition, at = given.max_results + 1, keys.file_names(generation), call.target.snapshot
+    if at is None:
+        page = await services.store.read_range(partition, False, *span, count)
+    else:
+        page = await names_at(services.store, partition, span, at, count)
     marker: Position | None = None
     if len(page) > given.max_results:
         marker = (keys.folded_name(page.pop().name), b"")
-    return DirectoryPage(view, await _joined(services, generation, page), marker)
+    rows = await _joined(services, generation, page, at)
+    if at is not None:
+        await still_there(services, call)
+    return DirectoryPage(view, rows, marker)
 
 
-async def _joined(services: Services, generation: int, page: list[Item]) -> tuple[NodeRow, ...]:
+async def _joined(
+    services: Services, generation: int, page: list[Item], at: int | None
+) -> tuple[NodeRow, ...]:
+    """The names with their attributes; `at`: the snapshot that they are listed of."""
     opens, rows = services.held.of(Opens), list[NodeRow]()
-    for at in range(0, len(page), _JOINED_AT_ONCE):
-        found = [file_records.NAME.decode(item.value) for item in page[at : at + _JOINED_AT_ONCE]]
+    for begin in range(0, len(page), _JOINED_AT_ONCE):
+        items = page[begin : begin + _JOINED_AT_ONCE]
+        found = [file_records.NAME.decode(item.value) for item in items]
         refs = [keys.file_attributes(generation, name.id) for name in found]
         for name, ref, record in zip(found, refs, await services.store.read(refs), strict=True):
-            attributes = file_records.FILE.of(record)
-            if attributes is not None and opens.is_listed(ref.partition):
+            seen = record
+            if at is not None:
+                seen = await past_attributes(services.store, ref.partition, record, at)
+            attributes = file_records.FILE.of(seen)
+            is_listed = opens.is_listed(ref.partition) if at is None else True
+            if attributes is not None and is_listed:
                 rows.append(NodeRow(name, attributes))
         await asyncio.sleep(0)
     return tuple(rows)

@@ -17,11 +17,9 @@ from typing import Final
 import msgspec
 
 from strongroom import file_errors
-from strongroom.auth.request import Service
 from strongroom.engines.base import Record, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.file.attributes import Attribute, Touch
-from strongroom.services.core.places import PLACES
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, of_changed
@@ -31,13 +29,6 @@ from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord, UsageRecord
 
 _GIB: Final = 1 << 30
-
-
-def share_of(found: Record) -> ShareRecord:
-    """The share whose record a decision sees."""
-    share = PLACES[Service.FILE].read(found).record
-    assert isinstance(share, ShareRecord)
-    return share
 
 
 def root_attributes(generation: int) -> FileRecord:

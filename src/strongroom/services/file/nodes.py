@@ -24,9 +24,11 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.node_writes import length_refs, recounted, root_attributes, share_of
+from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
+from strongroom.services.file.past_states import attributes_at, keeping, share_of, still_there
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import keys
+from strongroom.store.core.records import CorruptRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 
@@ -102,6 +104,8 @@ async def view(services: Services, call: Call[Any], *, is_directory: bool) -> No
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412).
     """
+    if call.target.snapshot is not None:
+        return await _view_at(services, call, call.target.snapshot, is_directory=is_directory)
     while True:
         # Time first: a lease must not be judged by its old record at a later time.
         now = await services.store.now()
@@ -115,6 +119,20 @@ async def view(services: Services, call: Call[Any], *, is_directory: bool) -> No
         version = 0 if found is None else found.version
         leases.guard(record.lease, call.terms.lease_id, call.rule.lease, max(now, version))
         return NodeView(where, record, version, max(now, version))
+
+
+async def _view_at(services: Services, call: Call[Any], at: int, *, is_directory: bool) -> NodeView:
+    """A directory or file as a snapshot sees it. It has no lease there."""
+    now = await services.store.now()
+    where = await paths.find(services, call, is_directory=is_directory)
+    record = file_records.FILE.of(await attributes_at(services.store, where.partition, at))
+    await still_there(services, call)
+    if record is None:
+        if not where.is_root:
+            raise CorruptRecord(f"the attributes of {where.id} are missing in a snapshot")
+        record = root_attributes(where.generation)
+    leases.guard(None, call.terms.lease_id, call.rule.lease, now)
+    return NodeView(where, msgspec.structs.replace(record, lease=None), at, now)
 
 
 class Prepared(msgspec.Struct, Generic[T], frozen=True):
@@ -180,7 +198,9 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
             assert found[0] is not None
             share = share_of(found[0])
             counted = recounted(where.id, share, found[2:_FIRST_NAME], change.record.size_bytes)
-        return Commit(change.result, (*change.before, *counted, step))
+        made = Commit(change.result, (*change.before, *counted, step))
+        assert found[0] is not None
+        return keeping(share_of(found[0]), self.reads, found, made, stamp)
 
 
 async def change_attributes(

@@ -21,6 +21,7 @@ from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.file.past_states import name_at, require_snapshot
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import NameRecord
@@ -116,13 +117,19 @@ async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) ->
     """
     (share,) = await services.store.read([place_ref(call)])
     check_place(call, share)
-    return (await walk(services, generation_of(call), path))[0]
+    snapshot = call.target.snapshot
+    if snapshot is not None:
+        require_snapshot(call, share)
+    return (await walk(services, generation_of(call), path, snapshot))[0]
 
 
 async def walk(
-    services: Services, generation: int, path: tuple[str, ...]
+    services: Services, generation: int, path: tuple[str, ...], snapshot: int | None = None
 ) -> tuple[Where, tuple[str, ...]]:
     """Follow a path of a share.
+
+    Arguments:
+        snapshot: the share's snapshot in which it is followed; None = the share itself.
 
     Returns: where it leads, and its names as they are stored; one that nothing has, as it is asked.
 
@@ -132,7 +139,10 @@ async def walk(
     entry: NameRecord | None = None
     for index, name in enumerate(path):
         ref = keys.file_name(generation, at, names.fold(name))
-        (found,) = await services.store.read([ref])
+        if snapshot is None:
+            (found,) = await services.store.read([ref])
+        else:
+            found = await name_at(services.store, ref, snapshot)
         entry = file_records.NAME.of(found)
         refs.append(ref)
         stored.append(name if entry is None else entry.name)

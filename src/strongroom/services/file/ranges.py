@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import errors, file_errors, limits
 from strongroom.engines.base import Record, Ref, Step
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
@@ -23,13 +23,15 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.byte_ranges import WHOLE_FILE
 from strongroom.services.core.calls import BodySource, Call
+from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes
+from strongroom.services.file import nodes, paths
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.held.changes import BYTES, Watches, modified
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, Prepared
+from strongroom.services.file.past_states import newest_of, share_of, still_there
 from strongroom.services.file.paths import OnPath, PathChanged, Where
-from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.readers import FileReaders, pins_of
 from strongroom.services.file.reading import registered
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.sweep import sweep_step, tidy
@@ -39,12 +41,11 @@ from strongroom.store.core.extents import (
     Draft,
     MapPlace,
     Outdated,
-    Pins,
     Range,
     RangeQuery,
 )
 from strongroom.store.file.file_records import FileRecord
-from strongroom.values import ByteRange, md5_text
+from strongroom.values import ByteRange, iso7, md5_text
 
 PUT_RANGE_BYTES_MAX: Final = 4 * limits.MIB
 # Ranges are listed in sectors (file.md 5).
@@ -287,25 +288,26 @@ async def _commit(
     """One attempt. Raises: PathChanged, Outdated, Backlog."""
     where, maps = view.where, services.held.of(FileReaders).maps
     draft.move(_map(view))
-    mutation = await draft.prepare()
-    is_alone = services.store.gateways.is_alone
+    (share,) = await services.store.read([place_ref(call)])
+    mutation = await draft.prepare(0 if share is None else newest_of(share_of(share)))
 
     def change(
         where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
     ) -> NodeChange[NodeWritten]:
         if length is not None and record.size_bytes != length:
             raise PathChanged
-        count = len(mutation.reads)
-        pins = maps.pins(where.partition, 0) if is_alone else Pins(0, stamp)
+        count = 1 + len(mutation.reads)
+        assert found[0] is not None
+        pins = pins_of(services, share_of(found[0]), where.partition, stamp)
         after, first = making.changes(where, record, found[count:], stamp)
-        written = mutation.decide(found[:count], stamp, pins)
+        written = mutation.decide(found[1:count], stamp, pins)
         if written.has_garbage:
             first = (*first, sweep_step(where.generation, where.id, stamp))
         return NodeChange(
             NodeWritten(where, after), after, first, written.writes, written.adopt, written.drop
         )
 
-    reads = (*mutation.reads, *making.reads(where))
+    reads = (place_ref(call), *mutation.reads, *making.reads(where))
     prepared = Prepared(where, facts_of(view.record), change, reads)
     with maps.mutating(where.partition):
         result = await nodes.commit(services, call, prepared)
@@ -315,9 +317,10 @@ async def _commit(
 
 
 class ListRanges(OnPath, frozen=True, kw_only=True):
-    """Input of List Ranges."""
+    """Input of List Ranges. `previous` asks for what has changed since a snapshot."""
 
     range: ByteRange | None = None
+    previous: int | None = None
 
 
 class RangeList(msgspec.Struct, frozen=True):
@@ -328,10 +331,13 @@ class RangeList(msgspec.Struct, frozen=True):
 
 
 async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
-    """List Ranges: what is allocated, in whole sectors.
+    """List Ranges: what is allocated, in whole sectors, or what has changed since a snapshot.
 
-    Raises: StorageError InvalidRange, and what `nodes.view` raises.
+    Raises: StorageError InvalidRange, FileGenerationMismatch (the earlier snapshot has another file
+        or none there), InvalidQueryParameterValue (it is a later one), ShareSnapshotNotFound, and
+        what `nodes.view` raises.
     """
+    previous = call.input.previous
     async with registered(services, call, FileOperation.LIST_RANGES) as (_, view):
         size_bytes, asked = view.record.size_bytes, call.input.range
         start, end = 0, size_bytes
@@ -341,15 +347,48 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
                 headers = (("Content-Range", f"bytes */{size_bytes}"),)
                 raise StorageError(errors.INVALID_RANGE, None, (), headers)
             start, end = within[0], within[0] + within[1]
+        if previous is not None:
+            await _check_previous(services, call, view, previous)
         found: list[Range] = []
         resume: int | None = start
         while resume is not None and resume < end:
             query = RangeQuery(resume, end, _RANGES_MAX, _GRAIN_BYTES)
-            page = await extents.list_ranges(services.store, _map(view), view.version, query)
+            if previous is None:
+                page = await extents.list_ranges(services.store, _map(view), view.version, query)
+            else:
+                page = await extents.list_changes(
+                    services.store, _map(view), previous, view.version, query
+                )
             for one in page.ranges:
-                if found and found[-1].end == one.start:
+                is_more = found and found[-1].is_clear == one.is_clear
+                if is_more and found[-1].end == one.start:
                     found[-1] = found[-1]._replace(end=one.end)
                 else:
                     found.append(one)
             resume = page.resume
+        if previous is not None:
+            await still_there(services, _at(call, previous))
         return RangeList(view, tuple(found))
+
+
+def _at(call: Call[Any], snapshot: int) -> Call[Any]:
+    """The same request, of a snapshot."""
+    target = msgspec.structs.replace(call.target, snapshot=snapshot)
+    return msgspec.structs.replace(call, target=target)
+
+
+async def _check_previous(
+    services: Services, call: Call[Any], view: NodeView, previous: int
+) -> None:
+    """An earlier snapshot must have the same file under this name. Raises: as list_ranges."""
+    if previous > view.version:
+        reason = "The previous snapshot must not be later than what is listed."
+        raise errors.invalid_query("prevsharesnapshot", iso7(previous), reason)
+    try:
+        where = await paths.find(services, _at(call, previous), is_directory=False)
+    except StorageError as error:
+        if error.row not in (errors.RESOURCE_NOT_FOUND, file_errors.PARENT_NOT_FOUND):
+            raise
+        raise StorageError(file_errors.FILE_GENERATION_MISMATCH) from None
+    if where.id != view.where.id:
+        raise StorageError(file_errors.FILE_GENERATION_MISMATCH)

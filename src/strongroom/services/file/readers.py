@@ -1,11 +1,28 @@
-"""Who reads files in this process: what they read is not swept before they finish.
+"""Who reads files in this process, or by snapshots: what they read is not swept before they finish.
 
 Lives here: held state. Must not live here: reading (reading.py), sweeping (sweep.py).
 """
 
 from __future__ import annotations
 
-from strongroom.store.core.extents import MapReaders
+from strongroom.engines.base import Partition
+from strongroom.services.core.runner import Services
+from strongroom.services.file.past_states import newest_of
+from strongroom.store.core.extents import MapReaders, Pins
+from strongroom.store.core.records import ShareRecord
+
+
+def pins_of(services: Services, share: ShareRecord, file: Partition, stamp: int) -> Pins:
+    """Who may still read earlier bytes of a file. Ask again in each decision on them.
+
+    Arguments:
+        share: as the decision sees it.
+        stamp: the decision's.
+    """
+    readers = stamp
+    if services.store.gateways.is_alone:
+        readers = services.held.of(FileReaders).maps.pins(file, 0).reader
+    return Pins(newest_of(share), readers, share.lost)
 
 
 class FileReaders:

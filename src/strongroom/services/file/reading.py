@@ -131,7 +131,8 @@ async def _look(
 ) -> NodeView:
     """The file, entered, with a registered reader that ends with `stack`.
 
-    The reader registers before it looks at the attributes, whose version is its position. Which
+    The reader registers before it looks at the attributes, whose version is its position; in a
+    snapshot that is the snapshot's stamp. The look ends with it still being there. Which
     file to register for follows from a first look.
     """
     readers = services.held.of(FileReaders).maps
@@ -140,9 +141,11 @@ async def _look(
         partition, facts = first.where.partition, facts_of(first.record)
         with ExitStack() as attempt:
             # Before the second look: a client that has cached writes sends them while this waits.
-            attempt.enter_context(
-                await enter(services, partition, operation, facts, concerned=concerned)
-            )
+            # Nobody has a snapshot open for writing.
+            if call.target.snapshot is None:
+                attempt.enter_context(
+                    await enter(services, partition, operation, facts, concerned=concerned)
+                )
             reading = readers.begin(partition)
             attempt.callback(reading.end)
             attempt.callback(services.store.gateways.begin_reading().end)

@@ -39,8 +39,9 @@ from strongroom.services.file.admission import (
     facts_of,
 )
 from strongroom.services.file.held.changes import Watches, renamed
-from strongroom.services.file.node_writes import parent_ref, parent_touched, share_of, used
+from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeWritten
+from strongroom.services.file.past_states import keeping, share_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.sweep import sweep_step
@@ -311,7 +312,9 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
             gone = keys.file(source.generation, seen.replaced)
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
-        return Commit(NodeWritten(made, after), tuple(steps))
+        assert found[0] is not None
+        made_steps = Commit(NodeWritten(made, after), tuple(steps))
+        return keeping(share_of(found[0]), self.reads, found, made_steps, stamp)
 
     def _refuse(self, record: FileRecord, replaced: FileRecord | None, stamp: int) -> None:
         """The checks of a rename, in their order. Raises: StorageError."""

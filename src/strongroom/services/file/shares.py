@@ -14,19 +14,21 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.kept_places import PlaceDeletion, RestorePlace, restore_place
+from strongroom.services.core.kept_places import RestorePlace, restore_place
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.node_writes import usage_bytes
+from strongroom.services.file.past_states import require_snapshot
+from strongroom.services.file.share_snapshots import snapshot_ref
 from strongroom.services.file.sweep import KEPT_SHARES
 from strongroom.store.core import records, share_keys
-from strongroom.store.core.records import DeletedShare, ShareRecord
+from strongroom.store.core.records import ShareRecord
 from strongroom.values import AccessPolicy, Metadata
 
 T = TypeVar("T")
@@ -123,10 +125,10 @@ async def get_share(services: Services, call: Call[Any]) -> ShareView:
     """
     # Time first: a lease that was renewed in time must not be judged by its old record later.
     now = await services.store.now()
-    (found,) = await services.store.read([place_ref(call)])
-    check_place(call, found)
-    assert found is not None
-    share, now = records.SHARE.decode(found.value), max(now, found.version)
+    found = await services.store.read(_refs(call))
+    share = _named(call, found)
+    assert found[-1] is not None
+    now = max(now, found[-1].version)
     leases.guard(share.lease, call.terms.lease_id, call.rule.lease, now)
     return ShareView(share, now)
 
@@ -176,28 +178,6 @@ def _modified(share: ShareRecord, stamp: int, **changes: Any) -> tuple[ShareWrit
     return ShareWritten(stamp, stamp), changed
 
 
-async def delete_share(services: Services, call: Call[Any]) -> None:
-    """Delete Share: one record goes, and all files with it; a job sweeps what they held.
-
-    With a retention it is kept until that ends, see services/core/kept_places.py.
-
-    Raises: StorageError ShareNotFound, the lease errors (412).
-    """
-    days = services.switches(call.target.account).share_retention_days
-    deletion = PlaceDeletion(KEPT_SHARES, call, days)
-
-    def decide(share: ShareRecord, stamp: int) -> tuple[None, tuple[Step, ...]]:
-        unleased = msgspec.structs.replace(share, lease=None)
-
-        def kept(until: int) -> DeletedShare:
-            return DeletedShare(unleased, stamp, until)
-
-        return None, deletion.steps(share.generation, kept, stamp)
-
-    await commit_share(services, call, decide)
-    services.work.set()
-
-
 async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWritten:
     """Restore Share: the share and its files are as they were, but for the share's lease.
 
@@ -219,46 +199,56 @@ async def get_stats(services: Services, call: Call[Any]) -> int:
 
 
 async def change_share(services: Services, call: Call[Any], decide: ShareDecision[T]) -> T:
-    """Decide on a share's own record.
+    """Decide on a share's own record, or on that of the snapshot that the request names.
 
     Raises: StorageError ShareNotFound, the lease errors (412), the decision's own.
     """
 
-    def committed(share: ShareRecord, stamp: int) -> tuple[T, tuple[Step, ...]]:
-        result, changed = decide(share, stamp)
-        return result, () if changed is None else _written(call, changed)
-
-    return await commit_share(services, call, committed)
-
-
-_StepsOf = Callable[[ShareRecord, int], tuple[T, tuple[Step, ...]]]
-
-
-async def commit_share(services: Services, call: Call[Any], decide: _StepsOf[T]) -> T:
-    """Like `change_share`, for a decision that names the commit's steps itself."""
-    ref = place_ref(call)
+    reads = _refs(call)
     return await services.commit(
-        _OfShare(ref.partition, [ref], call.rule.purpose, call.as_of_now(), decide)
+        _OfShare(reads[0].partition, reads, call.rule.purpose, call.as_of_now(), decide)
     )
 
 
+def _refs(call: Call[Any]) -> list[Ref]:
+    """The share's record and, last, that of what a request names: the share or a snapshot."""
+    snapshot = call.target.snapshot
+    return (
+        [place_ref(call)] if snapshot is None else [place_ref(call), snapshot_ref(call, snapshot)]
+    )
+
+
+def _named(call: Call[Any], found: Sequence[Record | None]) -> ShareRecord:
+    """The share, or the snapshot, that a request names.
+
+    Arguments:
+        found: the records of `_refs`.
+
+    Raises: StorageError ShareNotFound, ShareSnapshotNotFound.
+    """
+    if call.target.snapshot is not None:
+        require_snapshot(call, found[0])
+    else:
+        check_place(call, found[0])
+    share = records.SHARE.of(found[-1])
+    if share is None:
+        raise StorageError(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
+    return share
+
+
 class _OfShare(Decision[T], Generic[T], frozen=True):
-    """A decision on a share's own record in the name of a caller, who is judged first."""
+    """A decision on the record of a share, or of a snapshot, in the name of a caller, who is judged
+    first."""
 
     call: Call[Any]
-    change: _StepsOf[T]
+    change: ShareDecision[T]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
         """See Decision.decide."""
-        check_place(self.call, found[0])
-        share = records.SHARE.of(found[0])
-        assert share is not None
+        share = _named(self.call, found)
         leases.guard(share.lease, self.call.terms.lease_id, self.call.rule.lease, stamp)
-        result, steps = self.change(share, stamp)
-        return Commit(result, steps)
-
-
-def _written(call: Call[Any], share: ShareRecord | None) -> tuple[Step, ...]:
-    ref = place_ref(call)
-    value = None if share is None else records.SHARE.encode(share)
-    return (Step(ref.partition, (Write(ref.key, value),)),)
+        result, changed = self.change(share, stamp)
+        if changed is None:
+            return Commit(result)
+        write = Write(self.reads[-1].key, records.SHARE.encode(changed))
+        return Commit(result, (Step(self.partition, (write,)),))

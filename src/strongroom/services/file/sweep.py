@@ -18,14 +18,13 @@ import msgspec
 from strongroom import file_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Position, Record, Ref, Step, Write
-from strongroom.engines.gateways import STAMP_MAX
 from strongroom.services.core.background import Removal
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.kept_places import KeptKind
 from strongroom.services.core.runner import Services
-from strongroom.services.file.readers import FileReaders
-from strongroom.store.core import extents, keys, records
-from strongroom.store.core.extents import MapPlace
+from strongroom.services.file.past_sweep import remove_file, sweep_node
+from strongroom.services.file.past_sweep import tidy as tidy
+from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import Job, JobKind
 from strongroom.values import Purpose
 
@@ -53,16 +52,6 @@ def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
     return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
 
 
-async def tidy(services: Services, partition: Partition, file_id: int) -> bool:
-    """Sweep the bytes of a file that is there. Returns whether nothing is left."""
-    horizon = STAMP_MAX
-    if not services.store.gateways.is_alone:
-        horizon = (await services.store.gateways.horizon()).stamp
-    maps = services.held.of(FileReaders).maps
-    place = MapPlace(partition, file_id)
-    return await extents.Sweep(services.store, maps, place, (), horizon).run()
-
-
 async def sweep_file(services: Services, removal: Removal, job: Job, ordered: int) -> bool:
     """Remove a dead file, or tidy one that lives.
 
@@ -71,35 +60,8 @@ async def sweep_file(services: Services, removal: Removal, job: Job, ordered: in
 
     Returns: whether it is done; False when it must wait for readers.
     """
-    file_id = int(job.blob)
-    partition = keys.file(job.generation, file_id)
-    (node,) = await services.store.read([keys.file_node(job.generation, file_id)])
-    if node is not None:
-        return await tidy(services, partition, file_id)
-    return await _remove(services, removal, partition, ordered)
-
-
-async def _remove(
-    services: Services, removal: Removal, partition: Partition, dead_since: int
-) -> bool:
-    """Remove all of a partition that no name leads to."""
-    maps = services.held.of(FileReaders).maps
-    horizon = await services.store.gateways.horizon()
-    if maps.positions(partition) != frozenset() or horizon.stamp <= dead_since:
-        return False
-    first = b""
-    while True:
-        page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
-        for item in page:
-            drop = extents.contents_of(item.name, item.value)
-            await removal.add(partition, (Key(True, item.name),), drop)
-        if len(page) < _PAGE_RECORDS:
-            break
-        first = page[-1].name + b"\0"
-        await asyncio.sleep(0)
-    await removal.add(partition, (keys.FILE_KEY,))
-    await removal.commit()
-    return True
+    partition = keys.file(job.generation, int(job.blob))
+    return await sweep_node(services, removal, partition, ordered)
 
 
 async def sweep_share(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
@@ -146,7 +108,12 @@ class _Expire(Decision[None], frozen=True):
         ref = keys.job(stamp, stamp, JobKind.SWEEP_SHARE)
         job = msgspec.structs.replace(self.job, kind=JobKind.SWEEP_SHARE)
         order = Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
-        return Commit(None, (order, Step(self.partition, (Write(self.reads[0].key, None),))))
+        gone = [
+            Write(share_keys.snapshot_key(kept.record.generation, one), None)
+            for one in kept.record.snapshots
+        ]
+        ended = Step(self.partition, (Write(self.reads[0].key, None), *gone))
+        return Commit(None, (order, ended))
 
 
 def _kept(job: Job) -> Ref:
@@ -157,13 +124,16 @@ def _kept(job: Job) -> Ref:
 
 async def _remove_share(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
     is_done = True
+    swept: Partition | None = None
     position: Position | None = _START
     while position is not None:
         page = await services.store.scan(keys.files(job.generation), position, None, _PAGE_RECORDS)
         position = page.resume
         for face in page.faces():
             partition = Partition(keys.files(job.generation), face.partition)
-            is_done &= await _remove(services, removal, partition, deleted)
+            if partition != swept:
+                swept = partition
+                is_done &= await remove_file(services, removal, partition, deleted)
     if is_done:
         await _remove_names(services, removal, keys.file_names(job.generation))
         await _remove_names(services, removal, keys.permissions(job.generation))

@@ -78,6 +78,8 @@ class ShareRecord(msgspec.Struct, frozen=True, array_like=True):
     """A share of files. What lies in it hangs under `generation`. Times and `etag` are stamps.
 
     `fold_version` is that of the table by which its names are compared (semantics/file/upcase.py).
+    `snapshots` are the stamps of its snapshots, oldest first; `lost` that of the newest one that
+    was deleted. The record of a snapshot has neither.
     """
 
     generation: int
@@ -90,6 +92,8 @@ class ShareRecord(msgspec.Struct, frozen=True, array_like=True):
     metadata: Metadata = ()
     policies: tuple[AccessPolicy, ...] = ()
     lease: Lease | None = None
+    snapshots: tuple[int, ...] = ()
+    lost: int = 0
 
 
 class DeletedShare(msgspec.Struct, frozen=True, array_like=True):
@@ -116,6 +120,7 @@ class JobKind(enum.IntEnum):
     SWEEP_FILE = 11
     SWEEP_SHARE = 12
     EXPIRE_SHARE = 14
+    SWEEP_SNAPSHOT = 15
     COPY_FILE = 16
 
 

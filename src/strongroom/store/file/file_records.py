@@ -68,6 +68,21 @@ class UsageRecord(msgspec.Struct, frozen=True, array_like=True):
     size_bytes: int
 
 
+class PastRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A name or attributes that a commit replaced or removed. `value` is what was there, as it was
+    stored. `since` is the stamp of the commit that had written it."""
+
+    since: int
+    value: bytes
+
+
+class NamedRecord(msgspec.Struct, frozen=True, array_like=True):
+    """Which share the names are of."""
+
+    account: str
+    share: str
+
+
 class PermissionRecord(msgspec.Struct, frozen=True, array_like=True):
     """A security descriptor, as SDDL."""
 
@@ -78,4 +93,6 @@ NAME: Final = Codec(NameRecord)
 NODE: Final = Codec(NodeRecord)
 FILE: Final = Codec(FileRecord)
 USAGE: Final = Codec(UsageRecord)
+PAST: Final = Codec(PastRecord)
+NAMED: Final = Codec(NamedRecord)
 PERMISSION: Final = Codec(PermissionRecord)

@@ -10,21 +10,23 @@ What must hold:
     node are those of a creation that was cut off, which have no bytes, or a job removes them.
  4. The bytes of a file agree with its length (store/core/extents/check.py).
  5. What is not a living share's, or a deleted one's that is kept, has a job that removes it.
- 6. A deleted share that is kept has a job that ends this.
- 7. A pending copy to a file has a job that does it.
+ 6. The snapshots of a share are those that its record names. Names, attributes and bytes that are
+    past are seen by one of them, or a job removes them.
+ 7. A deleted share that is kept has a job that ends this.
+ 8. A pending copy to a file has a job that does it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from strongroom.engines.base import Key, Partition, Record, Ref
 from strongroom.semantics.core.copies import is_pending
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.extents import OFFSET_MAX, MapsCheck
-from strongroom.store.core.records import Job, JobKind
+from strongroom.store.core.records import Job, JobKind, ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 
@@ -40,6 +42,7 @@ class _Names:
         self.places_sum = 0
         self.children_sum = 0
         self.usage_bytes = 0
+        self.past: list[tuple[int, int]] = []
         self.parents: set[int] = set()
 
 
@@ -61,6 +64,9 @@ class FilesCheck:
         self._kept: dict[int, str] = {}
         self._expired: set[int] = set()
         self._swept: set[int] = set()
+        self._sweeps_past: set[int] = set()
+        self._snapshots: dict[int, tuple[int, ...]] = {}
+        self._taken: dict[int, set[int]] = {}
         self._swept_files: set[tuple[int, str]] = set()
         self._copies: set[tuple[int, str, str]] = set()
         self._names: dict[int, _Names] = {}
@@ -69,13 +75,24 @@ class FilesCheck:
     def take_share(self, record: Record) -> None:
         """A share's own record. Raises CorruptRecord."""
         self.share_count += 1
-        self._alive.add(records.SHARE.decode(record.value).generation)
+        self._take(records.SHARE.decode(record.value))
+
+    def _take(self, share: ShareRecord) -> None:
+        self._alive.add(share.generation)
+        self._snapshots[share.generation] = share.snapshots
+
+    def take_snapshot(self, key: bytes, record: Record) -> None:
+        """The record of a share's snapshot. Raises CorruptRecord."""
+        found = share_keys.snapshot_of(key)
+        assert found is not None, "it is the key of a snapshot"
+        records.SHARE.decode(record.value)
+        self._taken.setdefault(found[0], set()).add(found[1])
 
     def take_deleted_share(self, ref: Ref, record: Record) -> None:
         """The record of a deleted share that is kept. Raises CorruptRecord."""
-        generation = records.DELETED_SHARE.decode(record.value).record.generation
-        self._alive.add(generation)
-        self._kept[generation] = ref.partition.name.decode()
+        share = records.DELETED_SHARE.decode(record.value).record
+        self._take(share)
+        self._kept[share.generation] = ref.partition.name.decode()
 
     def take_job(self, job: Job) -> None:
         """A job, whatever it is for."""
@@ -83,6 +100,8 @@ class FilesCheck:
             self._expired.add(job.generation)
         elif job.kind is JobKind.SWEEP_SHARE:
             self._swept.add(job.generation)
+        elif job.kind is JobKind.SWEEP_SNAPSHOT:
+            self._sweeps_past.add(job.generation)
         elif job.kind is JobKind.SWEEP_FILE:
             self._swept_files.add((job.generation, job.blob))
         elif job.kind is JobKind.COPY_FILE:
@@ -105,6 +124,14 @@ class FilesCheck:
                 found.children_sum += _hash(b"", parent, True)
                 found.parents.add(parent)
             return len(name) > _NUMBER_BYTES
+        past = share_keys.past_of_name(name)
+        if past is not None:
+            since = file_records.PAST.decode(record.value).since
+            found.past.append((since, past[1]))
+            return True
+        if ref.key == share_keys.NAMED_KEY:
+            file_records.NAMED.decode(record.value)
+            return True
         if ref.key == share_keys.USAGE_KEY:
             found.usage_bytes -= file_records.USAGE.decode(record.value).size_bytes
             return True
@@ -126,13 +153,22 @@ class FilesCheck:
         generation = int.from_bytes(partition.keyspace[1:], "big")
         file_id = int.from_bytes(partition.name, "big")
         problems: list[str] = []
-        record = None
+        record, past = None, list[tuple[int, int]]()
         for key, value in face:
+            until = share_keys.past_of_attributes(key.name)
             if key == keys.FILE_KEY:
                 record = file_records.FILE.decode(value)
                 self._with_attributes.add((generation, file_id))
+            elif until is not None:
+                kept = file_records.PAST.decode(value)
+                file_records.FILE.decode(kept.value)
+                past.append((kept.since, until))
             else:
                 problems.append("no record belongs here")
+        names = self._names.get(generation, _Names())
+        is_linked = file_id in names.nodes or file_id == generation
+        snapshots = self._snapshots.get(generation, ())
+        living = snapshots if is_linked else _seen_of(past, snapshots)
         maps = MapsCheck(partition)
         for key, value in hidden:
             if not maps.take(key.name, value):
@@ -140,16 +176,15 @@ class FilesCheck:
         for number in maps.numbers():
             # A deleted file has no length any more; a job removes its bytes.
             size_bytes = OFFSET_MAX if record is None else _reached(record)
-            problems += maps.judge(number, size_bytes, ())
+            problems += maps.judge(number, size_bytes, living)
             if number != file_id:
                 problems.append(f"the bytes of {number} are not this file's")
-        names = self._names.get(generation, _Names())
-        is_linked = file_id in names.nodes or file_id == generation
         is_swept = generation in self._swept or (generation, str(file_id)) in self._swept_files
+        is_swept = is_swept or generation in self._sweeps_past
         self.file_count += is_linked and record is not None and not record.is_directory
         if generation not in self._alive and not is_swept:
             problems.append("its share is gone, and no job cleans up")
-        elif not is_linked and (record is None or hidden) and not is_swept:
+        elif not is_linked and (record is None or hidden) and not (living or is_swept):
             problems.append("no name leads to it, and no job cleans up")
         elif is_linked and record is None:
             problems.append("its attributes are missing")
@@ -162,7 +197,7 @@ class FilesCheck:
             )
         ):
             problems.append("a copy is pending, and no job copies")
-        elif maps.has_waste and not is_swept:
+        elif (maps.has_waste or not _all_seen(past, snapshots)) and not is_swept:
             problems.append("something was given up, and no job cleans up")
         elif record is not None and names.nodes.get(file_id, record.is_directory) != (
             record.is_directory
@@ -184,6 +219,12 @@ class FilesCheck:
                 continue
             if names.places_sum:
                 yield place, "its names do not agree with where they lead"
+            if self._taken.get(generation, set()) != set(self._snapshots[generation]):
+                yield place, "its snapshots are not those that its record names"
+            if not _all_seen(names.past, self._snapshots[generation]) and (
+                generation not in self._sweeps_past
+            ):
+                yield place, "it keeps names that no snapshot sees, and no job cleans up"
             if names.usage_bytes:
                 yield place, "its usage is not that of its files"
             if names.children_sum or not names.parents <= names.nodes.keys():
@@ -199,6 +240,17 @@ def _reached(record: FileRecord) -> int:
     if copy is None or not is_pending(copy):
         return record.size_bytes
     return max(record.size_bytes, copy.copied_bytes)
+
+
+def _seen_of(past: Iterable[tuple[int, int]], snapshots: Iterable[int]) -> tuple[int, ...]:
+    """The snapshots that see one of these states: (since, until) each."""
+    lives = list(past)
+    return tuple(at for at in snapshots if any(since <= at < until for since, until in lives))
+
+
+def _all_seen(past: Iterable[tuple[int, int]], snapshots: Collection[int]) -> bool:
+    """Whether each of these states is seen by a snapshot."""
+    return all(any(since <= at < until for at in snapshots) for since, until in past)
 
 
 def _hash(place: bytes, file_id: int, is_directory: bool) -> int:

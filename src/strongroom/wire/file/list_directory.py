@@ -23,6 +23,7 @@ class DirectoryList(msgspec.Struct, frozen=True):
     Attributes:
         endpoint: the service's URL with a slash at its end.
         id: the directory's; None = it is not said.
+        snapshot: the time of the share's snapshot; None = the share itself.
     """
 
     endpoint: str
@@ -32,6 +33,7 @@ class DirectoryList(msgspec.Struct, frozen=True):
     marker: str | None = None
     prefix: str | None = None
     max_results: int | None = None
+    snapshot: int | None = None
 
 
 class ListedNode(msgspec.Struct, frozen=True):
@@ -52,9 +54,10 @@ def write_directory(of: DirectoryList, nodes: Iterable[ListedNode], next_marker:
     """A page of a directory; `next_marker` is empty when nothing is left."""
     most = None if of.max_results is None else str(of.max_results)
     number = None if of.id is None else str(of.id)
+    taken = "" if of.snapshot is None else f' ShareSnapshot="{iso7(of.snapshot)}"'
     return (
         f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{xml.escape(of.endpoint)}" '
-        f'ShareName="{xml.escape(of.share)}" DirectoryPath="{xml.escape(of.path)}">'
+        f'ShareName="{xml.escape(of.share)}"{taken} DirectoryPath="{xml.escape(of.path)}">'
         f"{xml.optional_element('Marker', of.marker)}{xml.optional_element('Prefix', of.prefix)}"
         f"{xml.optional_element('MaxResults', most)}{xml.optional_element('DirectoryId', number)}"
         f"<Entries>{''.join(map(_row, nodes))}</Entries>"
@@ -84,10 +87,12 @@ def _properties(node: ListedNode) -> str:
     return f"<Properties>{found}</Properties>" if found else "<Properties />"
 
 
-def write_ranges(ranges: Iterable[tuple[int, int]]) -> bytes:
-    """List Ranges: first and last byte of each."""
+def write_ranges(ranges: Iterable[tuple[int, int, bool]]) -> bytes:
+    """List Ranges: first and last byte of each, and whether it was cleared."""
     rows = "".join(
-        f"<Range><Start>{first}</Start><End>{last}</End></Range>" for first, last in ranges
+        f"<{tag}><Start>{first}</Start><End>{last}</End></{tag}>"
+        for first, last, is_clear in ranges
+        for tag in ("ClearRange" if is_clear else "Range",)
     )
     inner = f"<Ranges>{rows}</Ranges>" if rows else "<Ranges />"
     return f"{xml.DECLARATION}{inner}".encode()

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from strongroom.values import Metadata, etag_text, rfc1123
+from strongroom.values import Metadata, etag_text, iso7, rfc1123
 from strongroom.wire.core import xml
 from strongroom.wire.core.deleted_places import DeletedItem
 
@@ -27,6 +27,7 @@ class ShareItem(msgspec.Struct, frozen=True):
     lease: tuple[str, str, str | None]
     metadata: Metadata | None = None
     deleted: DeletedItem | None = None
+    snapshot: int | None = None
 
 
 def write_shares(asked: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str) -> bytes:
@@ -42,6 +43,8 @@ def write_shares(asked: xml.PageRequest, shares: Iterable[ShareItem], next_marke
 def _row(item: ShareItem) -> str:
     status, state, duration = item.lease
     named = kept = ""
+    if item.snapshot is not None:
+        named = f"<Snapshot>{iso7(item.snapshot)}</Snapshot>"
     if item.deleted is not None:
         named, kept = item.deleted.named(), item.deleted.properties()
     properties = (

@@ -24,7 +24,8 @@ from strongroom.operations.core.listing_fields import max_results
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.blob.pages import SequenceAction, SequenceConditions
-from strongroom.semantics.blob.snapshots import snapshot_in_url, snapshot_time
+from strongroom.semantics.blob.snapshots import snapshot_in_url
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.services.blob.pages.ranges import read_marker
 from strongroom.values import ByteRange
 from strongroom.wire.core import headers as wire

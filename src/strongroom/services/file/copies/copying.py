@@ -41,8 +41,9 @@ from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.copies.properties import NOTHING_COPIED, CopiedProperties
 from strongroom.services.file.copies.reading import OWN, OpenFile
 from strongroom.services.file.creating import NewNode, Started
-from strongroom.services.file.node_writes import share_of, used
+from strongroom.services.file.node_writes import used
 from strongroom.services.file.nodes import NodeChange, NodeWritten
+from strongroom.services.file.past_states import share_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.store.core import keys, share_keys
 from strongroom.store.core.records import CopyOrder

@@ -27,8 +27,10 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
 from strongroom.services.file.node_writes import length_refs, recounted
+from strongroom.services.file.past_states import keeping
+from strongroom.services.file.past_sweep import living_snapshots
 from strongroom.services.file.paths import PathChanged
-from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.readers import FileReaders, pins_of
 from strongroom.services.file.sweep import sweep_step, tidy
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import Backlog, Draft, MapPlace, Mutation, Outdated, Pins
@@ -172,7 +174,7 @@ class _PendingFile(PendingCopy):
             return
         async with draft_of() as draft:
             while True:
-                mutation = await draft.prepare()
+                mutation = await draft.prepare(await self._newest())
                 try:
                     with maps.mutating(place.partition):
                         await services.commit(self._decision(edit, mutation))
@@ -185,10 +187,14 @@ class _PendingFile(PendingCopy):
                 break
         services.work.set()
 
+    async def _newest(self) -> int:
+        """The newest snapshot of the share."""
+        living = await living_snapshots(self._services, self._job.generation)
+        return max(living, default=0)
+
     def _decision(self, edit: _Edit, mutation: Mutation | None) -> _Change:
         services, place = self._services, self._place
         account, share, _ = self._order.destination.split("/", 2)
-        maps, is_alone = services.held.of(FileReaders).maps, services.store.gateways.is_alone
         ref, generation = keys.share(account, share), self._job.generation
         reads = [
             ref,
@@ -198,8 +204,8 @@ class _PendingFile(PendingCopy):
             *(() if mutation is None else mutation.reads),
         ]
 
-        def pins(stamp: int) -> Pins:
-            return maps.pins(place.partition, 0) if is_alone else Pins(0, stamp)
+        def pins(share: ShareRecord, stamp: int) -> Pins:
+            return pins_of(services, share, place.partition, stamp)
 
         return _Change(place.partition, reads, Purpose.GROWTH, self._job, edit, mutation, pins=pins)
 
@@ -212,13 +218,13 @@ class _Change(Decision[None], frozen=True):
 
     Attributes:
         mutation: the change of its bytes, if there is one.
-        pins: the stamp of the commit -> who may read earlier states then.
+        pins: (the share, the stamp of the commit) -> who may read earlier states then.
     """
 
     job: Job
     edit: _Edit
     mutation: Mutation | None
-    pins: Callable[[int], Pins]
+    pins: Callable[[ShareRecord, int], Pins]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
@@ -231,13 +237,14 @@ class _Change(Decision[None], frozen=True):
         if self.mutation is None:
             file_id = int(self.job.blob)
             counted = recounted(file_id, share, found[3:_FURTHER], after.size_bytes)
-            return Commit(None, (*counted, Step(self.partition, (own,))))
-        changed = self.mutation.decide(found[_FURTHER:], stamp, self.pins(stamp))
+            made = Commit(None, (*counted, Step(self.partition, (own,))))
+            return keeping(share, self.reads, found, made, stamp)
+        changed = self.mutation.decide(found[_FURTHER:], stamp, self.pins(share, stamp))
         step = Step(self.partition, (own, *changed.writes), changed.adopt, changed.drop)
-        if not changed.has_garbage:
-            return Commit(None, (step,))
-        first = sweep_step(self.job.generation, int(self.job.blob), stamp)
-        return Commit(None, (first, step))
+        steps: tuple[Step, ...] = (step,)
+        if changed.has_garbage:
+            steps = (sweep_step(self.job.generation, int(self.job.blob), stamp), step)
+        return keeping(share, self.reads, found, Commit(None, steps), stamp)
 
     def _share(self, found: Sequence[Record | None]) -> ShareRecord:
         """The share, also if it was deleted and is kept: restored, its copy must not be pending for

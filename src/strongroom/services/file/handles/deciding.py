@@ -30,6 +30,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import AsyncRequest, Handle, ShareAccess
 from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
 from strongroom.services.file.nodes import NodeChange
+from strongroom.services.file.past_states import keeping
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
@@ -163,7 +164,8 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
                 self.place.node_id, share, found[2:_FURTHER], change.record.size_bytes
             )
         step = Step(self.partition, writes, change.adopt, change.drop)
-        return Commit(change.result, (*change.before, *counted, step))
+        made = Commit(change.result, (*change.before, *counted, step))
+        return keeping(share, self.reads, found, made, stamp)
 
 
 def after(

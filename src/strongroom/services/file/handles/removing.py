@@ -16,6 +16,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.deciding import NodePlace
 from strongroom.services.file.held.changes import Watches, removed
 from strongroom.services.file.node_writes import directory_touched, used
+from strongroom.services.file.past_states import keeping
 from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.sweep import sweep_step
 from strongroom.store.core import keys, records, share_keys
@@ -43,6 +44,7 @@ async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) ->
             keys.share(place.access.account, place.access.share),
             share_keys.share_usage(generation),
             keys.file_attributes(generation, node.parent),
+            place.refs[1],
         ]
         partition = keys.file_names(generation)
         try:
@@ -79,13 +81,11 @@ class _Remove(Decision[bool], frozen=True):
         if share is None or share.generation != place.access.generation:
             return Commit(False)  # the share has been deleted, and its files with it
         writes += used(share, found[4], -node.size_bytes)
-        return Commit(
-            True,
-            (
-                # First, so that nothing is ever left that no job removes.
-                sweep_step(place.access.generation, place.node_id, stamp),
-                Step(self.partition, tuple(writes)),
-                Step(place.partition, (Write(keys.FILE_KEY, None),)),
-                *directory_touched(share.generation, node.parent, found[5], stamp),
-            ),
+        steps = (
+            # First, so that nothing is ever left that no job removes.
+            sweep_step(place.access.generation, place.node_id, stamp),
+            Step(self.partition, tuple(writes)),
+            Step(place.partition, (Write(keys.FILE_KEY, None),)),
+            *directory_touched(share.generation, node.parent, found[5], stamp),
         )
+        return keeping(share, self.reads, found, Commit(True, steps), stamp)

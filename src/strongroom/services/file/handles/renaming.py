@@ -28,6 +28,7 @@ from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
 from strongroom.services.file.held.changes import Watches, renamed
+from strongroom.services.file.past_states import keeping
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.renaming import (
     RenameSeen,
@@ -224,7 +225,7 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: PathChanged."""
         seen, source, target = self.seen, self.seen.source, self.seen.target
-        share_in(self.place.access, found[0])
+        share = share_in(self.place.access, found[0])
         first = 1 + len(source.refs)
         second = first + len(target.refs)
         source.check(found[1:first])
@@ -250,4 +251,4 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
             gone = keys.file(source.generation, seen.replaced)
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
-        return Commit(None, tuple(steps))
+        return keeping(share, self.reads, found, Commit(None, tuple(steps)), stamp)

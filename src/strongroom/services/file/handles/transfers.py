@@ -30,10 +30,11 @@ from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patie
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modified
 from strongroom.services.file.nodes import NodeChange
-from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.past_states import newest_of, share_of
+from strongroom.services.file.readers import FileReaders, pins_of
 from strongroom.services.file.sweep import sweep_step, tidy
 from strongroom.store.core import extents, keys
-from strongroom.store.core.extents import Backlog, Draft, MapPlace, Outdated, Pins, RangeQuery
+from strongroom.store.core.extents import Backlog, Draft, MapPlace, Outdated, RangeQuery
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file.file_records import FileRecord
 
@@ -307,8 +308,8 @@ async def _attempt(
 ) -> FileRecord:
     """One attempt. Raises: _Changed, Outdated, Backlog."""
     maps = services.held.of(FileReaders).maps
-    mutation = await draft.prepare()
-    is_alone = services.store.gateways.is_alone
+    (share,) = await services.store.read(place.refs[:1])
+    mutation = await draft.prepare(0 if share is None else newest_of(share_of(share)))
     generation = place.access.generation
 
     def change(
@@ -317,7 +318,7 @@ async def _attempt(
         if length is not None and record.size_bytes != length:
             raise _Changed
         count = len(mutation.reads)
-        pins = maps.pins(place.partition, 0) if is_alone else Pins(0, stamp)
+        pins = pins_of(services, share, place.partition, stamp)
         after, first = changes(share, record, found[count:], stamp)
         written = mutation.decide(found[:count], stamp, pins)
         if written.has_garbage:

@@ -1,0 +1,204 @@
+"""Share snapshots: what a commit keeps for them, and how they are read.
+
+Lives here: what every commit in a share keeps for snapshots, and the look at names and attributes
+of one. Must not live here: taking and deleting snapshots (share_snapshots.py), giving space back
+(past_sweep.py).
+
+**Taking one** is one commit, which copies nothing. It notes its stamp in the share's record and
+adds a record for the snapshot beside it. Every decision in a share reads the share's record. So a
+commit with a later stamp sees the snapshot, and one with an earlier stamp came before it. The
+stamps of two gateways have no such order: a share with snapshots is for one gateway at a time.
+
+**Copy on write.** A name and a file's attributes are records, whose versions say since when they
+are as they are. A commit may replace or remove one that the newest snapshot sees. It then writes
+what was there under another key, with the stamp until which it was so (share_keys.py). `keeping`
+does this for every decision, in the same step. Bytes have the same rule in store/core/extents.
+Permissions are never replaced. A record is kept once for all snapshots that see it.
+
+**A rename** of a directory changes its name and its attributes only: what lies below it hangs under
+its id. **A deletion** leaves the past name, the past attributes and the bytes, if a snapshot sees
+them. Their file has no node then, and past_sweep.py removes what no snapshot sees.
+
+**Reading at a stamp.** A present record with a version of up to the stamp is the one. Else it is
+the past record that ended after the stamp and began before it. The present one is looked at first:
+what is replaced in between is found in the past. A listing merges both by their keys, page by page.
+
+**While it is read, a snapshot may be deleted.** Each look ends with a check that the snapshot is
+still there. If so, nothing that it sees was removed before. Long reads of bytes register
+(reading.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.auth.request import Service
+from strongroom.engines.base import Commit, Engine, Item, Key, Partition, Record, Ref, Step, Write
+from strongroom.errors import StorageError
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import PLACES, check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.store.core import keys, share_keys
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import PastRecord
+
+T = TypeVar("T")
+
+# More than a name can have past records: one for each snapshot.
+_PAGE_RECORDS: Final = 1000
+
+
+def share_of(found: Record) -> ShareRecord:
+    """The share whose record was read."""
+    share = PLACES[Service.FILE].read(found).record
+    assert isinstance(share, ShareRecord)
+    return share
+
+
+def keeping(
+    share: ShareRecord,
+    reads: Sequence[Ref],
+    found: Sequence[Record | None],
+    commit: Commit[T],
+    stamp: int,
+) -> Commit[T]:
+    """What a decision in a share commits, and what that keeps for snapshots.
+
+    Arguments:
+        share: as the decision sees it.
+        reads: what the decision was given. Each name that it writes is among them, and the
+            attributes of each file, unless it makes them.
+    """
+    if not share.snapshots:
+        return commit
+    before = dict(zip(reads, found, strict=True))
+    newest = share.snapshots[-1]
+    steps = tuple(_kept_in(step, before, newest, stamp) for step in commit.steps)
+    return msgspec.structs.replace(commit, steps=steps)
+
+
+def _kept_in(step: Step, before: dict[Ref, Record | None], newest: int, stamp: int) -> Step:
+    kept: list[Write] = []
+    for write in step.writes:
+        ref = Ref(step.partition, write.key)
+        if share_keys.is_name(ref):
+            key = share_keys.past_name(write.key, stamp)
+        elif share_keys.is_attributes(ref) and step.partition.name != keys.number(stamp):
+            key = share_keys.past_attributes(stamp)
+        else:
+            continue
+        record = before[ref]
+        if record is not None and record.version < newest:
+            value = file_records.PAST.encode(PastRecord(record.version, record.value))
+            kept.append(Write(key, value))
+    return msgspec.structs.replace(step, writes=(*step.writes, *kept)) if kept else step
+
+
+def newest_of(share: ShareRecord) -> int:
+    """The stamp of a share's newest snapshot; 0 = it has none."""
+    return share.snapshots[-1] if share.snapshots else 0
+
+
+def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
+    """The share whose snapshot a request names, if it still has that.
+
+    Arguments:
+        found: the share's record.
+
+    Raises: StorageError ShareNotFound, ShareSnapshotNotFound.
+    """
+    check_place(call, found)
+    assert found is not None
+    share = share_of(found)
+    if call.target.snapshot not in share.snapshots:
+        raise StorageError(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
+    return share
+
+
+async def still_there(services: Services, call: Call[Any]) -> None:
+    """End a look at a snapshot: it must still be there. Raises: as require_snapshot."""
+    (found,) = await services.store.read([place_ref(call)])
+    require_snapshot(call, found)
+
+
+async def name_at(engine: Engine, ref: Ref, at: int) -> Record | None:
+    """A name as a snapshot sees it."""
+    (found,) = await engine.read([ref])
+    return await _at(engine, ref.partition, found, at, share_keys.past_name(ref.key, at + 1))
+
+
+async def attributes_at(engine: Engine, partition: Partition, at: int) -> Record | None:
+    """The attributes of a directory or file as a snapshot sees them."""
+    (found,) = await engine.read([Ref(partition, keys.FILE_KEY)])
+    return await past_attributes(engine, partition, found, at)
+
+
+async def past_attributes(
+    engine: Engine, partition: Partition, found: Record | None, at: int
+) -> Record | None:
+    """As `attributes_at`, where the present ones were looked at."""
+    return await _at(engine, partition, found, at, share_keys.past_attributes(at + 1))
+
+
+async def _at(
+    engine: Engine, partition: Partition, found: Record | None, at: int, first: Key
+) -> Record | None:
+    if found is not None and found.version <= at:
+        return found
+    last = first.name[:-8] + b"\xff" * 8
+    items = await engine.read_range(partition, first.hidden, first.name, last, 1)
+    if not items:
+        return None
+    past = file_records.PAST.decode(items[0].value)
+    return Record(past.value, past.since) if past.since <= at else None
+
+
+async def names_at(
+    engine: Engine, partition: Partition, span: tuple[bytes, bytes], at: int, count: int
+) -> list[Item]:
+    """The first names of a range as a snapshot sees them, in order.
+
+    Arguments:
+        span: (first, until) of the keys of the names.
+        count: how many there are to be at most.
+    """
+    first, until = span
+    found: list[Item] = []
+    while len(found) < count and first < until:
+        page, first = await _page_at(engine, partition, (first, until), at)
+        found += page
+    return found[:count]
+
+
+async def _page_at(
+    engine: Engine, partition: Partition, span: tuple[bytes, bytes], at: int
+) -> tuple[list[Item], bytes]:
+    """Some names from the first on, and up to which name these are all."""
+    first, until = span
+    reached = until
+    present = await engine.read_range(partition, False, first, until, _PAGE_RECORDS)
+    if len(present) == _PAGE_RECORDS:
+        reached = present[-1].name + b"\0"
+    begin, end = share_keys.past_names(first, until)
+    past = await engine.read_range(partition, True, begin, end, _PAGE_RECORDS)
+    if len(past) == _PAGE_RECORDS:
+        # More past records of the last name may follow.
+        reached = min(reached, _of_name(past[-1])[0])
+    seen = {item.name: item for item in present if item.version <= at and item.name < reached}
+    for item in past:
+        name, ended = _of_name(item)
+        kept = file_records.PAST.decode(item.value)
+        if name < reached and kept.since <= at < ended:
+            seen.setdefault(name, Item(name, kept.value, kept.since))
+    return [seen[name] for name in sorted(seen)], reached
+
+
+def _of_name(item: Item) -> tuple[bytes, int]:
+    found = share_keys.past_of_name(item.name)
+    assert found is not None, "the range holds past names only"
+    return found

@@ -1,0 +1,237 @@
+"""Giving back what only deleted share snapshots saw.
+
+Lives here: the job that a snapshot's deletion orders, and the sweep of one file that considers
+snapshots. Must not live here: when jobs run (services/sweeper.py), which states are kept
+(past_states.py).
+
+A past record never gains a viewer, since every later snapshot has a later stamp than its end. So
+what no living snapshot sees goes, whenever it is looked at. The bytes of a file are swept before
+its past attributes go: these are what lead to it.
+
+A deleted file is swept for those snapshots alone that see its attributes. Later ones see none of
+its bytes, though their stamps are within the time of its last leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from strongroom.engines.base import Commit, Item, Key, Partition, Position, Record, Ref, Step, Write
+from strongroom.engines.gateways import STAMP_MAX
+from strongroom.services.core.background import Removal
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.runner import Services
+from strongroom.services.file.readers import FileReaders
+from strongroom.store.core import extents, keys, records, share_keys
+from strongroom.store.core.extents import MapPlace, Mutation, Pins
+from strongroom.store.core.records import Job
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import PastRecord
+from strongroom.values import Purpose
+
+_PAGE_RECORDS: Final = 200
+_START: Final = Position(b"", b"")
+
+
+async def living_snapshots(services: Services, generation: int) -> frozenset[int]:
+    """The stamps of the snapshots of the share that has this generation, be it kept after its
+    deletion."""
+    (named,) = await services.store.read([share_keys.share_named(generation)])
+    found = file_records.NAMED.of(named)
+    if found is None:
+        return frozenset()
+    ref = keys.share(found.account, found.share)
+    present, kept = await services.store.read([ref, keys.deleted_place(ref, generation)])
+    share, deleted = records.SHARE.of(present), records.DELETED_SHARE.of(kept)
+    if share is not None and share.generation == generation:
+        return frozenset(share.snapshots)
+    return frozenset() if deleted is None else frozenset(deleted.record.snapshots)
+
+
+async def tidy(services: Services, partition: Partition, file_id: int) -> bool:
+    """Sweep the bytes of a file that is there. Returns whether nothing is left."""
+    generation = int.from_bytes(partition.keyspace[1:], "big")
+    return await _tidy(services, partition, await living_snapshots(services, generation))
+
+
+async def _tidy(services: Services, partition: Partition, living: Collection[int]) -> bool:
+    horizon = STAMP_MAX
+    if not services.store.gateways.is_alone:
+        horizon = (await services.store.gateways.horizon()).stamp
+    maps = services.held.of(FileReaders).maps
+    place = _place(partition)
+    return await extents.Sweep(services.store, maps, place, living, horizon).run()
+
+
+def _place(partition: Partition) -> MapPlace:
+    return MapPlace(partition, int.from_bytes(partition.name, "big"))
+
+
+async def sweep_node(
+    services: Services, removal: Removal, partition: Partition, ordered: int
+) -> bool:
+    """Remove a dead file, tidy one that lives, and remove the past of either that nobody sees.
+
+    Arguments:
+        ordered: the stamp of the commit that ordered the job.
+
+    Returns: whether it is done; False when it must wait for readers.
+    """
+    generation, file_id = int.from_bytes(partition.keyspace[1:], "big"), _place(partition).number
+    living = await living_snapshots(services, generation)
+    (node,) = await services.store.read([keys.file_node(generation, file_id)])
+    is_dead = node is None and file_id != generation
+    if is_dead and living:
+        await _bury(services, partition)
+    ends = {item.name: _life(item) for item in await _past_of(services, partition)}
+    if is_dead:
+        living = frozenset(
+            at for at in living if any(since <= at < end for since, end in ends.values())
+        )
+        if not living:
+            return await remove_file(services, removal, partition, ordered)
+    if not await _tidy(services, partition, living):
+        return False
+    gone = [
+        Key(False, name)
+        for name, (since, end) in ends.items()
+        if not any(since <= at < end for at in living)
+    ]
+    await removal.add(partition, gone)
+    await removal.commit()
+    return True
+
+
+async def _past_of(services: Services, partition: Partition) -> list[Item]:
+    """All past attributes of a file: at most one for each snapshot that there was."""
+    first, until = share_keys.past_attributes_range()
+    found: list[Item] = []
+    while True:
+        page = await services.store.read_range(partition, False, first, until, _PAGE_RECORDS)
+        found += page
+        if len(page) < _PAGE_RECORDS:
+            return found
+        first = page[-1].name + b"\0"
+
+
+def _life(item: Item) -> tuple[int, int]:
+    """Since when and until when past attributes were so."""
+    end = share_keys.past_of_attributes(item.name)
+    assert end is not None, "the range holds past attributes only"
+    return file_records.PAST.decode(item.value).since, end
+
+
+async def _bury(services: Services, partition: Partition) -> None:
+    """Give up the bytes of a dead file that are there now, but for those that snapshots see.
+
+    Where its deletion was cut off before its attributes were past, they are now. When it was
+    deleted is not known then, so every snapshot up to now counts as seeing them.
+    """
+    place = _place(partition)
+    generation = int.from_bytes(partition.keyspace[1:], "big")
+    mutation = await extents.end(services.store, place).prepare()
+    attributes = Ref(partition, keys.FILE_KEY)
+    first = keys.map_leaf(place.number, 0).name
+    last = keys.map_leaf(place.number, (1 << 32) - 1).name + b"\0"
+    leaves = await services.store.read_range(partition, True, first, last, 1)
+    if not leaves and await services.store.read([attributes]) == [None]:
+        return
+    reads = (keys.file_node(generation, place.number), attributes, *mutation.reads)
+    with services.held.of(FileReaders).maps.mutating(partition):
+        await services.commit(_BuryFile(partition, reads, Purpose.FREEING, mutation))
+
+
+class _BuryFile(Decision[None], frozen=True):
+    """Finish the deletion of a file that no name leads to."""
+
+    mutation: Mutation
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide."""
+        if found[0] is not None:
+            return Commit(None)
+        change = self.mutation.decide(found[2:], stamp, Pins(stamp - 1))
+        writes = change.writes
+        if found[1] is not None:
+            value = file_records.PAST.encode(PastRecord(found[1].version, found[1].value))
+            past = Write(share_keys.past_attributes(stamp), value)
+            writes = (*writes, past, Write(keys.FILE_KEY, None))
+        return Commit(None, (Step(self.partition, writes, change.adopt, change.drop),))
+
+
+async def remove_file(
+    services: Services, removal: Removal, partition: Partition, dead_since: int
+) -> bool:
+    """Remove all of a partition that no name leads to, and no snapshot sees. Returns whether it is
+    done; False when it must wait for readers."""
+    maps = services.held.of(FileReaders).maps
+    horizon = await services.store.gateways.horizon()
+    if maps.positions(partition) != frozenset() or horizon.stamp <= dead_since:
+        return False
+    first = b""
+    while True:
+        page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
+        for item in page:
+            drop = extents.contents_of(item.name, item.value)
+            await removal.add(partition, (Key(True, item.name),), drop)
+        if len(page) < _PAGE_RECORDS:
+            break
+        first = page[-1].name + b"\0"
+        await asyncio.sleep(0)
+    past = await _past_of(services, partition)
+    await removal.add(partition, [Key(False, item.name) for item in past])
+    await removal.add(partition, (keys.FILE_KEY,))
+    await removal.commit()
+    return True
+
+
+async def sweep_snapshot(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
+    """Remove what no snapshot of a share sees any more, after one was deleted.
+
+    Arguments:
+        deleted: the stamp of the deletion.
+
+    Returns: whether it is done; False when something is being read.
+    """
+    is_done = True
+    position: Position | None = _START
+    swept: Partition | None = None
+    keyspace = keys.files(job.generation)
+    while position is not None:
+        page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
+        position = page.resume
+        for face in page.faces():
+            partition = Partition(keyspace, face.partition)
+            if share_keys.past_of_attributes(face.key) is not None and partition != swept:
+                swept = partition
+                is_done &= await sweep_node(services, removal, partition, deleted)
+        await asyncio.sleep(0)
+    await _remove_past_names(services, removal, job.generation)
+    return is_done
+
+
+async def _remove_past_names(services: Services, removal: Removal, generation: int) -> None:
+    partition = keys.file_names(generation)
+    living = await living_snapshots(services, generation)
+    first, until = share_keys.past_names(b"", None)
+    while True:
+        page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
+        await removal.add(partition, [_key(item) for item in page if not _is_seen(item, living)])
+        if len(page) < _PAGE_RECORDS:
+            break
+        first = page[-1].name + b"\0"
+        await asyncio.sleep(0)
+    await removal.commit()
+
+
+def _key(item: Item) -> Key:
+    return Key(True, item.name)
+
+
+def _is_seen(item: Item, living: Collection[int]) -> bool:
+    found = share_keys.past_of_name(item.name)
+    assert found is not None, "the range holds past names only"
+    since = file_records.PAST.decode(item.value).since
+    return any(since <= at < found[1] for at in living)

@@ -1,0 +1,246 @@
+"""Snapshot Share, and the deletion of snapshots and of shares that have some.
+
+Lives here: the decisions. Must not live here: what a commit keeps for snapshots, and how they are
+read (past_states.py). Source: "Snapshot Share", "Delete Share"; reference file.md 2.
+
+A snapshot is known by the stamp of its commit, in the share's record and by a record of its own
+beside it. That one holds what Get Share Properties says of it, and its lease. Both change together.
+Among the share's names stands which share they are of, so that a sweep finds the snapshots.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.errors import StorageError, invalid_query
+from strongroom.semantics.core import lease as leases
+from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.kept_places import PlaceDeletion
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.file.past_states import require_snapshot, share_of
+from strongroom.services.file.sweep import KEPT_SHARES
+from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core.records import DeletedShare, Job, JobKind, ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import NamedRecord
+from strongroom.values import Metadata
+
+SNAPSHOTS_MAX: Final = 200
+
+
+class DeletedSnapshots(enum.Enum):
+    """The values of x-ms-delete-snapshots."""
+
+    INCLUDE = "include"
+    INCLUDE_LEASED = "include-leased"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotShare:
+    """Input of Snapshot Share. Without metadata the snapshot has the share's."""
+
+    metadata: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteShare:
+    """Input of Delete Share; `snapshots` None = the share has none, or one is named."""
+
+    snapshots: DeletedSnapshots | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSnapshotTaken:
+    """Result of Snapshot Share: its ETag and Last-Modified as stamps, and its time in ticks."""
+
+    etag: int
+    modified: int
+    snapshot: int
+
+
+def snapshot_ref(call: Call[Any], stamp: int) -> Ref:
+    """The record of a snapshot of the share that a request names."""
+    target, generation = call.target, 0 if call.place is None else call.place.generation
+    return share_keys.share_snapshot(target.account, target.container, generation, stamp)
+
+
+async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> ShareSnapshotTaken:
+    """Snapshot Share: its files as they are, by one commit.
+
+    Raises: StorageError ShareNotFound, ShareSnapshotCountExceeded.
+    """
+    ref = place_ref(call)
+    return await services.commit(
+        _Snapshot(ref.partition, [ref], call.rule.purpose, call.as_of_now())
+    )
+
+
+class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
+    """Snapshot Share."""
+
+    call: Call[SnapshotShare]
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareSnapshotTaken]:
+        """See Decision.decide."""
+        check_place(self.call, found[0])
+        assert found[0] is not None
+        share, metadata = share_of(found[0]), self.call.input.metadata
+        if len(share.snapshots) >= SNAPSHOTS_MAX:
+            raise StorageError(file_errors.SHARE_SNAPSHOT_COUNT_EXCEEDED)
+        taken = msgspec.structs.replace(share, snapshots=(), lost=0, lease=None, policies=())
+        if metadata:
+            taken = msgspec.structs.replace(taken, metadata=metadata, etag=stamp, modified=stamp)
+        after = msgspec.structs.replace(share, snapshots=(*share.snapshots, stamp))
+        target = self.call.target
+        named = NamedRecord(target.account, target.container)
+        name = share_keys.share_named(share.generation)
+        steps = (
+            Step(name.partition, (Write(name.key, file_records.NAMED.encode(named)),)),
+            Step(
+                self.partition,
+                (
+                    Write(self.reads[0].key, records.SHARE.encode(after)),
+                    Write(
+                        share_keys.snapshot_key(share.generation, stamp),
+                        records.SHARE.encode(taken),
+                    ),
+                ),
+            ),
+        )
+        return Commit(ShareSnapshotTaken(taken.etag, taken.modified, stamp), steps)
+
+
+async def delete_share(services: Services, call: Call[DeleteShare]) -> None:
+    """Delete Share, or a snapshot of it. One record goes, and all files with it; a job sweeps what
+    they held.
+
+    With a retention it is kept until that ends, see services/core/kept_places.py.
+
+    Raises: StorageError ShareNotFound, ShareSnapshotNotFound, the lease errors (412),
+        ShareHasSnapshots, DeleteShareWhenSnapshotLeased, InvalidQueryParameterValue (snapshots of
+        a snapshot).
+    """
+    stamp = call.target.snapshot
+    if stamp is not None:
+        if call.input.snapshots is not None:
+            reason = "x-ms-delete-snapshots is for the share itself."
+            raise invalid_query("sharesnapshot", "", reason)
+        ref = place_ref(call)
+        reads = [ref, snapshot_ref(call, stamp)]
+        await services.commit(
+            _DeleteSnapshot(ref.partition, reads, call.rule.purpose, call.as_of_now(), stamp)
+        )
+    else:
+        await _delete_share(services, call)
+    services.work.set()
+
+
+class _DeleteSnapshot(Decision[None], frozen=True):
+    """Delete one snapshot of a share."""
+
+    call: Call[DeleteShare]
+    snapshot: int
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide."""
+        call, snapshot = self.call, self.snapshot
+        share = require_snapshot(call, found[0])
+        taken = records.SHARE.of(found[1])
+        if taken is not None:
+            leases.guard(taken.lease, call.terms.lease_id, call.rule.lease, stamp)
+        left = tuple(one for one in share.snapshots if one != snapshot)
+        after = msgspec.structs.replace(share, snapshots=left, lost=max(share.lost, snapshot))
+        job = keys.job(stamp, stamp, JobKind.SWEEP_SNAPSHOT)
+        order = Job(JobKind.SWEEP_SNAPSHOT, share.generation)
+        return Commit(
+            None,
+            (
+                # First: cut off in between, it finds that all snapshots live.
+                Step(job.partition, (Write(job.key, records.JOB.encode(order)),)),
+                Step(
+                    self.partition,
+                    (
+                        Write(self.reads[0].key, records.SHARE.encode(after)),
+                        Write(self.reads[1].key, None),
+                    ),
+                ),
+            ),
+        )
+
+
+class _Retaken(Exception):
+    """Snapshots were taken or deleted since they were looked at."""
+
+
+async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
+    days = services.switches(call.target.account).share_retention_days
+    deletion = PlaceDeletion(KEPT_SHARES, call, days)
+    ref = place_ref(call)
+    while True:
+        (found,) = await services.store.read([ref])
+        check_place(call, found)
+        assert found is not None
+        snapshots = share_of(found).snapshots
+        reads = [ref, *(snapshot_ref(call, one) for one in snapshots)]
+        purpose = call.rule.purpose
+        decision = _DeleteShare(
+            ref.partition, reads, purpose, call.as_of_now(), snapshots, deletion, days > 0
+        )
+        try:
+            return await services.commit(decision)
+        except _Retaken:
+            continue
+
+
+class _DeleteShare(Decision[None], frozen=True):
+    """Delete a share with all of its snapshots. `is_kept`: with these it can be restored."""
+
+    call: Call[DeleteShare]
+    snapshots: tuple[int, ...]
+    deletion: PlaceDeletion
+    is_kept: bool
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: _Retaken."""
+        call = self.call
+        check_place(call, found[0])
+        assert found[0] is not None
+        share = share_of(found[0])
+        leases.guard(share.lease, call.terms.lease_id, call.rule.lease, stamp)
+        if share.snapshots != self.snapshots:
+            raise _Retaken
+        if share.snapshots and call.input.snapshots is None:
+            raise StorageError(file_errors.SHARE_HAS_SNAPSHOTS)
+        if call.input.snapshots is not DeletedSnapshots.INCLUDE_LEASED:
+            _refuse_leased(found[1:], stamp)
+        unleased = msgspec.structs.replace(share, lease=None)
+
+        def kept(until: int) -> DeletedShare:
+            return DeletedShare(unleased, stamp, until)
+
+        gone = () if self.is_kept else snapshots_gone(share)
+        return Commit(None, self.deletion.steps(share.generation, kept, stamp, *gone))
+
+
+def _refuse_leased(found: Sequence[Record | None], now: int) -> None:
+    """Raises: DeleteShareWhenSnapshotLeased."""
+    for record in found:
+        taken = records.SHARE.of(record)
+        if taken is not None and leases.status(taken.lease, now) == "locked":
+            raise StorageError(file_errors.DELETE_SHARE_WHEN_SNAPSHOT_LEASED)
+
+
+def snapshots_gone(share: ShareRecord) -> tuple[Write, ...]:
+    """The writes that remove the records of all snapshots of a share."""
+    return tuple(
+        Write(share_keys.snapshot_key(share.generation, one), None) for one in share.snapshots
+    )
