@@ -246,7 +246,7 @@ class Client:
 
     # Messages.
 
-    def message(self, command: Command, body: bytes, **fields: Any) -> bytes:
+    def message(self, command: int, body: bytes, **fields: Any) -> bytes:
         """A message with the next id, unless `fields` of the header say otherwise."""
         values: dict[str, Any] = {
             "command": command,
@@ -283,7 +283,7 @@ class Client:
         made = signature(self.signing_id, self.keys.signing, header, pieces, from_server=False)
         return write_header(msgspec.structs.replace(header, signature=made)) + pieces[1]
 
-    async def call(self, command: Command, body: bytes, **fields: Any) -> Reply:
+    async def call(self, command: int, body: bytes, **fields: Any) -> Reply:
         """Send one message, and wait for its answer."""
         self.send(self.message(command, body, **fields))
         return await self.reply()

@@ -16,7 +16,6 @@ from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,
     STATUS_INSUFFICIENT_RESOURCES,
     STATUS_INTERNAL_ERROR,
-    STATUS_INVALID_HANDLE,
     STATUS_NETWORK_NAME_DELETED,
     STATUS_NOTIFY_CLEANUP,
     STATUS_PENDING,
@@ -119,7 +118,7 @@ def test_a_tree_connect_passes_its_tree_on() -> None:
         assert [one.status for one in replies] == [0, 0, 0]
         assert {one.header.tree_id for one in replies} == {2}
         send(client, (connect, FLUSH), "-r")
-        assert [one.status for one in await client.replies()] == [0, STATUS_INVALID_HANDLE]
+        assert [one.status for one in await client.replies()] == [0, STATUS_FILE_CLOSED]
 
     run(conversation())
 

@@ -39,11 +39,15 @@ def test_the_rows_are_in_the_order_of_the_document() -> None:
 
 
 # What is sent over an encrypted connection, and its status; None = the connection is ended.
-ENCRYPTED: dict[str, tuple[Callable[[Client, FileId], tuple[Command, bytes, dict[str, Any]]], Any]]
+ENCRYPTED: dict[str, tuple[Callable[[Client, FileId], tuple[int, bytes, dict[str, Any]]], Any]]
 ENCRYPTED = {
     "a command that is not served": (
         lambda client, file_id: (Command.LOCK, of_open(file_id), {}),
         STATUS_NOT_SUPPORTED,
+    ),
+    "a number that no command has": (
+        lambda client, file_id: (255, of_open(file_id), {}),
+        STATUS_INVALID_PARAMETER,
     ),
     "a small command that is large": (
         lambda client, file_id: (Command.FLUSH, of_open(file_id) + bytes(69 * 1024), {}),
@@ -222,6 +226,15 @@ def test_an_echo_may_name_no_session() -> None:
         client, _ = await opened()
         assert (await _in_the_clear(client, Command.ECHO, PLAIN, session_id=0)).status == 0
         assert (await _in_the_clear(client, Command.ECHO, PLAIN)).status == STATUS_ACCESS_DENIED
+
+    run(conversation())
+
+
+def test_an_echo_is_answered_after_the_last_session_has_ended() -> None:
+    async def conversation() -> None:
+        client, _ = await opened()
+        assert (await client.call(Command.LOGOFF, PLAIN)).status == 0
+        assert (await _in_the_clear(client, Command.ECHO, PLAIN, session_id=0)).status == 0
 
     run(conversation())
 

@@ -41,6 +41,7 @@ SMALL_MESSAGE_BYTES_MAX: Final = 68 * 1024
 _CREDIT_BYTES: Final = 64 * 1024
 _SEQUENCE_BEHIND: Final = 0x8000
 _CLOSE: Final = -1
+_COMMANDS: Final = frozenset(Command)
 _IN_THE_CLEAR: Final = frozenset({Command.NEGOTIATE, Command.SESSION_SETUP})
 
 
@@ -51,8 +52,8 @@ class Incoming:
         session_id, tree_id: of the header, or of the chain's predecessor.
         file_id: of the chain's predecessor; None = the message's own.
         is_encrypted: whether it came in an encrypted frame.
-        has_authenticated: whether the connection has had a session.
         sessions: those of the connection, by their ids.
+        was_authenticated: whether the connection has, or had, an authenticated session.
         dialect, signing: what was negotiated; 0 before that.
     """
 
@@ -67,7 +68,7 @@ class Incoming:
         tree_id: int,
         file_id: FileId | None = None,
         is_encrypted: bool = False,
-        has_authenticated: bool = False,
+        was_authenticated: bool = True,
         dialect: int = DIALECT_311,
         signing: int = 0,
     ) -> None:
@@ -76,7 +77,7 @@ class Incoming:
         self.dialect = dialect
         self.signing = signing
         self.is_encrypted = is_encrypted
-        self.has_sessions = bool(sessions) or has_authenticated
+        self.was_authenticated = was_authenticated
         self.session = sessions.get(session_id)
         self.names_session = session_id != 0
         self.tree: TreeConnect | None = None
@@ -141,6 +142,10 @@ class Check(msgspec.Struct, frozen=True):
     failure: int = _CLOSE
 
 
+def _is_command(one: Incoming) -> bool:
+    return one.has_rule or one.header.command in _COMMANDS
+
+
 def _is_served(one: Incoming) -> bool:
     return one.has_rule
 
@@ -150,7 +155,7 @@ def _is_of_allowed_size(one: Incoming) -> bool:
 
 
 def _echo_follows_a_session(one: Incoming) -> bool:
-    return one.rule.command != Command.ECHO or one.has_sessions
+    return one.rule.command != Command.ECHO or one.was_authenticated
 
 
 def _negotiate_is_unsigned(one: Incoming) -> bool:
@@ -236,6 +241,8 @@ def _sequence_is_current(one: Incoming) -> bool:
 
 # Row 16 of smb.md is missing: encryption is demanded of sessions, not of single shares.
 CHECKS: Final = (
+    # Row 3 would end the connection; Windows and Samba answer a number that no command has.
+    Check(3, _is_command, STATUS_INVALID_PARAMETER),
     Check(3, _is_served, STATUS_NOT_SUPPORTED),
     Check(3, _is_of_allowed_size),
     Check(4, _echo_follows_a_session),

@@ -24,14 +24,14 @@ from strongroom.servers.smb.sessions import SmbSession
 from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
 from strongroom.servers.smb.signing import is_signed_right
 from strongroom.servers.smb.state import ConnectionState
-from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.commands import Command, name_of
 from strongroom.wire.smb.compounds import CompoundElement
 from strongroom.wire.smb.errors import NO_DATA, write_error
 from strongroom.wire.smb.header import FILE_ID, FileId, Header
 from strongroom.wire.smb.setup.negotiate import DIALECT_311
 from strongroom.wire.smb.statuses import (
+    STATUS_FILE_CLOSED,
     STATUS_INTERNAL_ERROR,
-    STATUS_INVALID_HANDLE,
     STATUS_PENDING,
     STATUS_SUCCESS,
 )
@@ -112,7 +112,7 @@ class ChainRun:
         except CloseConnection:
             raise
         except Exception:
-            _log.exception("a request of SMB failed: %s", Command(header.command).name)
+            _log.exception("a request of SMB failed: %s", name_of(header.command))
             answer = self._refused(STATUS_INTERNAL_ERROR)
         self._inherit(one, answer)
         session = one.session if running is None else running.session
@@ -125,7 +125,7 @@ class ChainRun:
         state, header = self._state, element.header
         is_related = header.is_related
         one = Incoming(
-            state.shared.commands.get(Command(header.command)),
+            state.shared.commands.get(header.command),
             header,
             element.message,
             state.sessions,
@@ -133,7 +133,7 @@ class ChainRun:
             tree_id=self._chain.tree_id if is_related else header.tree_id,
             file_id=self._chain.file_id if is_related else None,
             is_encrypted=self._encrypted_by is not None,
-            has_authenticated=state.has_authenticated,
+            was_authenticated=state.was_authenticated,
             dialect=state.dialect,
             signing=0 if state.agreed is None else state.agreed.signing,
         )
@@ -160,7 +160,7 @@ class ChainRun:
         if needs >= Needs.TREE and not chain.has_tree:
             raise SmbError(STATUS_INVALID_PARAMETER)
         if needs >= Needs.OPEN and chain.file_id is None:
-            raise SmbError(chain.create_failure or STATUS_INVALID_HANDLE)
+            raise SmbError(chain.create_failure or STATUS_FILE_CLOSED)
 
     def _running(self, number: int, element: CompoundElement, one: Incoming) -> SmbElement:
         running = SmbElement(

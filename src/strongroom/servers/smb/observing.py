@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.commands import name_of
 from strongroom.wire.smb.header import Header
 
 REQUEST_LOG = "strongroom.smb.requests"
@@ -34,7 +34,7 @@ class SmbCounts:
 
     def answered(self, peer: str, header: Header, status: int, seconds: float) -> None:
         """Count one request, and write its line at log level debug."""
-        name = Command(header.command).name
+        name = name_of(header.command)
         key = (name, status)
         self.requests[key] = self.requests.get(key, 0) + 1
         if _log.isEnabledFor(logging.DEBUG):

@@ -182,7 +182,7 @@ def _begin(
         session.cipher = SessionCipher(agreed.cipher, keys, session.id)
     session.must_encrypt = state.shared.settings.requires_encryption
     session.must_sign = not session.must_encrypt
-    state.has_authenticated = True
+    state.was_authenticated = True
     state.authenticated()
 
 

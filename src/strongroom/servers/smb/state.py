@@ -59,7 +59,7 @@ class SmbShared:
         self.clock = clock
         self.settings = settings
         self.connect_share = connect_share
-        self.commands = commands
+        self.commands = {int(command): rule for command, rule in commands.items()}
         self.threads = threads
         self.server_guid = clock.random_bytes(16)
         self.delays = LogonDelays()
@@ -88,7 +88,7 @@ class ConnectionState:
 
     Attributes:
         preauth: the hash over the messages of NEGOTIATE.
-        has_authenticated: whether there was a session; the connection outlives its last one.
+        was_authenticated: whether the connection has, or had, an authenticated session.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ConnectionState:
         self.agreed: Negotiated | None = None
         self.preauth = NO_PREAUTH_HASH
         self.is_alive = True
-        self.has_authenticated = False
+        self.was_authenticated = False
 
     @property
     def services(self) -> Services:

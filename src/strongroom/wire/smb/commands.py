@@ -7,6 +7,7 @@ Source: [MS-SMB2] section 2.2.1.2; smb.md 1.2.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 
 class Command(enum.IntEnum):
@@ -31,3 +32,11 @@ class Command(enum.IntEnum):
     QUERY_INFO = 16
     SET_INFO = 17
     OPLOCK_BREAK = 18
+
+
+def name_of(number: int) -> str:
+    """The name of a command; `UNKNOWN` for a number that no command has."""
+    return _NAMES.get(number, "UNKNOWN")
+
+
+_NAMES: Final = {command.value: command.name for command in Command}

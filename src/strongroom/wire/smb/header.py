@@ -13,7 +13,6 @@ import msgspec
 from strongroom.wire.smb.structures import Layout, MalformedMessage
 
 HEADER_BYTES: Final = 64
-COMMAND_MAX: Final = 18
 ALL_ONES: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 SERVER_TO_REDIR: Final = 0x1
@@ -85,15 +84,13 @@ _LAYOUT: Final = Layout(Header, "HIHHIIQIIQ16s")
 def read_header(data: bytes | memoryview, at: int = 0) -> Header:
     """The header that begins at `at`.
 
-    Raises: MalformedMessage when it is cut off, has another protocol's mark or another size, or
-    when its command does not exist.
+    Its command may be a number that no command has.
+
+    Raises: MalformedMessage when it is cut off, or has another protocol's mark or another size.
     """
     if len(data) - at < HEADER_BYTES or bytes(data[at : at + 6]) != _START:
         raise MalformedMessage("no header of SMB 2")
-    header = _LAYOUT.read(data, at + len(_START))
-    if header.command > COMMAND_MAX:
-        raise MalformedMessage(f"no command has the number {header.command}")
-    return header
+    return _LAYOUT.read(data, at + len(_START))
 
 
 def write_header(header: Header) -> bytes:
