@@ -12,8 +12,9 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from strongroom.app import App
     from strongroom.config import SelfMade, Settings, TlsFiles
     from strongroom.engines.base import EngineError
+
+T = TypeVar("T")
 
 HELP = """
 Serve until SIGTERM or SIGINT.
@@ -168,11 +171,8 @@ def serve(
 
     kept = _kept_in(context, data, in_memory)
     given = (oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant)
-    try:
-        sources = config.account_sources(account or (), accounts_file, kept, os.environ)
-        tokens = config.oauth_settings(*given)
-    except config.ConfigError as error:
-        fail(Exit.SETTINGS, str(error))
+    sources = _or_fail(config.account_sources, account or (), accounts_file, kept, os.environ)
+    tokens = _or_fail(config.oauth_settings, *given)
     run(
         config.Settings(
             data=kept,
@@ -198,6 +198,16 @@ def serve(
             log_format=log_format,
         )
     )
+
+
+def _or_fail(read: Callable[..., T], *given: object) -> T:
+    """What `read` makes of flags; the command ends where they cannot be used."""
+    from strongroom.config import ConfigError
+
+    try:
+        return read(*given)
+    except ConfigError as error:
+        fail(Exit.SETTINGS, str(error))
 
 
 def _kept_in(context: typer.Context, data: Path, in_memory: bool) -> Path | None:
