@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from strongroom.semantics.blob import snapshots
 from strongroom.semantics.blob.snapshots import DeleteSnapshots, Deletion
+from strongroom.semantics.core.snapshot_times import 
 from strongroom.values import UNIX_EPOCH_TICKS, iso7
 from tests.refusals import outcome
 
