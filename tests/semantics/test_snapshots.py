@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strongroom.semantics.blob import snapshots
 from strongroom.semantics.blob.snapshots import DeleteSnapshots, Deletion
-from strongroom.semantics.core.snapshot_times import 
+from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.values import UNIX_EPOCH_TICKS, iso7
 from tests.refusals import outcome
 
@@ -19,12 +19,12 @@ QUERY, HEADER = "400 InvalidQueryParameterValue", "400 InvalidHeaderValue"
 
 def test_the_documented_form() -> None:
     text = "2011-03-09T01:42:34.9360000Z"
-    assert iso7(snapshots.snapshot_time(text)) == text
+    assert iso7(snapshot_time(text)) == text
 
 
 @given(st.integers(UNIX_EPOCH_TICKS, LAST_TICK))
 def test_times_come_back(ticks: int) -> None:
-    assert snapshots.snapshot_time(iso7(ticks)) == ticks
+    assert snapshot_time(iso7(ticks)) == ticks
 
 
 BAD_TIMES = [
@@ -37,12 +37,12 @@ BAD_TIMES = [
 
 @pytest.mark.parametrize("text", BAD_TIMES)
 def test_other_forms_are_refused(text: str) -> None:
-    assert outcome(lambda: snapshots.snapshot_time(text)) == QUERY
+    assert outcome(lambda: snapshot_time(text)) == QUERY
 
 
 @given(st.text())
 def test_any_text_is_a_time_or_refused(text: str) -> None:
-    assert outcome(lambda: snapshots.snapshot_time(text)) in ("ok", QUERY)
+    assert outcome(lambda: snapshot_time(text)) in ("ok", QUERY)
 
 
 OPTIONS = [(None, None), ("include", INCLUDE), ("only", ONLY), ("Include", INCLUDE)]
