@@ -17,8 +17,8 @@ from strongroom.services.file.nodes import NodeView, NodeWritten
 from strongroom.services.file.paths import OnPath
 from strongroom.services.file.ranges import ListRanges, PutRange
 from strongroom.services.file.reading import GetFile
-from strongroom.services.file.share_snapshots import DeleteShare
-from strongroom.services.file.shares import CreateShare
+from strongroom.services.file.shares.share_snapshots import DeleteShare
+from strongroom.services.file.shares.shares import CreateShare
 from strongroom.store.core import share_keys
 from strongroom.store.integrity import Integrity
 from strongroom.values import ByteRange

@@ -12,9 +12,9 @@ from strongroom.engines.memory import MemoryStore
 from strongroom.operations.file import share
 from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
-from strongroom.services.file.list_shares import ListShares, SharePage
-from strongroom.services.file.share_snapshots import DeleteShare
-from strongroom.services.file.shares import CreateShare
+from strongroom.services.file.shares.list_shares import ListShares, SharePage
+from strongroom.services.file.shares.share_snapshots import DeleteShare
+from strongroom.services.file.shares.shares import CreateShare
 from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
 from tests.services import file_calls as do

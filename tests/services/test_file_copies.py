@@ -14,7 +14,7 @@ from strongroom.services.core.copies.sources import (
     CopySources,
     OpenSource,
 )
-from strongroom.services.file.shares import SetShareProperties
+from strongroom.services.file.shares.shares import SetShareProperties
 from strongroom.values import ContentProperties
 from tests.services import blob_calls
 from tests.services import file_calls as do

@@ -15,8 +15,8 @@ from strongroom.services.core.leasing import AcquireLease, BreakLease, ChangeLea
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.permissions import DEFAULT_KEY, GetPermission, PermissionGiven
-from strongroom.services.file.share_snapshots import DeleteShare
-from strongroom.services.file.shares import CreateShare
+from strongroom.services.file.shares.share_snapshots import DeleteShare
+from strongroom.services.file.shares.shares import CreateShare
 from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import ByteRange

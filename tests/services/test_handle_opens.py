@@ -18,7 +18,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import information, opening, transfers
 from strongroom.services.file.handles.model import BasicWanted, CreateAction
-from strongroom.services.file.shares import CreateShare, SetShareProperties
+from strongroom.services.file.shares.shares import CreateShare, SetShareProperties
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

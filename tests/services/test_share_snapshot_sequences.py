@@ -12,7 +12,7 @@ from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.renaming import RenameNode, RenameSource
-from strongroom.services.file.share_snapshots import DeleteShare, SnapshotShare
+from strongroom.services.file.shares.share_snapshots import DeleteShare, SnapshotShare
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import Metadata
 from tests.effort import examples

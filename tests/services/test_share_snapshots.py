@@ -16,18 +16,18 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import past_states
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import RenameWanted
-from strongroom.services.file.list_shares import ListShares, SharePage
 from strongroom.services.file.paths import OnPath
 from strongroom.services.file.ranges import ListRanges
 from strongroom.services.file.reading import GetFile
-from strongroom.services.file.share_snapshots import (
+from strongroom.services.file.shares.list_shares import ListShares, SharePage
+from strongroom.services.file.shares.share_snapshots import (
     SNAPSHOTS_MAX,
     DeletedSnapshots,
     DeleteShare,
     ShareSnapshotTaken,
     SnapshotShare,
 )
-from strongroom.services.file.shares import CreateShare, SetShareMetadata
+from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
 from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
 from tests.services import file_calls as do

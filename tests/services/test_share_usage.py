@@ -12,7 +12,7 @@ from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileProperties
 from strongroom.services.file.renaming import RenameNode, RenameSource
-from strongroom.services.file.shares import SetShareProperties
+from strongroom.services.file.shares.shares import SetShareProperties
 from strongroom.store.core import share_keys
 from tests.services import container_calls as given
 from tests.services import file_calls as do

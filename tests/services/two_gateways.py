@@ -64,11 +64,11 @@ _ENGINE: Final = {
         "test_cut_off_inside_a_change_the_snapshot_is_whole",
         "test_cut_off_inside_taking_a_snapshot_it_is_there_or_not",
     ),
-    # The stamps of two gateways have no order (services/file/past_states.py).
+    # The stamps of two gateways have no order (services/file/file/past_states.py).
     "test_share_snapshot_sequences": ("test_each_snapshot_holds_what_the_share_held",),
     "test_share_snapshots": (
         "test_a_reader_of_a_snapshot_gets_all_of_it_though_it_is_deleted",
-        # The stamps of two gateways have no order (services/file/past_states.py).
+        # The stamps of two gateways have no order (services/file/file/past_states.py).
         "test_a_snapshot_taken_among_writers_is_one_state_of_each_file",
     ),
     "test_share_usage": ("test_cut_off_inside_a_resize_the_usage_is_that_of_what_is_counted",),

@@ -22,10 +22,10 @@ from strongroom.errors import StorageError
 from strongroom.file_errors import SHARE_NOT_FOUND
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.servers.smb.declarations import CommandTable
-from strongroom.servers.smb.encryption import SessionCipher
 from strongroom.servers.smb.listener import SmbListener
+from strongroom.servers.smb.security.encryption import SessionCipher
+from strongroom.servers.smb.security.signing import signature
 from strongroom.servers.smb.settings import SmbSettings
-from strongroom.servers.smb.signing import signature
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.compounds import padding

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.auth.smb_keys import SessionKeys, session_keys
-from strongroom.servers.smb import encryption
-from strongroom.servers.smb.encryption import SessionCipher
 from strongroom.servers.smb.refusals import CloseConnection
-from strongroom.servers.smb.signing import is_signed_right, signature
+from strongroom.servers.smb.security import encryption
+from strongroom.servers.smb.security.encryption import SessionCipher
+from strongroom.servers.smb.security.signing import is_signed_right, signature
 from strongroom.wire.smb.header import Header, read_header, write_header
 from strongroom.wire.smb.transform import read_transform
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from strongroom.auth.accounts import Account
-from strongroom.servers.smb import logon_delays
+from strongroom.servers.smb.security import logon_delays
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix

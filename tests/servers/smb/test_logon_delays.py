@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.servers.smb import logon_delays
-from strongroom.servers.smb.logon_delays import FAILURES_FREE, PER_FAILURE_S, LogonDelays
+from strongroom.servers.smb.security import logon_delays
+from strongroom.servers.smb.security.logon_delays import FAILURES_FREE, PER_FAILURE_S, LogonDelays
 
 
 def test_some_failures_are_free_and_the_next_wait() -> None:

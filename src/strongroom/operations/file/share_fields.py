@@ -13,8 +13,8 @@ from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.semantics.file import shares as rules
-from strongroom.services.file import list_shares
-from strongroom.services.file.share_snapshots import DeletedSnapshots
+from strongroom.services.file.shares import list_shares
+from strongroom.services.file.shares.share_snapshots import DeletedSnapshots
 from strongroom.services.file.sweep import DELETED_NAME_HEADER, DELETED_VERSION_HEADER
 
 _QUOTA: Final = "x-ms-share-quota"

@@ -18,9 +18,9 @@ from strongroom.semantics.core.retention import remaining_days
 from strongroom.semantics.file import shares as rules
 from strongroom.services.core.calls import Call
 from strongroom.services.core.kept_places import generation_version
-from strongroom.services.file import list_shares
-from strongroom.services.file.list_shares import ListShares, SharePage, ShareRow
-from strongroom.services.file.shares import ShareView
+from strongroom.services.file.shares import list_shares
+from strongroom.services.file.shares.list_shares import ListShares, SharePage, ShareRow
+from strongroom.services.file.shares.shares import ShareView
 from strongroom.values import etag_text, iso7, rfc1123
 from strongroom.wire.core.deleted_places import DeletedItem
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers

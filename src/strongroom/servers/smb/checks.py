@@ -15,8 +15,8 @@ import msgspec
 from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_INVALID_PARAMETER
 from strongroom.servers.smb.declarations import CommandRule, Needs
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
+from strongroom.servers.smb.security.signing import is_signed_right
 from strongroom.servers.smb.sessions import SmbOpen, SmbSession, TreeConnect
-from strongroom.servers.smb.signing import is_signed_right
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import (
     FILE_ID,

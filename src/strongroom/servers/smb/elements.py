@@ -20,9 +20,9 @@ from strongroom.servers.smb.answers import Outgoing, Sealing, answer_header
 from strongroom.servers.smb.checks import Incoming, check
 from strongroom.servers.smb.declarations import Needs, SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
+from strongroom.servers.smb.security.signing import is_signed_right
 from strongroom.servers.smb.sessions import SmbSession
 from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
-from strongroom.servers.smb.signing import is_signed_right
 from strongroom.servers.smb.state import ConnectionState
 from strongroom.wire.smb.commands import Command, name_of
 from strongroom.wire.smb.compounds import CompoundElement

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from strongroom.auth.smb_keys import SessionKeys
-from strongroom.servers.smb.authentication import Authentication
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.security.authentication import Authentication
 from strongroom.wire.smb.header import ALL_ONES, FileId
 from strongroom.wire.smb.statuses import STATUS_FILE_CLOSED, STATUS_INSUFFICIENT_RESOURCES
 from strongroom.wire.smb.structures import Piece

@@ -16,11 +16,16 @@ from strongroom.file_errors import (
     STATUS_BAD_NETWORK_NAME,
     STATUS_REQUEST_NOT_ACCEPTED,
 )
-from strongroom.servers.smb.authentication import Authentication, Continue, LoggedOn, LogonFailed
 from strongroom.servers.smb.declarations import CommandRule, Needs, SmbAnswer, SmbElement
-from strongroom.servers.smb.encryption import SessionCipher
 from strongroom.servers.smb.negotiation import NO_CIPHER, answer_contexts, negotiated
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
+from strongroom.servers.smb.security.authentication import (
+    Authentication,
+    Continue,
+    LoggedOn,
+    LogonFailed,
+)
+from strongroom.servers.smb.security.encryption import SessionCipher
 from strongroom.servers.smb.sessions import Ending, SmbSession
 from strongroom.servers.smb.state import ConnectionState
 from strongroom.wire.smb.commands import Command

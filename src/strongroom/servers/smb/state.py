@@ -14,10 +14,10 @@ from strongroom.auth.accounts import Accounts
 from strongroom.auth.smb_keys import NO_PREAUTH_HASH, extended_hash
 from strongroom.clock import Clock
 from strongroom.servers.smb.declarations import CommandTable, Negotiated
-from strongroom.servers.smb.logon_delays import LogonDelays
 from strongroom.servers.smb.message_ids import MessageIds
 from strongroom.servers.smb.observing import SmbCounts
 from strongroom.servers.smb.pending import PendingRequests
+from strongroom.servers.smb.security.logon_delays import LogonDelays
 from strongroom.servers.smb.sessions import Ending, SmbSession
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services

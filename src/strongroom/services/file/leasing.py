@@ -21,8 +21,8 @@ from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.nodes import NodeChange, change_attributes
 from strongroom.services.file.paths import Where
-from strongroom.services.file.share_snapshots import snapshot_ref
-from strongroom.services.file.shares import change_share
+from strongroom.services.file.shares.share_snapshots import snapshot_ref
+from strongroom.services.file.shares.shares import change_share
 from strongroom.store.core import records
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file.file_records import FileRecord

@@ -25,7 +25,12 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
-from strongroom.services.file.past_states import attributes_at, keeping, share_of, still_there
+from strongroom.services.file.past_states import (
+    attributes_at,
+    keeping,
+    share_of,
+    still_there,
+)
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import keys
 from strongroom.store.core.records import CorruptRecord

@@ -1,6 +1,6 @@
 """The header of 52 bytes that stands before an encrypted frame.
 
-Lives here: its layout. Must not live here: ciphers (servers/smb/encryption.py). Source: [MS-SMB2]
+Lives here: its layout. Must not live here: ciphers (security/encryption.py). Source: [MS-SMB2]
 section 2.2.41; smb.md 1.9.
 """
 

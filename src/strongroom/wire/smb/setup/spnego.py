@@ -1,7 +1,7 @@
 """SPNEGO: the tokens around those of the mechanism that client and server agree on.
 
 Lives here: the tokens that a server reads and writes. Must not live here: the mechanism (ntlm.py),
-what follows from a token (servers/smb/authentication.py). Sources: RFC 4178 section 4.2; [MS-SPNG]
+what follows from a token (security/authentication.py). Sources: RFC 4178 section 4.2; [MS-SPNG]
 section 2.2.1; smb.md 2.2. A server accepts one mechanism, NTLMSSP.
 """
 

@@ -25,7 +25,7 @@ from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.node_writes import usage_bytes
 from strongroom.services.file.past_states import require_snapshot
-from strongroom.services.file.share_snapshots import snapshot_ref
+from strongroom.services.file.shares.share_snapshots import snapshot_ref
 from strongroom.services.file.sweep import KEPT_SHARES
 from strongroom.store.core import records, share_keys
 from strongroom.store.core.records import ShareRecord

@@ -1,0 +1,1 @@
+"""Who is calling, and what protects their messages: authentication, signing, encryption."""

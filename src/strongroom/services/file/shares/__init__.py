@@ -1,0 +1,1 @@
+"""Shares: their records, lists, and snapshots."""
