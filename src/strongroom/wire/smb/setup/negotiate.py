@@ -1,7 +1,7 @@
 """NEGOTIATE: the dialects, capabilities and contexts of both sides.
 
 Lives here: the request and the answer, and the message of SMB 1 that may come first. Must not live
-here: what is chosen (servers/smb/smb/negotiation.py). Source: [MS-SMB2] sections 2.2.3, 2.2.4,
+here: what is chosen (servers/smb/negotiation.py). Source: [MS-SMB2] sections 2.2.3, 2.2.4,
 3.3.5.3; [MS-CIFS] 2.2.4.52; smb.md 2.1.
 """
 
