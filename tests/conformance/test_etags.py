@@ -21,7 +21,7 @@ CHANGING += ("Copy Blob From URL", "Set Blob Metadata", "Set Blob Properties")
 
 def value(etag: str) -> int:
     """An ETag as the number that it shows."""
-    assert re.fullmatch(r'"0x8D[0-9A-F]{13}"', etag), etag
+    assert re.fullmatch(r'"0x8[0-9A-F]{14}"', etag), etag
     return int(etag.strip('"'), 16)
 
 

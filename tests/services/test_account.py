@@ -96,7 +96,6 @@ def test_accounts_have_their_own_properties() -> None:
         ({"cors": (RULE,) * 6}, (400, "InvalidXmlDocument")),
         ({"cors": (CorsRule(("x" * 257,), ("GET",)),)}, (400, "InvalidXmlNodeValue")),
         ({"cors": (CorsRule(("*",), ("FETCH",)),)}, (400, "InvalidXmlNodeValue")),
-        ({"delete_retention": RetentionPolicy(True, 7, True)}, (501, "NotImplemented")),
         ({"static_website": StaticWebsite(True)}, (501, "NotImplemented")),
     ],
 )

@@ -31,12 +31,15 @@ from tests.services import (
     blob_calls,
     container_calls,
     file_calls,
+    file_copy_calls,
+    handle_calls,
     page_calls,
     queue_calls,
     test_deleted_containers,
     test_deleted_shares,
     test_entities,
     test_file_renames,
+    test_handle_names,
     test_immutability,
     test_share_snapshots,
 )
@@ -98,6 +101,7 @@ async def files(on: Services) -> None:
     await file_calls.run(on, share.CREATE_PERMISSION, "", CreatePermission("O:BAG:BA"))
     await test_file_renames.tree(on)
     await test_file_renames.move(on, "c/g", "a/g")
+    await handles(on)
     await file_calls.delete(on, "a/g")
     await file_calls.write(on, "kept", b"x" * 20_000)
     taken = await test_share_snapshots.take(on)
@@ -107,6 +111,23 @@ async def files(on: Services) -> None:
     test_deleted_shares.keep(on, 1)
     await test_deleted_shares.drop(on)
     await test_deleted_shares.swept(on, 2 * test_deleted_shares.DAY_S)
+
+
+async def handles(on: Services) -> None:
+    """What SMB does by a handle."""
+    ann = await handle_calls.mounted(on)
+    opened = await ann.create("opened")
+    await ann.write(opened, 0, b"x")
+    await test_handle_names.rename(ann, opened, "renamed")
+    await ann.dispose(opened)
+    await ann.close(opened)
+
+
+async def copied_file() -> None:
+    """A file is copied."""
+    on = await file_copy_calls.ready()
+    await file_calls.write(on, "a", file_copy_calls.DATA)
+    await file_copy_calls.copied(on, file_copy_calls.HERE + "file/a", "b")
 
 
 async def protected_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +156,7 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     monkeypatch.setattr(MemoryStore, "update", counting)
     run(lambda: everything(container_calls.services()))
     run(lambda: protected_during_a_deletion(monkeypatch))
+    run(copied_file)
     assert kinds(Decision) - ran == set()
 
 
