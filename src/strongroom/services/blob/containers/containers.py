@@ -99,8 +99,9 @@ class ContainerView:
 
 
 async def create_container(services: Services, call: Call[CreateContainer]) -> ContainerWritten:
-    """Create Container. The commit's stamp is its generation: one of the same name that was deleted
-    before has another, so its blobs are not seen and writes to them in flight do not arrive here.
+    """Create Container. The commit's stamp is its generation. A container of the same name that was
+    deleted before has another one. So its blobs are not seen, and writes in flight to it do not
+    arrive here.
 
     Raises: StorageError ContainerAlreadyExists.
     """

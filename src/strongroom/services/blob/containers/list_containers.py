@@ -49,9 +49,9 @@ class ContainerRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ContainerPage:
-    """Result: rows in order of names, where the next page begins (None = nothing is left), and
-    store time before they were read (0 = no row needs it). A row's lease is judged at that time,
-    or at its version when that is later. `immutability`: blobs may be given immutability
+    """Result: rows in order of names, and where the next page begins (None = nothing is left).
+    `now` is store time before they were read (0 = no row needs it). A row's lease is judged at that
+    time, or at its version when that is later. `immutability`: blobs may be given immutability
     policies. `protections` are those of containers, by name."""
 
     items: list[ContainerRow]

@@ -1,7 +1,7 @@
 """Pending copies to blobs: the work that goes on after Copy Blob was answered, and after a restart.
 
-Lives here: moving the bytes, telling the progress, and the last commit, which only a copy that is
-still pending may make: so an abort always wins. Must not live here: the requests
+Lives here: moving the bytes, telling the progress, and the last commit. Only a copy that is still
+pending may make that commit, so an abort always wins. Must not live here: the requests
 (copies/copying.py), the frame of every pending copy (services/core/copies/pending.py). Source:
 "Copy Blob", "Working with a pending copy".
 """
