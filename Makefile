@@ -70,9 +70,9 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.runtime $@
 
-$(VENV)/.docs: $(VENV)/.created pyproject.toml constraints.txt
+$(VENV)/.docs: $(VENV)/.created constraints.txt
 	@echo "Installing what builds the documentation into $(VENV)"
-	@$(PIP) --editable '.[docs]'
+	@$(PIP) mkdocs-material
 	@touch $@
 
 # Without npm there is nothing to install: the tests then fail and say what is missing.
