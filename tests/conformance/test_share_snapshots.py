@@ -138,9 +138,11 @@ def test_the_sdk_takes_reads_compares_and_deletes_snapshots(file_account: Client
     assert [one["name"] for one in old.list_directories_and_files()] == ["f"]
     late = service.get_share_client("documents", snapshot=second)
     assert late.get_share_properties().metadata == {"of": "ann"}
-    written, cleared = late.get_file_client("f").get_ranges_diff(first)
-    assert written == [{"start": 1024, "end": 1535}]
-    assert cleared == [{"start": 2048, "end": 2559}]
+    changed = late.get_file_client("f").list_ranges_diff(first)
+    assert {(one.start, one.end, one.cleared) for one in changed} == {
+        (1024, 1535, False),
+        (2048, 2559, True),
+    }
     rows = list(service.list_shares(include_snapshots=True))
     assert [one.snapshot for one in rows] == [None, first, second]
     with pytest.raises(HttpResponseError) as refused:
