@@ -69,13 +69,19 @@ def folders_without_init(everything: Iterable[Source]) -> list[str]:
     ]
 
 
-def named_in_vain(source: Source, paths: Collection[PurePosixPath]) -> list[str]:
+def ends_of(paths: Iterable[PurePosixPath]) -> frozenset[str]:
+    """Return each path, and each end of one that is enough to name its file."""
+    return frozenset(
+        "/".join(path.parts[first:]) for path in paths for first in range(len(path.parts))
+    )
+
+
+def named_in_vain(source: Source, ends: Collection[str]) -> list[str]:
     """Return a complaint for each file that a module's docstring names and that there is not.
 
     Arguments:
-        paths: the project's files; the end of a path is enough to name one.
+        ends: of the project's files.
     """
-    ends = {str(PurePosixPath(*path.parts[first:])) for path in paths for first in range(9)}
     named = _FILE.findall(ast.get_docstring(source.tree) or "")
     return [f"{source.path} names {name}, which is not there" for name in named if name not in ends]
 
