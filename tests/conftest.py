@@ -23,6 +23,8 @@ settings.register_profile(
     max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# The second Python of CI repeats less.
+settings.register_profile("short", settings.get_profile("steady"), max_examples=15)
 settings.register_profile("long", settings.get_profile("steady"), max_examples=300)
 settings.register_profile("deep", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
