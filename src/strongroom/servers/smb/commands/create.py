@@ -124,7 +124,8 @@ def _cache_wanted(request: CreateRequest) -> CacheWanted:
     """A lease counts with its level only, and without its context there is none."""
     lease = request.contexts.lease
     if request.oplock_level != OplockLevel.LEASE:
-        wanted = LEVELS.get(request.oplock_level)  # type: ignore[call-overload]
+        level = request.oplock_level
+        wanted = LEVELS.get(level)  # type: ignore[call-overload]  # any number may come
         return NO_CACHE_WANTED if not wanted else CacheWanted(wanted=int(wanted))
     if lease is None:
         return NO_CACHE_WANTED
