@@ -66,6 +66,7 @@ def test_parts_begin_some_each_turn_and_are_answered_in_order() -> None:
             return Response(part)
 
         parts: Any = range(200, 350)
+        # Needs no context.
         answers = await batches._side_by_side(None, parts, respond)  # type: ignore[arg-type]
         counting.cancel()
         assert [answer.status for answer in answers] == list(parts)
@@ -86,6 +87,7 @@ def test_parts_are_read_some_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(batches, "_read", read)
         monkeypatch.setattr(batches, "_check_stands_here", lambda whole, part: None)
         parts: Any = range(256)
+        # Needs no context.
         found: Any = await batches._read_all(None, parts)  # type: ignore[arg-type]
         counting.cancel()
         assert [one.part for one in found] == list(parts)

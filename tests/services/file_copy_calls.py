@@ -81,7 +81,7 @@ async def begin(on: Services, source: str, path: str, **more: Any) -> FileCopied
 
 async def done(on: Services) -> int:
     """Every job is done; how many there were."""
-    return await swept(on, sweeper_of(on))  # type: ignore[arg-type]
+    return await swept(on, sweeper_of(on))  # type: ignore[arg-type]  # its own services
 
 
 def resized(size_bytes: int) -> SetFileProperties:

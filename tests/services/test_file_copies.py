@@ -155,7 +155,7 @@ def test_what_came_of_a_source_elsewhere_before_it_broke_is_not_mixed_with_the_n
             elsewhere.pieces = [bytes(5 * MIB), b"y"]
             return await first(url, wanted)
 
-        elsewhere.open = second  # type: ignore[method-assign]
+        elsewhere.open = second  # type: ignore[method-assign]  # a double
         assert sources.remote is elsewhere
         await done(on)
         assert await do.read(on, "b") == bytes(5 * MIB) + b"y"

@@ -55,7 +55,7 @@ def rows_scanned(on: Services) -> list[int]:
             counts.append(len(page.partitions))
         return page
 
-    on.store.scan = scan  # type: ignore[assignment, method-assign]
+    on.store.scan = scan  # type: ignore[assignment, method-assign]  # a double
     return counts
 
 

@@ -378,7 +378,7 @@ def test_a_crash_inside_any_commit_keeps_names_and_files_together(commit: int, s
                 store.cut_after_steps(steps)
             return await real(*args, **more)
 
-        store.update = update  # type: ignore[method-assign]
+        store.update = update  # type: ignore[method-assign]  # a double
         ann = await mounted(on, "ann")
         with pytest.raises(CommitUnknown):
             await whole(ann)

@@ -104,7 +104,7 @@ def test_a_close_that_is_forced_waits_for_the_write_that_is_under_way() -> None:
             await goes_on.wait()
             return await update(*args, **more)
 
-        on.store.update = slow  # type: ignore[method-assign]
+        on.store.update = slow  # type: ignore[method-assign]  # a double
         writing = asyncio.ensure_future(ann.write(one, 0, b"whole"))
         await began.wait()
         closing = asyncio.ensure_future(force(on, "f"))
@@ -138,7 +138,7 @@ def test_a_write_that_is_cancelled_keeps_others_away_until_it_has_happened_or_no
                 raise Unavailable("cut off")
             return await update(*args, **more)
 
-        on.store.update = slow  # type: ignore[method-assign]
+        on.store.update = slow  # type: ignore[method-assign]  # a double
         writing = asyncio.ensure_future(ann.write(one, 0, b"whole"))
         await began.wait()
         writing.cancel()

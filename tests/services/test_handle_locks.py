@@ -178,9 +178,9 @@ def test_no_lock_is_granted_over_a_write_that_is_under_way() -> None:
         async def slow(*args: object, **more: object) -> object:
             began.set()
             await goes_on.wait()
-            return await update(*args, **more)  # type: ignore[arg-type]
+            return await update(*args, **more)  # type: ignore[arg-type]  # keywords of a table
 
-        on.store.update = slow  # type: ignore[method-assign, assignment]
+        on.store.update = slow  # type: ignore[method-assign, assignment]  # a double
         writing = asyncio.ensure_future(bob.write(other, 0, b"late"))
         await began.wait()
         request = Patient()

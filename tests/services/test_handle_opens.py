@@ -101,9 +101,10 @@ def test_directories_and_files_are_opened_as_what_they_are() -> None:
             ("x*y", {}, Disposition.OPEN, file_errors.STATUS_OBJECT_NAME_INVALID),
             ("a/../b", {}, Disposition.OPEN, file_errors.STATUS_OBJECT_PATH_SYNTAX_BAD),
         ):
+            # Keywords of a table.
             opened = ann.open(path, disposition=disposition, **options)  # type: ignore[arg-type]
             assert await do.status(opened) == expected, (path, disposition)
-        root = await ann.open("", **as_directory)  # type: ignore[arg-type]
+        root = await ann.open("", **as_directory)  # type: ignore[arg-type]  # keywords of a table
         assert root.info.is_directory and root.info.path == ()
         inner = await ann.mkdir("dir/inner")
         assert (await ann.info(inner)).parent_id == (await ann.open("dir")).info.node_id
@@ -401,7 +402,7 @@ def test_what_is_created_is_opened_by_nobody_else_before() -> None:
             await goes_on.wait()
             return result
 
-        on.store.update = late  # type: ignore[method-assign]
+        on.store.update = late  # type: ignore[method-assign]  # a double
         creating = asyncio.ensure_future(ann.create("f", share=Use.NONE))
         await committed.wait()
         request = Patient()
@@ -420,7 +421,7 @@ class Between:
     def __init__(self, on: Services, at: int, what: Callable[[], Awaitable[object]]) -> None:
         self.calls = 0
         self._real, self._at, self._what = on.store.read, at, what
-        on.store.read = self.read  # type: ignore[method-assign]
+        on.store.read = self.read  # type: ignore[method-assign]  # a double
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         found = await self._real(reads)

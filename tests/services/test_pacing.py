@@ -100,6 +100,7 @@ def test_a_long_document_is_made_over_many_turns() -> None:
 
         async with Turns() as turns:
             response = Response(200, [], b"")
+            # Pieces, as the codec gives.
             response.body = write_block_list(blocks(), None)  # type: ignore[assignment]
             await codec.complete(response, SliceTurns())
         assert isinstance(response.body, bytes) and response.size_bytes == len(response.body)
