@@ -1,4 +1,4 @@
-"""What Azure switches for a whole account outside of the services' own operations.
+"""Switches that Azure sets for a whole account, outside of the services' own operations.
 
 Lives here: the switches that this server has, as values. Must not live here: files and flags that
 set them (auth/accounts.py, cli/), or what they change (services/). How the protection of a
@@ -30,7 +30,7 @@ _HOLD: Final = re.compile(r"[a-z0-9]{3,23}")
 class ContainerProtection(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """What protects all blobs of one container.
+    """The protection of all blobs of one container.
 
     Attributes:
         retention_days: for how long the time-based policy protects each blob; 0 = there is none.

@@ -248,7 +248,7 @@ class App:
         await self._open(Opening(smb.NAME, listener, flags.port))
 
     def _identities(self) -> dict[Service, ServedIdentities]:
-        """Who judges bearer tokens, for each service: keys and roles are the same for all. None
+        """The judge of bearer tokens for each service: keys and roles are the same for all. None
         where no tokens are accepted.
 
         Raises: ConfigError.

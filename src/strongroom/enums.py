@@ -10,7 +10,7 @@ import enum
 
 
 class Heading(enum.Enum):
-    """What tables are looked up by. The default hash is a call of Python, and each request makes
+    """The key type of lookup tables. The default hash is a call of Python, and each request makes
     several."""
 
     __hash__ = object.__hash__

@@ -41,7 +41,7 @@ class Metrics(msgspec.Struct, frozen=True):
 
 
 class CorsRule(msgspec.Struct, frozen=True):
-    """What browsers of some origins may do; `max_age_s` is how long they may remember it."""
+    """A rule for browsers of some origins; `max_age_s` is how long they may remember it."""
 
     allowed_origins: tuple[str, ...]
     allowed_methods: tuple[str, ...]

@@ -1,1 +1,2 @@
-"""Who is calling, and may they: signatures, shared access signatures, public access. No storage."""
+"""Authentication and authorization: signatures, shared access signatures, public access. No
+storage."""

@@ -42,7 +42,7 @@ def authenticate(
     wall_ticks: int,
     identities: Identities | None = None,
 ) -> Claim:
-    """Who sent the request.
+    """Find out who sent the request.
 
     Arguments:
         parts: the request as sent.

@@ -49,7 +49,7 @@ _OVERRIDES_SINCE: Final = {Service.BLOB: "2013-08-15", Service.FILE: "2015-02-21
 
 
 class Permission(msgspec.Struct, frozen=True, cache_hash=True):
-    """What an operation asks of its caller. The owner of an account key may do everything.
+    """The permission that an operation needs. The owner of an account key may do everything.
 
     Attributes:
         account_sas: (resource types among `sco`, one of them is enough; alternatives), or None =
@@ -124,7 +124,7 @@ class KeyRange(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What was granted.
+    """The rights that a caller was granted.
 
     Attributes:
         letters: the permissions that the caller holds, not only those that the operation needed.
@@ -158,7 +158,7 @@ def authorize(
     tls: bool,
     version: str | None,
 ) -> Grant:
-    """What the caller may do with `target`.
+    """Decide which rights the caller has on `target`.
 
     Arguments:
         claim: the outcome of authenticate().
@@ -228,7 +228,7 @@ def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str)
 
 
 def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters: str) -> Grant:
-    """What both the token and the roles of the user who signed it permit."""
+    """The rights that both the token and the roles of the user who signed it permit."""
     granted = _sas_grant(claim, needs, target, letters)
     actions = roles.held(claim.delegator, target, needs.anywhere)
     _judge_roles(needs, target, actions, f"the delegator '{claim.sas.skoid}'")

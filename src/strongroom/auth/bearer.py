@@ -67,7 +67,7 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who a token speaks for.
+    """The user or application that a token speaks for.
 
     Attributes:
         object_id: the claim `oid`, or `sub` where there is none.
@@ -86,7 +86,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Identities(Protocol):
-    """Who may be believed: what authentication needs to judge tokens."""
+    """The issuers that are trusted: authentication needs them to judge tokens."""
 
     @property
     def issuer(self) -> Issuer:
@@ -199,7 +199,7 @@ def check_transport(parts: RequestParts, issuer: Issuer) -> None:
 
 
 def judge_claims(token: Token, issuer: Issuer, target: Target, now_wall_ticks: int) -> Identity:
-    """Who a token with a genuine signature speaks for.
+    """The identity that a token with a genuine signature speaks for.
 
     Arguments:
         target: what the request addresses; the token may be for its account alone.

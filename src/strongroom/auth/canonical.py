@@ -126,8 +126,8 @@ def _has_empty(headers: HeaderFields) -> bool:
 
 
 class StringsToSign:
-    """What a client may have signed, by form. What several forms have in common is made once, so
-    that a forged request costs little more than a good one.
+    """The texts that a client may have signed, by form. Parts that several forms have in common are
+    made once, so that a forged request costs little more than a good one.
 
     Arguments:
         account: the name of the account, without `-secondary`.

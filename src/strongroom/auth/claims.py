@@ -1,4 +1,4 @@
-"""Who is calling: the outcome of authentication, before anyone asked whether they may.
+"""The outcome of authentication, before the caller is authorized.
 
 Lives here: frozen values. Must not live here: how a claim is proved (shared_key.py,
 sas_signature.py) or what it allows (authorize.py).

@@ -32,7 +32,7 @@ _PURPOSE: Final = "\0user delegation key"
 
 
 class DelegationKey(msgspec.Struct, frozen=True):
-    """What a user delegation key says of itself.
+    """The fields of a user delegation key.
 
     Attributes:
         object_id, tenant: the delegator.
@@ -85,7 +85,7 @@ def key_named(sas: Sas) -> DelegationKey:
 
 
 def values_for(sas: Sas, account: Account) -> tuple[bytes, ...]:
-    """What the key of a user delegation SAS can be: one value for each key of the account."""
+    """The possible values of a user delegation SAS's key: one for each key of the account."""
     key = key_named(sas)
     return tuple(value_of(key, account.name, signer) for signer in account.signers)
 

@@ -40,7 +40,7 @@ TO_CLIENT: Final = b"server-to-client"
 
 
 class NtlmAttempt(msgspec.Struct, frozen=True):
-    """What a client sent to prove that it knows a password.
+    """A client's proof that it knows a password.
 
     Attributes:
         user, domain: as they were sent; both are covered by the proof.

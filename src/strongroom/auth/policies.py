@@ -25,7 +25,7 @@ _ONE_HOUR_TICKS: Final = 3600 * TICKS_PER_S
 
 
 class Effective(msgspec.Struct, frozen=True):
-    """What token and policy say together. Times in ticks; `start` None = at once."""
+    """The rights of token and policy together. Times in ticks; `start` None = at once."""
 
     permission: str
     start: int | None

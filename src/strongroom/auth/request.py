@@ -1,4 +1,4 @@
-"""What authentication looks at: a request's parts exactly as sent, and the resource they address.
+"""The input of authentication: a request's parts exactly as sent, and the resource they address.
 
 Lives here: the shape that any request value must have (wire's has it) and `Target`. Must not live
 here: parsing of HTTP or of resource names. Source: "Authorize with Shared Key", section
@@ -47,12 +47,12 @@ class RequestParts(Protocol):
 
     @property
     def mount(self) -> str:
-        """What the path begins with before the account, on a port of several services; else ""."""
+        """The part of the path before the account, on a port of several services; else ""."""
         ...
 
     @property
     def query(self) -> str | None:
-        """What follows the first question mark, as sent; None when there is none."""
+        """The text behind the first question mark, as sent; None when there is none."""
         ...
 
     @property

@@ -35,7 +35,8 @@ _SCHEMES: Final = {scheme.value.lower(): scheme for scheme in Scheme}
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What an Authorization header says: who signed, how, and the signature's base64 text."""
+    """The content of an Authorization header: the account, the scheme, and the signature's base64
+    text."""
 
     scheme: Scheme
     account: str

@@ -209,7 +209,7 @@ def list_accounts(
 
 
 def _switched(account: Account) -> list[str]:
-    """What is not as it is by default, in words."""
+    """The switches that differ from their defaults, in words."""
     from strongroom.account_switches import DEFAULT_SWITCHES
 
     found = []

@@ -1,4 +1,4 @@
-"""What `strongroom serve` prints when it is ready: what a user needs next.
+"""The text that `strongroom serve` prints when it is ready: a user's next steps.
 
 Lives here: text. Must not live here: keys other than the development key, which everybody knows.
 """

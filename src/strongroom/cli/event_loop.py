@@ -1,4 +1,4 @@
-"""What the process does about its event loop: runs it to its end, and has signals reach it.
+"""The process's event loop: runs it to its end, and has signals reach it.
 
 Lives here: both, where asyncio's own way fails under pressure. Must not live here: what runs, or
 what a signal means. asyncio.run starts a new thread to shut down its pool. When memory is short,

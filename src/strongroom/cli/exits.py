@@ -13,7 +13,7 @@ import typer
 
 
 class Exit(enum.IntEnum):
-    """What a process's exit code means."""
+    """The meanings of the process's exit codes."""
 
     DONE = 0
     REFUSED = 1

@@ -201,7 +201,7 @@ def serve(
 
 
 def _or_fail(read: Callable[..., T], *given: object) -> T:
-    """What `read` makes of flags; the command ends where they cannot be used."""
+    """Call `read` with flags; end the command if they cannot be used."""
     from strongroom.config import ConfigError
 
     try:

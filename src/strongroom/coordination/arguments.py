@@ -1,4 +1,4 @@
-"""What callers give, looked at before it is believed: times and counts that are none.
+"""Checks of callers' arguments: times and counts that are none.
 
 Lives here: checks that need no store. NaN compares as false with everything. With it a rule would
 never wait, or wait for ever, or never call a hold held. Must not live here: bounds of a store

@@ -24,7 +24,7 @@ _ROUNDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check has come to."""
+    """The result of one check."""
 
     what: str
     passed: bool

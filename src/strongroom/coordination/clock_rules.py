@@ -1,4 +1,4 @@
-"""Who may believe what for how long: every rule about time, in one place, as pure functions.
+"""Every rule about time, in one place, as pure functions: how long each party may rely on a hold.
 
 The assumption: every node's clock runs at a rate within [1 - e, 1 + e] of true time. Nothing is
 assumed about offsets, delays, pauses or losses. The argument: a holder's write takes effect at tw,

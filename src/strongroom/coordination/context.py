@@ -1,4 +1,4 @@
-"""What every recipe of one client shares: clock, rules, identity, sightings, names in use.
+"""Shared by every recipe of one client: clock, rules, identity, sightings, names in use.
 
 Lives here: state in memory that belongs to a client and does no IO. Must not live here: effects,
 threads that run anything. All of it may be used from several threads.
@@ -60,7 +60,7 @@ class Sightings:
 
 
 class Context:
-    """What recipes need besides effects; one per client.
+    """A recipe's surroundings besides effects; one per client.
 
     Arguments:
         clock: see clock.py.

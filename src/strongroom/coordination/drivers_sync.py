@@ -200,7 +200,8 @@ class SyncDriver:
 
 
 class _Ended:
-    """What a hold calls when it is over: the tables may forget it, then whoever asked before."""
+    """Called when a hold is over: the tables may forget it, then the callback that was there
+    before."""
 
     __slots__ = ("before", "driver")
 

@@ -1,4 +1,4 @@
-"""What a recipe may ask of the world, and the answers: the vocabulary between core and drivers.
+"""A recipe's effects and their outcomes: the vocabulary between core and drivers.
 
 A recipe is a generator that yields effects and is sent their outcomes. It does no IO. So the sync
 driver, the asyncio driver and the simulator run the same shipped code. Reads that fail raise
@@ -18,7 +18,7 @@ ABSENT: Final = None
 
 
 class Entry(NamedTuple):
-    """What lies under a key.
+    """The value under a key.
 
     Attributes:
         value: the bytes that were written.
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 class Act(Enum):
-    """What a write means for a hold that the store's own clock guards."""
+    """The meaning of a write for a hold that the store's own clock guards."""
 
     TAKE = "take"  # begin: refused (Conflict) while a hold of ANOTHER nonce is alive
     TAKE_OVER = "take_over"  # begin, although the store's clock says that another's is alive

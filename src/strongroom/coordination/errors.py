@@ -28,7 +28,7 @@ class CoordTimeout(CoordinationError, TimeoutError):
 
 
 class LockLost(CoordinationError):
-    """What was held is held no more, or may be: whatever follows must not touch the resource.
+    """The hold is lost, or may be: the caller must not touch the resource any more.
 
     Arguments:
         name: what was held.
@@ -72,7 +72,7 @@ class StoreRefused(CoordinationError):
 
 
 class CorruptRecord(CoordinationError):
-    """What lies under a key is not what was written there; the message quotes it.
+    """The value under a key was not written by this toolkit, or is damaged; the message quotes it.
 
     Arguments:
         key: the key.

@@ -1,4 +1,4 @@
-"""What happens to participants when a process forks: the child holds nothing.
+"""The effect of a fork on participants: the child holds nothing.
 
 Lives here: the list of drivers and the hook. Must not live here: what a driver does about it.
 """

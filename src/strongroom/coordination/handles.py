@@ -1,4 +1,4 @@
-"""What a holder has in hand: a belief with an end, that is lost once and for ever.
+"""The state of a hold: a belief with an end, lost at most once and for ever.
 
 Lives here: `Hold`, the state of one hold, which its owner, the renewal and the deadline watch
 share. `HeldBase` is the part of the handle that is the same for threads and asyncio. Must not live
@@ -218,7 +218,7 @@ class HeldBase:
 
     @property
     def name(self) -> str:
-        """What is held."""
+        """The name that is held."""
         return self._hold.name
 
     @property

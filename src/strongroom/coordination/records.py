@@ -43,7 +43,7 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """Who holds, since which fence; see the module's docstring."""
+    """The holder and its fence; see the module's docstring."""
 
     owner: str | None
     fence: int

@@ -1,4 +1,4 @@
-"""What a store must be able to do, and what it promises: the contract between drivers and stores.
+"""The contract between drivers and stores: a store's operations, and its promises.
 
 Lives here: the protocols (sync and asyncio), `Promises`. Must not live here: any store (stores/),
 their defaults (threaded_store.py), any recipe. The one conformance suite under tests/coordination
@@ -21,7 +21,7 @@ SET_BACK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What a lock on this store is worth, and under which assumption.
+    """The guarantees of a lock on this store, and the assumption behind each.
 
     Attributes:
         store: the store in words, like "Azure Blob Storage, lease mode".

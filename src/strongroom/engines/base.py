@@ -118,7 +118,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, Generic[T], frozen=True):
-    """What a decision wants: a result for the caller, and steps in order (none = nothing
+    """The outcome of a decision: a result for the caller, and steps in order (none = nothing
     changes)."""
 
     result: T

@@ -26,7 +26,7 @@ from strongroom.values import Purpose
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """What a commit costs: `size_bytes` of keys and values, and whether it adopts contents."""
+    """The cost of a commit: `size_bytes` of keys and values, and whether it adopts contents."""
 
     size_bytes: int
     adopts: bool

@@ -37,7 +37,7 @@ class NumberWithin(msgspec.Struct, frozen=True):
 
 
 class BytesWithin(msgspec.Struct, frozen=True):
-    """What follows the mark is neither below `low` nor above `high`. So many bytes of it count as
+    """The bytes behind the mark are neither below `low` nor above `high`. So many of them count as
     the longer of the two has."""
 
     mark: bytes

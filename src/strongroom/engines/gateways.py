@@ -57,7 +57,7 @@ STAMP_MAX: Final = 2**63 - 1
 
 
 class Horizon(msgspec.Struct, frozen=True):
-    """What readers of other gateways may still read, as seen at one moment.
+    """The oldest states that readers of other gateways may still read, as seen at one time.
 
     Attributes:
         stamp: every reader of another live gateway sees all commits with smaller stamps, except
@@ -143,7 +143,8 @@ class Gateways(Protocol):
         ...
 
     async def horizon(self) -> Horizon:
-        """What the readers of the other gateways may still read. Raises Unavailable."""
+        """The oldest states that readers of the other gateways may still read. Raises
+        Unavailable."""
         ...
 
     async def quiet(self, stamp: int) -> None:

@@ -43,7 +43,7 @@ class Identity(msgspec.Struct, frozen=True, order=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What a gateway told with its last heartbeat.
+    """The content of a gateway's last heartbeat.
 
     Attributes:
         lowest: it commits nothing with a smaller stamp any more.
@@ -91,7 +91,7 @@ class Membership(msgspec.Struct, frozen=True):
         return max(self.rows, key=lambda number: _weight(name, number), default=None)
 
     def horizon(self, number: int) -> Horizon:
-        """What readers of gateways other than `number` may still read."""
+        """The oldest states that readers of gateways other than `number` may still read."""
         others = [row for other, row in self.rows.items() if other != number]
         stamp = min((row.oldest_reader for row in others), default=STAMP_MAX)
         return Horizon(stamp, frozenset().union(*(row.named for row in others)))
@@ -193,7 +193,7 @@ class Mark:
 
 
 class Book:
-    """What a gateway knows of itself: stamps in flight, readers, its last heartbeat.
+    """A gateway's knowledge of itself: stamps in flight, readers, its last heartbeat.
 
     Arguments:
         gateway: as which it has joined.
@@ -221,7 +221,7 @@ class Book:
         self.last_stamp = max(self.last_stamp, stamp)
 
     def row(self, now: int, in_flight: Iterable[int]) -> Row:
-        """What the next heartbeat tells.
+        """The content of the next heartbeat.
 
         Arguments:
             now: its own clock.

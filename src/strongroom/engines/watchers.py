@@ -1,4 +1,4 @@
-"""Who waits for which record: one registry for every engine of one process.
+"""The waiters for each record: one registry for every engine of one process.
 
 Lives here: registering, waking and timing out, and what engines answer about it. Must not live
 here: when a change is durable (the engine says so), or what a waiter does next. A waiter costs

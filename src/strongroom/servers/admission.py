@@ -53,7 +53,7 @@ _REMEMBERED_PATH_CHARS_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the path of a request to one service needs: composed once (app.py).
+    """Everything that the path of a request to one service needs: composed once (app.py).
 
     `suffixes` are the domains below which a label is an account. `strict` makes an error that an
     operation does not declare a failure of the server (tests). `identities` judges bearer tokens;
@@ -74,7 +74,7 @@ class Context:
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """What a URL names: for the services, and as a signature covers it."""
+    """The resource that a URL names: for the services, and as a signature covers it."""
 
     addressed: Addressed
     signed: Signed
@@ -98,7 +98,7 @@ class Asked(msgspec.Struct):
 
 
 def read(context: Context, request: Request, full: FullPath | None = None) -> Asked:
-    """What the URL names.
+    """Read the URL.
 
     Arguments:
         full: what names the resource; None = the path of the URL, which is what is signed.
@@ -147,8 +147,8 @@ def _sound(
 
 
 def identify(context: Context, asked: Asked) -> Claim:
-    """Who asks. Raises: as authenticate, and InvalidHeaderValue for a header sent twice that has
-    one value."""
+    """Identify the caller. Raises: as authenticate, and InvalidHeaderValue for a header sent twice
+    that has one value."""
     # A browser sends a preflight request before it may send credentials.
     if asked.request.method == "OPTIONS":
         return Anonymous(asked.addressed.target.account)
@@ -224,7 +224,7 @@ def _version(asked: Asked, claim: Claim) -> str | None:
 
 
 async def _default_version(context: Context, asked: Asked) -> str:
-    """What an account's requests mean that name no version."""
+    """The version of an account's requests that name none."""
     service, name = context.endpoint.service, asked.addressed.target.account
     found = await account.properties(context.services, service, name)
     return found.default_service_version or DEFAULT_VERSION
@@ -287,9 +287,8 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 def _present_judge(context: Context, asked: Asked, claim: Claim, operation: Operation) -> Judge:
-    """What judges a request that was here for a while, as of now: the key that signed it may be
-    gone, or a role. It reads neither the clock nor accounts, issuers' keys and roles, so it may be
-    called in decisions."""
+    """A judge of a request that has waited: the key that signed it may be gone, or a role. It reads
+    neither the clock nor accounts, issuers' keys and roles, so it may be called in decisions."""
     identities = None if context.identities is None else context.identities.present(claim)
     found = _Found(context.accounts.get(asked.signed.account), identities)
     return partial(_judge_again, asked, claim, operation, found, context.clock.wall_ticks())

@@ -118,7 +118,8 @@ def with_bearer(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
 def read_part(
     whole: Whole, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
 ) -> Asked:
-    """What a part of any batch names. Its request has the URL as sent, for that is signed.
+    """The resource that a part of any batch names. Its request has the URL as sent, for that is
+    signed.
 
     Arguments:
         headers: those of the part, and what it has from the whole.
@@ -176,7 +177,8 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
 
 
 async def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked]:
-    """What the parts ask for. Raises StorageError InvalidInput, which says what of which part."""
+    """Read the URLs of all parts. Raises StorageError InvalidInput, which names the part and its
+    error."""
     parts, kinds = list[Asked](), set[str]()
     for index, request in enumerate(requests):
         try:

@@ -39,7 +39,7 @@ from strongroom.wire.core.http import Headers, Request
 
 
 class _Sources(NamedTuple):
-    """What of a service can be copied from."""
+    """A service's resources that can be copied from."""
 
     resource: Resource
     permission: Permission

@@ -33,7 +33,7 @@ Pattern = Annotated[str, msgspec.Meta(max_length=_PATTERN_CHARS_MAX)]
 
 
 class Fault(enum.Enum):
-    """What happens to a request."""
+    """The fault that a request meets."""
 
     PASS = "pass"  # noqa: S105 - no password
     """Nothing; for scripts."""
@@ -155,7 +155,7 @@ class FaultInjector:
         return None, Fault.PASS
 
     def _draw(self, index: int, rule: FaultRule) -> Fault | None:
-        """What the next request that matches the rule gets; None = it passes untouched."""
+        """The fault of the next request that matches the rule; None = it passes untouched."""
         count = self.counts[index]
         number = count.matched - rule.skip
         count.matched += 1

@@ -1,4 +1,4 @@
-"""What the composition root needs of anything that listens on a port.
+"""The interface between the composition root and anything that listens on a port.
 
 Lives here: the shape, and a listener with its name and the port that is wanted. Must not live here:
 any protocol. The HTTP server (http/server.py) has this shape. A listener of another protocol is one

@@ -1,4 +1,4 @@
-"""What a server does when memory is short: it frees memory, refuses large uploads, or ends.
+"""The server when memory is short: it frees memory, refuses large uploads, or ends.
 
 Lives here: the reaction to a failed allocation (`ulimit -v`, a full container). Must not live here:
 who uses memory, and how the process ends. An allocation may fail anywhere, so every part reports a

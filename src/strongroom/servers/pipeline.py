@@ -81,7 +81,7 @@ async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
 
 
 async def _identified(context: Context, asked: Asked) -> Claim:
-    """Who asks, once the keys that a bearer token is checked with are there. Raises: as
+    """Identify the caller, once the keys that a bearer token is checked with are there. Raises: as
     identify."""
     if context.identities is not None:
         await context.identities.ready(asked.request)
@@ -176,7 +176,7 @@ def _refusal(
 
 
 async def _add_cors(context: Context, asked: Asked, response: Response, origin: str) -> None:
-    """What an actual request of another origin is told."""
+    """Add the headers for an actual request of another origin."""
     names = [name for name, _ in response.headers]
     try:
         response.headers.extend(
@@ -220,7 +220,7 @@ def _add_common_headers(
 
 
 def _identifying(request: Request | None, request_id: str, version: str) -> list[tuple[str, str]]:
-    """What tells which request is answered, and how it was understood."""
+    """The headers that name the request, and the version by which it was understood."""
     headers = [("x-ms-request-id", request_id), ("x-ms-version", version)]
     client_id = None if request is None else request.headers.get("x-ms-client-request-id")
     most = limits.CLIENT_REQUEST_ID_CHARS_MAX

@@ -53,7 +53,7 @@ _Answer = Callable[[Context, Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all listeners share.
+    """The objects that all listeners share.
 
     Attributes:
         own: the endpoints below `/.strongroom/`, which every listener has.
@@ -84,7 +84,7 @@ def contexts(
     identities: Mapping[Service, ServedIdentities] = _NO_IDENTITIES,
     strict: bool = False,
 ) -> Contexts:
-    """What the path of a request needs, for each service.
+    """The context of a request's path, for each service.
 
     Arguments:
         host_suffixes: domains below which a label is an account, beside `blob.localhost` etc.

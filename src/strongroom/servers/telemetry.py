@@ -1,4 +1,4 @@
-"""What the server tells about itself: metrics, one line a request, and the form of its log.
+"""The server's reports about itself: metrics, one line a request, and the form of its log.
 
 Lives here: observing. Must not live here: deciding. Secrets never get here: of a query, the
 signature is replaced; headers and keys are not looked at.

@@ -127,7 +127,8 @@ async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
 
 
 def _as_signed(part: Signed, whole: Signed) -> Signed:
-    """What a part names; in the case in which the SAS names it, which does not matter."""
+    """The resource that a part names; in the case in which the SAS names it, which does not
+    matter."""
     if part.container is None or whole.container is None:
         return part
     if part.container.lower() != whole.container.lower():

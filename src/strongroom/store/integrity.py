@@ -89,7 +89,7 @@ class Integrity:
         self._version_count = 0
 
     def counts(self) -> dict[str, int]:
-        """What was seen, once `findings` is exhausted."""
+        """The number of records seen, once `findings` is exhausted."""
         return {
             "containers": self._container_count,
             "blobs": self._blob_count,

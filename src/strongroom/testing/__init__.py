@@ -1,4 +1,4 @@
-"""What Strongroom ships for tests, its own and its users'.
+"""Strongroom's support for tests, its own and its users'.
 
 Here live a real server to test against (`InProcessServer`, `Server`), its movable clock, the
 history checker and its models. Nothing in the server may import this package. See docs/testing.md.

@@ -1,4 +1,4 @@
-"""What the contract suite needs of an engine under test, and short words for its records.
+"""The contract suite's interface to an engine under test, and short words for its records.
 
 Lives here: the `Subject` protocol, and builders of refs, steps and bodies. Must not live here:
 cases.

@@ -50,7 +50,7 @@ class Counterexample:
         return "\n".join(lines)
 
     def _rows(self, last: Operation) -> list[Operation]:
-        """What has no place in the order, what overlaps it, and a little of what came before."""
+        """The operation without a place in the order, those that overlap it, and a few before."""
         placed = set(self.order)
         left = [operation for operation in self.operations if operation.number not in placed]
         begin = min((operation.invoked for operation in left), default=0)

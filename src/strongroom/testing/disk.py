@@ -89,7 +89,7 @@ class Disk:
             return self._names[path].size_bytes
 
     def free_bytes(self) -> int:
-        """What is left of the capacity."""
+        """The rest of the capacity."""
         if self.capacity_bytes is None:
             return 1 << 50
         return max(0, self.capacity_bytes - self.used_bytes())

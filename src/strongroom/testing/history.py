@@ -73,7 +73,7 @@ class Call:
 
 
 class History:
-    """What the clients of a test saw, recorded by threads or tasks as it happens."""
+    """The observations of a test's clients, recorded by threads or tasks as they happen."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -55,7 +55,7 @@ class Operation:
 
 
 class Model(Protocol[State]):
-    """What one object may do, as a pure step function. States are hashable."""
+    """One object's behaviour as a pure step function. States are hashable."""
 
     def initial(self, object_key: str) -> State:
         """The state before the first operation."""
@@ -70,7 +70,7 @@ class Model(Protocol[State]):
 
 @runtime_checkable
 class Hints(Protocol[Known]):
-    """What a model may tell beside its steps to make the search short. All of it must be true.
+    """A model's facts beside its steps that make the search short. All of them must be true.
 
     Only `simplify` sees operations whose answer was lost.
     """

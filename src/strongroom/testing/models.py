@@ -67,7 +67,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client saw of a blob.
+    """A client's observation of a blob.
 
     Arguments:
         status: the HTTP status.
@@ -136,7 +136,7 @@ class BlobModel:
         raise TypeError(f"not a call on a blob: {call!r}")
 
     def _split(self, state: Blob, etag: str) -> tuple[list[Blob], list[Blob]]:
-        """What the state is if it has this ETag, and what it is if it has not."""
+        """The possible states if it has this ETag, and those if it has not."""
         if state.etag is not Mark.UNSEEN:
             return ([state], []) if state.etag == etag else ([], [state])
         bit = self._bit(etag)
@@ -270,14 +270,14 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class LeaseAnswer:
-    """What a client saw of a lease: the HTTP status, and the id it was given, if any."""
+    """A client's observation of a lease: the HTTP status, and the id it was given, if any."""
 
     status: int
     lease_id: str | None = None
 
 
 class Holder(NamedTuple):
-    """Who holds the lease: nobody, an id, or an id that no client got to know."""
+    """The holder of the lease: nobody, an id, or an id that no client got to know."""
 
     held: bool
     lease_id: str | None

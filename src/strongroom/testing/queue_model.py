@@ -46,7 +46,7 @@ class TimePasses:
 
 
 class Got(NamedTuple):
-    """What a retrieval says of a message: its receipt, and how often it has been got."""
+    """A retrieval's view of a message: its receipt, and how often it has been got."""
 
     receipt: str
     dequeued: int
@@ -121,7 +121,7 @@ def _receipt(result: Hashable) -> str | None:
 
 
 class QueueHistory:
-    """What the clients of a queue saw, recorded by threads as it happens.
+    """The observations of a queue's clients, recorded by threads as they happen.
 
     begun = history.begin()
     ... the request ...

@@ -25,7 +25,7 @@ class SearchLimitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to.
+    """The result of a search.
 
     Arguments:
         complete: whether an order of all operations that returned exists.
@@ -82,7 +82,8 @@ class _Waiting:
         self.must_return += self._operations[index].returned < NEVER
 
     def pending(self) -> list[int]:
-        """What may come next: invoked before any of the list returned; one of each kind.
+        """The operations that may come next: invoked before any of the list returned; one of each
+        kind.
 
         The one that must return first comes first, since what follows waits for it.
         """
@@ -187,7 +188,7 @@ class _Search(Generic[State]):
         return bool(ready)
 
     def _choices(self, states: frozenset[State]) -> list[tuple[int, frozenset[State]]]:
-        """What may come next with the states it leads to, the best last."""
+        """The operations that may come next with the states they lead to, the best last."""
         choices = []
         for index in self._waiting.pending():
             after = self._next(index, states)

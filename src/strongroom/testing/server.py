@@ -319,7 +319,7 @@ class Server:
         return self._process.poll()
 
     def output(self, start: int = 0) -> str:
-        """What the server has written so far, to both of its outputs, from the byte `start`."""
+        """The server's output so far, both streams, from the byte `start`."""
         file_number = self._output.fileno()
         size_bytes = os.fstat(file_number).st_size - start
         return os.pread(file_number, max(0, size_bytes), start).decode("utf-8", "replace")

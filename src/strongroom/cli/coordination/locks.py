@@ -43,7 +43,7 @@ Examples
 
 
 class Kind(enum.StrEnum):
-    """What can be looked at."""
+    """The kinds of records that can be shown."""
 
     LOCK = "lock"
     ELECTION = "election"

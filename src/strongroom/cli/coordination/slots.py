@@ -87,7 +87,7 @@ Examples
 
 
 class Side(enum.StrEnum):
-    """What a read-write lock is wanted for."""
+    """The side of a read-write lock that is wanted."""
 
     READ = "read"
     WRITE = "write"

@@ -1,4 +1,4 @@
-"""What the commands of the coordination toolkit share: the store, and how errors end a command.
+"""Shared by the commands of the coordination toolkit: the store, and how errors end a command.
 
 Lives here: `--store`, opening it, exit codes 75 and 76. Must not live here: any one command.
 """

@@ -1,4 +1,5 @@
-"""What a person sees while a command waits: who has it, since when, and one's place in the queue.
+"""The text that a person sees while a command waits: the holder, since when, and one's place in the
+queue.
 
 Lives here: the text, and printing it on standard error: at a terminal, or with --verbose. Also the
 printing of the toolkit's warnings (a store that does not answer, say), which needs no terminal.

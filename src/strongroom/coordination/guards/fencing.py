@@ -1,4 +1,4 @@
-"""What every guard needs: the token, and the error of whoever comes with an old one.
+"""Shared by every guard: the token, and the error for an old one.
 
 Must not live here: any resource.
 """
@@ -12,11 +12,11 @@ from strongroom.coordination.errors import CoordinationError
 
 
 class Fenced(Protocol):
-    """What proves that somebody holds, or held, a name: every handle is one."""
+    """A proof that somebody holds, or held, a name: every handle is one."""
 
     @property
     def name(self) -> str:
-        """What is held."""
+        """The name that is held."""
         ...
 
     @property

@@ -146,7 +146,7 @@ def _refusal(
 
 
 class _Gatekeeper:
-    """What is the same for WSGI and ASGI: from a method and the headers to a token or a refusal."""
+    """The common part of WSGI and ASGI: from a method and the headers to a token or a refusal."""
 
     def __init__(self, keeper: FenceKeeper, name: str | None, required: bool) -> None:
         self.keeper, self._name, self._required = keeper, name, required

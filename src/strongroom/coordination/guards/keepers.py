@@ -1,4 +1,4 @@
-"""Who remembers the highest fence that was seen, for resources that cannot remember it themselves.
+"""Keepers of the highest fence that was seen, for resources that cannot remember it themselves.
 
 Lives here: the protocol, and a keeper in memory and one in SQL; each says what it promises. Both
 fail closed: where a keeper cannot tell, it raises, and nothing is let through. Must not live here:
@@ -72,7 +72,7 @@ class MemoryKeeper:
 
 
 class Connection(sql.Connection, Protocol):
-    """What is needed of a DB-API connection (PEP 249)."""
+    """The methods that a keeper needs of a DB-API connection (PEP 249)."""
 
     def close(self) -> Any:
         """End it, or give it back to its pool."""

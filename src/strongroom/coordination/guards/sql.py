@@ -40,7 +40,7 @@ _IDLE_STATUS: Final = 0  # libpq: no transaction is open
 
 
 class Cursor(Protocol):
-    """What is asked of a cursor of a DB-API 2.0 connection."""
+    """The methods that a guard needs of a DB-API 2.0 cursor."""
 
     @property
     def rowcount(self) -> int:
@@ -61,7 +61,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What is asked of a DB-API 2.0 connection."""
+    """The methods that a guard needs of a DB-API 2.0 connection."""
 
     def cursor(self) -> Any:
         """Return a `Cursor`."""

@@ -1,4 +1,4 @@
-"""What all message buses have in common: listening in the background, and coming back.
+"""Shared by all message buses: listening in the background, and reconnecting.
 
 Lives here: `BusHints`, which turns two blocking calls of a bus (`publish`, `listen`) into `Hints`.
 Each topic has a thread for as long as somebody listens to it. A connection that ends is made again.

@@ -159,7 +159,8 @@ class NatsBus:
     def _trouble(
         self, problems: Sequence[Exception], error: BaseException | None = None
     ) -> BusRefused | BusUnavailable:
-        """What it all comes to: a refusal, if there was one, has brought about the rest."""
+        """The error that stands for all of these: a refusal, if there was one, has brought about
+        the rest."""
         everything = [*problems, *([] if error is None else [error])]
         for one in everything:
             # The server's words come in lower case in an error without a type of its own.

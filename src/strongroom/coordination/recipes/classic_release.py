@@ -30,7 +30,7 @@ class Participant(Protocol):
 
     @property
     def driver(self) -> SyncDriver:
-        """What runs its recipes."""
+        """The driver that runs its recipes."""
         ...
 
 

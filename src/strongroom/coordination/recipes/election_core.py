@@ -22,7 +22,7 @@ _LOOK_TIMEOUT_S = 1.5
 
 @dataclass(frozen=True, slots=True)
 class LeaderView:
-    """Who leads, as far as this observer can tell.
+    """The leader, as far as this observer can tell.
 
     Attributes:
         leader: the value that the leader proclaimed; None if nobody leads (or it is null).

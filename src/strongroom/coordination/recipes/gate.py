@@ -186,7 +186,7 @@ class AioGate:
 
 
 class _Waiting:
-    """What one wait beside a bus remembers; the same for threads and tasks."""
+    """The state of one wait beside a bus; the same for threads and tasks."""
 
     def __init__(
         self, context: Context, name: str, timeout_s: float | None, generation: int | None

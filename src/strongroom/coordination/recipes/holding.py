@@ -1,4 +1,4 @@
-"""What is held by name: the faces, handles and options that all recipes with holds share.
+"""Shared by all recipes that hold a name: faces, handles and options.
 
 Lives here: `LockOptions`; what happens at a loss; the handles `Held` and `AioHeld`; `Holdable`.
 That is a context manager with `acquire` and `try_acquire`: a lock, a permit of a semaphore or a

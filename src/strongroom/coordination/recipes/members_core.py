@@ -1,4 +1,5 @@
-"""Who is there: one record per member, renewed while it lives, removed by whoever finds it dead.
+"""Group membership: one record per member, renewed while it lives, removed by the first that finds
+it dead.
 
     members/<group, escaped>.<nonce>
     {"kind": "member", "owner": "9f86d081884c7d65-1", "seq": 7, "ttl": 15, "who": "host:4711",
@@ -76,7 +77,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has become of a member: it joined, tells other data, or left (or died)."""
+    """A change of a member: it joined, has other data, or left (or died)."""
 
     what: Literal["joined", "changed", "left"]
     member: Member
@@ -314,7 +315,7 @@ class MemberKeeper:
 
 
 class Roll:
-    """What one observer knows of a group; looks again at members only as often as they sign.
+    """One observer's knowledge of a group; looks again at members only as often as they sign.
 
     Arguments:
         context: the observer's.

@@ -24,7 +24,7 @@ from strongroom.coordination.recipes.register_core import (
 
 
 class Absent(Enum):
-    """What to expect where nothing is expected."""
+    """The expectation that a register has no value."""
 
     ABSENT = "absent"
 

@@ -35,7 +35,7 @@ _NOTHING: Final = ""  # no version of any store's
 
 
 class Refusal(NamedTuple):
-    """What was waited for did not come in time: who held it, in words, and how long it took."""
+    """A wait that ended without success: the holder, in words, and how long it took."""
 
     holder: str
     waited_s: float

@@ -49,7 +49,7 @@ VARIANTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     variant: str

@@ -1,4 +1,4 @@
-"""What must hold in every simulated run, and the list of what did not.
+"""The rules that every simulated run must keep, and the list of violations.
 
 Lives here: the invariants, asked with true time and the true contents of the store, which no node
 has. Must not live here: the scenarios that exercise them.

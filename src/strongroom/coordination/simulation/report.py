@@ -1,4 +1,4 @@
-"""What comes of one simulated run.
+"""The result of one simulated run.
 
 Lives here: the report. Must not live here: anything that makes one.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of one seed.
+    """The result of one seed.
 
     Attributes:
         scenario: which one.

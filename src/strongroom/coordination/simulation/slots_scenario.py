@@ -35,7 +35,7 @@ _HELD: Final = "hold"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What a run exercises: the kind of recipe, and how waiters wait."""
+    """The subject of a run: the kind of recipe, and how waiters wait."""
 
     name: str
     kind: str
@@ -66,7 +66,7 @@ class _Belief:
 
 @dataclass(slots=True)
 class _Judge:
-    """What must hold: not too many believers, no fence twice, no writer beside anybody."""
+    """The rules: not too many believers, no fence twice, no writer beside anybody."""
 
     world: World
     beliefs: list[_Belief] = field(default_factory=list)

@@ -59,7 +59,7 @@ class SimulatedStore:
         self._offset_s -= seconds
 
     def clock_s(self, now_s: float) -> float:
-        """What its clock shows at a true time."""
+        """The reading of its clock at a true time."""
         return now_s * self._rate + self._offset_s
 
     def apply(self, effect: Effect, now_s: float) -> Any:

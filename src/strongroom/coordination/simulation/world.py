@@ -46,7 +46,7 @@ TRACE: Final[ContextVar[Callable[[str], None] | None]] = ContextVar("trace", def
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What goes wrong, and how often.
+    """The faults of a run, and how often each happens.
 
     Attributes:
         loss: the share of requests, and of replies, that vanish.
@@ -81,7 +81,7 @@ CALM: Final = Faults(0, 0, 0, 0, 0, 5.0, 0.3, 0, 0, 0, 0, 0)
 
 
 class Cancelled(BaseException):
-    """What a cancelled caller is thrown, as asyncio throws its own."""
+    """Raised in a cancelled caller, as asyncio raises its own."""
 
 
 class NodeClock:

@@ -59,7 +59,7 @@ class Damaged(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What the FORMAT file says."""
+    """The content of the FORMAT file."""
 
     version: str = FORMAT_VERSION
     test_clock: bool = False
@@ -72,7 +72,7 @@ class Format:
 
 
 def parse_format(text: str, path: str) -> Format:
-    """What a FORMAT file says. Raises UnknownFormat, naming what was found and what is known."""
+    """Parse a FORMAT file. Raises UnknownFormat, naming what was found and what is known."""
     words = text.split()
     known = {_TEST_CLOCK, _BACKUP}
     if (
@@ -140,7 +140,7 @@ class Layout:
         return sorted(int(match[1], 16) for match in found if match is not None)
 
     def read_format(self) -> Format:
-        """What FORMAT says. Raises NotADataDirectory, UnknownFormat."""
+        """Read FORMAT. Raises NotADataDirectory, UnknownFormat."""
         try:
             with open(self.format, encoding="utf-8", errors="replace") as file:
                 text = file.read(4096)

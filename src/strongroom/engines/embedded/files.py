@@ -45,7 +45,7 @@ def _stop_passing(descriptor: int) -> bool:
 
 
 def _behind(data: Sequence[memoryview], count: int) -> list[memoryview]:
-    """What is left of `data` behind its first `count` bytes."""
+    """The rest of `data` behind its first `count` bytes."""
     left: list[memoryview] = []
     for one in data:
         if count < len(one):

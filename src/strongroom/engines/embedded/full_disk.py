@@ -1,4 +1,4 @@
-"""What is done on a full disk: the log is overwritten, and the reserve is used and refilled.
+"""The engine on a full disk: the log is overwritten, and the reserve is used and refilled.
 
 Lives here: when, and for which item of a group. Must not live here: how much of the reserve a
 purpose may use (reserve.py), groups (group_commit.py).

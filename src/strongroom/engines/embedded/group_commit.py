@@ -403,7 +403,7 @@ class _Gathering:
 
 
 def _touched(group: Group) -> str:
-    """What a group changes, for the log: its first few records."""
+    """The first few records that a group changes, for the log."""
     names = [record_name(ref) for ref in itertools.islice(group.changed, 3)]
     return f"what is needed to write the {', '.join(names) or 'place of a content'}"
 

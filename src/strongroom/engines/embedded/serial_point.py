@@ -39,7 +39,7 @@ from strongroom.values import Purpose
 
 
 class Bodies(Protocol):
-    """What the records' transaction has to do with contents."""
+    """The part of the contents that takes part in the records' transaction."""
 
     def location(self, content_id: int) -> Location | None:
         """Where a written content lies that no commit has adopted."""
@@ -72,7 +72,7 @@ class Item(msgspec.Struct):
 
 @dataclass(slots=True)
 class Group:
-    """What one transaction has done so far. Its decisions are made in one go, so `now`, store time
+    """The work of one transaction so far. Its decisions are made in one go, so `now`, store time
     when it began, is the time of all of them."""
 
     now: int

@@ -82,8 +82,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedOptions:
-    """What tests make small. `vfs` names an apsw VFS; `files` changes everything else on disk;
-    `log_ahead`: the log is made longer ahead of its use."""
+    """The options that tests make small. `vfs` names an apsw VFS; `files` changes everything else
+    on disk; `log_ahead`: the log is made longer ahead of its use."""
 
     files: Files | None = None
     vfs: str | None = None

@@ -76,7 +76,7 @@ class MemoryContents:
         self._wanted.update(content_ids)
 
     def settle(self, content_ids: Iterable[int]) -> None:
-        """That commit happened, or will not."""
+        """The contents' commit happened, or will not."""
         for content_id in content_ids:
             self._wanted[content_id] -= 1
             if self._wanted[content_id] <= 0:

@@ -1,4 +1,4 @@
-"""What the gateways of a memory store share: records in order, adopted contents, and their size.
+"""Shared by the gateways of a memory store: records in order, adopted contents, and their size.
 
 Lives here: the data, and how it is looked at and changed at one moment. Must not live here: which
 commit may happen (store.py), or bodies that no partition owns yet (contents.py).

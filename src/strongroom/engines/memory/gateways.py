@@ -24,7 +24,7 @@ _LOOK_S: Final = 0.01
 
 
 class MemoryMembers:
-    """What the gateways of a store share of each other.
+    """The members' table that the gateways of a store share.
 
     Arguments:
         clock: the table's clock.

@@ -1,1 +1,1 @@
-"""What a declaration is, and what all services declare alike."""
+"""The shape of a declaration, and the declarations that all services have alike."""

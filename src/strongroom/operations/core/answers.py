@@ -1,4 +1,5 @@
-"""What the services answer alike: headers and documents of places and of a service's properties.
+"""The answers that all services give alike: headers and documents of places and of a service's
+properties.
 
 Lives here: how a result becomes a header or a document. Must not live here: the XML itself (wire/),
 what only one service answers. Source: response headers and bodies of "Get Container Metadata",

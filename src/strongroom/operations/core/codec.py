@@ -123,7 +123,7 @@ async def decode(
 async def _input(
     operation: Operation, request: Request, query: Query, unsaid: Unsaid | None
 ) -> Any:
-    """What the operation's own fields, which may say nothing, and its document say."""
+    """The operation's input from its own fields, which may all be absent, and its document."""
     if unsaid is not None:
         values = dict(unsaid.values)
     else:

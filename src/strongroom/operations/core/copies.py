@@ -1,4 +1,4 @@
-"""What the declarations of copies and of From URL operations share: fields, and a copy's headers.
+"""Shared by the declarations of copies and of From URL operations: fields, and a copy's headers.
 
 Lives here: one named field per header that blobs and files have. Must not live here: what the
 values mean (services/). Sources: "Copy Blob", "Copy File", "Put Block From URL", "Put Range from
@@ -67,7 +67,7 @@ def source_range(request: Request) -> ByteRange | None:
 
 
 def copy_headers(copy: Copy) -> Headers:
-    """What answers say of the last copy to a blob or file."""
+    """The headers about the last copy to a blob or file."""
     found = [
         ("x-ms-copy-id", copy.id),
         ("x-ms-copy-source", copy.source),

@@ -24,7 +24,7 @@ from strongroom.wire.core.query import Query
 
 
 class Addressed(msgspec.Struct, frozen=True):
-    """What a URL names, and how deep it goes.
+    """The resource that a URL names, and how deep it goes.
 
     Attributes:
         target: `container` is the container, queue or table; `blob` a blob, or a message's id.

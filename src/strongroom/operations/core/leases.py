@@ -128,8 +128,8 @@ ACTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LeasedKind:
-    """What can be leased. `breaks` is the permission that breaking needs instead of `permission`;
-    `fails` are the errors of every action."""
+    """A kind of resource that can be leased. `breaks` is the permission that breaking needs instead
+    of `permission`; `fails` are the errors of every action."""
 
     title: str
     resource: Resource

@@ -52,7 +52,7 @@ def includes(known: frozenset[str]) -> Field:
 
 
 def page_request(origin: Origin, max_results: int) -> PageRequest:
-    """What a page repeats of its request.
+    """The part of the request that a page repeats.
 
     Arguments:
         max_results: how many rows the page was to have; shown if the request gave a number.

@@ -1,4 +1,4 @@
-"""What the operations ask of a caller, named once: the rows of the SAS permission tables.
+"""The permissions that operations need, named once: the rows of the SAS permission tables.
 
 Must not live here: how it is judged (auth/authorize.py). Source: "Create a service SAS", "Create an
 account SAS", permission tables; auth.md sections 6.1, 6.2 and 7.

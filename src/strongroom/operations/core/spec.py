@@ -1,4 +1,4 @@
-"""What a declaration of an operation says: the shape that every row of operations/*.py has.
+"""The declaration of an operation: the shape that every row of operations/*.py has.
 
 Lives here: plain frozen data. Must not live here: behaviour of any operation (services/), parsing
 (fields.py), matching (routes.py). A rule that would need code in a declaration belongs in
@@ -53,7 +53,8 @@ class Resource(Heading):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """What tells operations on the same URL apart: a header, or a query parameter (`?name`).
+    """The mark that tells operations on the same URL apart: a header, or a query parameter
+    (`?name`).
 
     It must be present, and equal `value` in any case, unless that is None.
     """
@@ -74,8 +75,8 @@ class Field:
 
 
 class Unsaid(msgspec.Struct, frozen=True):
-    """What is asked for by a request that sends none of the headers and parameters that an
-    operation's fields are read from. Most requests send none, so it is made once.
+    """The input of a request that sends none of the headers and parameters that an operation's
+    fields are read from. Most requests send none, so it is made once.
 
     `values` are those of the fields; `input` is made of them, None where a document is wanting.
     """
@@ -88,7 +89,7 @@ class Unsaid(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a request's body is: a document, or a stream that the service reads itself.
+    """The kind of a request's body: a document, or a stream that the service reads itself.
 
     Attributes:
         name: the field of the input that a document becomes.
@@ -116,7 +117,8 @@ class Returned:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What an answer says of its request: the query and headers as asked, and where that was.
+    """The parts of a request that its answer repeats: the query and headers as asked, and where
+    that was.
 
     Arguments:
         host: the Host header.
@@ -351,7 +353,7 @@ def common_errors(operation: Operation) -> frozenset[ErrorCode]:
 
 
 def _missing(operation: Operation) -> frozenset[ErrorCode]:
-    """What is answered where the place, or the blob, does not exist."""
+    """The errors for a place, or a blob, that does not exist."""
     place = _MISSING_PLACE.get(operation.resource)
     found = frozenset[ErrorCode]() if place is None else frozenset((place,))
     if operation.resource is Resource.BLOB and operation.rule.existence is not Existence.CREATES:

@@ -1,4 +1,4 @@
-"""What an operation's fields make of a request that says nothing to them.
+"""The values of an operation's fields for a request that sends none of them.
 
 Lives here: finding it out when an operation is declared, by having each field read such a request.
 Must not live here: any one field (fields.py and its siblings), the operation's own shape (spec.py).
@@ -69,7 +69,8 @@ class _Silent:
 def values(
     reads: Iterable[tuple[str, Read]], headers: frozenset[str], query: frozenset[str]
 ) -> dict[str, Any] | None:
-    """What each field, by its name, is for every request that sends none of `headers` and `query`.
+    """The value of each field, by its name, for every request that sends none of `headers` and
+    `query`.
 
     A field is a function of the request alone. One that asked for nothing else gives the same
     answer each time. What is called "" fills nothing and is left out.

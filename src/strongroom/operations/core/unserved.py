@@ -1,4 +1,5 @@
-"""What Azure has and this server does not serve yet: operations, headers and parameters, by name.
+"""The features of Azure that this server does not serve yet: operations, headers and parameters, by
+name.
 
 Lives here: declarations without a service function, which are answered 501 with their name. Headers
 and parameters that ask for more than is done are refused too, so that nobody silently gets less.

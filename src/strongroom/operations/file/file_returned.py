@@ -68,12 +68,12 @@ def metadata(view: NodeView) -> Headers:
 
 
 def directory_headers(view: NodeView) -> Headers:
-    """What Get Directory Properties says, but for ETag and Last-Modified."""
+    """The headers of Get Directory Properties, but for ETag and Last-Modified."""
     return (*metadata(view), ("x-ms-server-encrypted", "true"), *smb_headers(view))
 
 
 def file_headers(result: NodeView | FileDownload) -> Headers:
-    """What Get File and Get File Properties say of a file."""
+    """The headers of Get File and Get File Properties."""
     view = result.view if isinstance(result, FileDownload) else result
     record = view.record
     found = [

@@ -35,7 +35,7 @@ SHARE_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view
 
 
 def share_headers(view: ShareView) -> Headers:
-    """What Get Share Properties says of a share, but for its ETag and Last-Modified."""
+    """The headers of Get Share Properties, but for its ETag and Last-Modified."""
     share = view.record
     return (
         *metadata(view),

@@ -1,4 +1,4 @@
-"""What Azure Files has and this server does not serve yet: operations, headers, parameters.
+"""The features of Azure Files that this server does not serve yet: operations, headers, parameters.
 
 Lives here: declarations without a service function (answered 501 with their name), and the headers
 that ask for more than is done. Source: docs/operations/file.md, rows marked

@@ -42,7 +42,7 @@ ROUTES: Final = Routes(
 
 
 def _address(target: Target, asked: Query) -> Addressed:
-    """What lies behind the account's name; a slash can only be part of a key.
+    """The resource behind the account's name; a slash can only be part of a key.
 
     Raises: InvalidUri.
     """

@@ -33,7 +33,7 @@ class ProtectionError(ValueError):
 def of_state(
     protection: ContainerProtection, kind: BlobKind, created: int, modified: int
 ) -> Immutability:
-    """What the container's protection is for one state of a blob.
+    """The container's protection for one state of a blob.
 
     The policy counts from the blob's creation. Where blocks may be appended, it counts from the
     last change of an append blob.

@@ -38,8 +38,8 @@ _DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
 
 
 class Immutability(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What protects one blob: a policy that ends at `until` (ticks, 0 = there is none) and may be
-    `locked`, and a legal `hold`."""
+    """The protection of one blob: a policy that ends at `until` (ticks, 0 = there is none) and may
+    be `locked`, and a legal `hold`."""
 
     until: int = 0
     locked: bool = False
@@ -52,7 +52,7 @@ class Immutability(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Attempt(enum.Enum):
-    """What a request attempts to do to a protected state."""
+    """A request's attempt to change a protected state."""
 
     CHANGE = "change"
     OVERWRITE = "overwrite"

@@ -37,7 +37,7 @@ TIERS: Final = tuple(_TIERS)
 
 
 class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What an incremental copy blob is a copy of.
+    """The source of an incremental copy blob.
 
     Attributes:
         source: the source's account, container, blob and generation, as one text.
@@ -53,8 +53,8 @@ class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PageState(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a page blob has beside its pages: the sequence number, and what it is a copy of if it is
-    an incremental copy blob."""
+    """A page blob's state besides its pages: the sequence number, and its source if it is an
+    incremental copy blob."""
 
     sequence_number: int = 0
     incremental: IncrementalCopy | None = None

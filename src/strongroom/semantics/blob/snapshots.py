@@ -29,7 +29,7 @@ class DeleteSnapshots(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What a delete takes away: the base blob, its snapshots, or both."""
+    """The scope of a delete: the base blob, its snapshots, or both."""
 
     base: bool
     snapshots: bool
@@ -77,7 +77,7 @@ def check_delete_target(
 
 
 def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:
-    """What a delete of a base blob takes away.
+    """The scope of a delete of a base blob.
 
     Raises: SnapshotsPresent (409) when there are some and nothing was said about them.
     """

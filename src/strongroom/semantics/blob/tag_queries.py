@@ -54,7 +54,7 @@ class ValueRange(NamedTuple):
 
 
 class TagQuery(msgspec.Struct, frozen=True):
-    """What is searched for: `container` None = in all; `ranges` by the tag's key, at least one."""
+    """A search by tags: `container` None = in all; `ranges` by the tag's key, at least one."""
 
     container: str | None
     ranges: dict[str, ValueRange]

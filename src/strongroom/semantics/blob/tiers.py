@@ -42,7 +42,7 @@ class Rehydration(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def status(self) -> str:
-        """What x-ms-archive-status says."""
+        """The value of x-ms-archive-status."""
         return f"rehydrate-pending-to-{self.tier.lower()}"
 
 

@@ -30,7 +30,7 @@ class LeaseState(Heading):
 
 
 class LeaseKind(enum.Enum):
-    """What is leased; the value is the noun of the messages."""
+    """The kind of a leased resource; the value is the noun of the messages."""
 
     BLOB = "blob"
     CONTAINER = "container"
@@ -60,7 +60,7 @@ class Given(Heading):
 
 
 class LeaseUse(Heading):
-    """What an operation that is not a lease operation asks of the lease.
+    """The demand that an operation other than Lease makes on the lease.
 
     NONE: the id is ignored. READ and its like: no id needed, but a given one must hold. WRITE and
     its like, and DELETE_CONTAINER: the id is needed while the lease is locked.

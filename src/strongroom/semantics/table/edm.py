@@ -286,7 +286,7 @@ def bare(value: Value) -> EdmValue:
 
 
 def size_bytes(value: Value) -> int:
-    """What the value counts: a string's UTF-16 form, binary data as it is."""
+    """The size that counts for a value: a string's UTF-16 form, binary data as it is."""
     content = bare(value)
     if isinstance(content, str):
         return 2 * len(content) if content.isascii() else len(content.encode("utf-16-le"))

@@ -38,7 +38,7 @@ a decision that is made again must see the same."""
 
 
 class Change(enum.Enum):
-    """What a write wants, and what it asks of the entity."""
+    """The kind of a write, and its demand on the entity."""
 
     INSERT = "insert"
     """There must be none."""
@@ -71,7 +71,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def check_key(name: str, key: str) -> None:
-    """What a PartitionKey or RowKey may be: up to 512 UTF-16 characters, none of `/ \\ # ?` and no
+    """Check a PartitionKey or RowKey: up to 512 UTF-16 characters, none of `/ \\ # ?` and no
     control characters; it may be empty.
 
     Raises: StorageError PropertyValueTooLarge, OutOfRangeInput, InvalidInput.
@@ -93,7 +93,7 @@ def require_keys(partition_key: str | None, row_key: str | None) -> tuple[str, s
 
 
 def check_names(names: Collection[str]) -> None:
-    """What the properties of one request may be called, and how many they may be.
+    """Check the names and the number of one request's properties.
 
     Raises: StorageError TooManyProperties, PropertyNameTooLong, PropertyNameInvalid.
     """
@@ -107,7 +107,7 @@ def check_names(names: Collection[str]) -> None:
 
 
 def check_values(properties: Properties) -> None:
-    """What the values of one request's properties may be.
+    """Check the values of one request's properties.
 
     Raises: StorageError PropertyValueTooLarge, InvalidInput.
     """
@@ -201,8 +201,9 @@ def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
 
 
 def _member_bytes(name: str, value: Value) -> int:
-    """What a property counts towards an entity's size: 8 bytes, its name and its value. A value of
-    varying length counts 4 bytes more. Source: "Understanding the Table service data model"."""
+    """The part of an entity's size that is due to one property: 8 bytes, its name and its value. A
+    value of varying length counts 4 bytes more. Source: "Understanding the Table service data
+    model"."""
     varies = isinstance(edm.bare(value), (str, bytes))
     return 8 + 2 * _utf16_chars(name) + edm.size_bytes(value) + (4 if varies else 0)
 

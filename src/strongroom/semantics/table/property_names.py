@@ -1,4 +1,4 @@
-"""What a property of an entity may be called: an identifier of C#.
+"""The names that a property of an entity may have: identifiers of C#.
 
 It begins with a letter or `_`. Letters, combining marks, digits, connecting and formatting
 characters follow. Must not live here: which of them a request names. Source: "Understanding the
@@ -28,7 +28,7 @@ def are_plain(names: Collection[str]) -> bool:
 
 
 def flaw(text: str) -> ErrorCode | None:
-    """What is wrong with a name, however long it is: PropertyNameTooLong, PropertyNameInvalid."""
+    """The error in a name, however long it is: PropertyNameTooLong, PropertyNameInvalid."""
     if _is_too_long(text):
         return table_errors.PROPERTY_NAME_TOO_LONG
     return None if is_name(text) else table_errors.PROPERTY_NAME_INVALID

@@ -96,7 +96,7 @@ class Candidates:
         return Entity(partition, row, self.timestamps[at], self.fragments[at])
 
     def columns(self, names: tuple[str, ...]) -> list[_Column]:
-        """What each of them has as these properties; all entities are decoded in one go."""
+        """The values of these properties for each entity; all entities are decoded in one go."""
         document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
         named = _decoder(names).decode(document)
         return [_Column(named, at) for at in range(len(names))]

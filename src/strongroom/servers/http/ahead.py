@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class Ahead:
-    """What a client has sent ahead, in order.
+    """The bytes that a client has sent ahead, in order.
 
     Attributes:
         is_all: whether the client will send no more.

@@ -178,7 +178,7 @@ class WholeBody(EmptyBody):
 
 
 class BodyFeed(Protocol):
-    """What a body asks of the connection it comes from."""
+    """The demands of a body on the connection it comes from."""
 
     @property
     def is_held_back(self) -> bool:

@@ -50,7 +50,7 @@ class State(enum.IntEnum):
 
 
 class Event(enum.IntEnum):
-    """What may happen to a connection."""
+    """An event in a connection's life."""
 
     # What the client sends.
     HEAD_BEGINS = enum.auto()
@@ -77,7 +77,7 @@ class Event(enum.IntEnum):
 
 
 class Action(enum.IntEnum):
-    """What is done about an event (http/protocol.py says how)."""
+    """A reaction to an event (http/protocol.py carries it out)."""
 
     BEGIN = enum.auto()  # handle the request
     REFUSE = enum.auto()  # answer what is no request

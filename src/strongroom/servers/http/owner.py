@@ -1,4 +1,4 @@
-"""What a connection needs of the server that it belongs to.
+"""The interface between a connection and the server that it belongs to.
 
 Lives here: the shape. Must not live here: the server (http/server.py), the connection
 (http/protocol.py).
@@ -21,7 +21,7 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class ConnectionOwner(Protocol[C_contra]):
-    """What a connection needs of its server."""
+    """The part of the server that a connection needs."""
 
     handler: Handler
     render_error: RenderError

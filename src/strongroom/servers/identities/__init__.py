@@ -1,1 +1,2 @@
-"""Who may ask: the files of accounts and roles, and the keys that sign bearer tokens."""
+"""The identities that are accepted: the files of accounts and roles, and the keys that sign bearer
+tokens."""

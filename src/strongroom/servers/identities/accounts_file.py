@@ -87,7 +87,7 @@ class ServedAccounts:
         self._has_looked = False
 
     def switches(self, name: str) -> Switches:
-        """What is switched for the account called `name`; the defaults for one that is not here."""
+        """The switches of the account called `name`; the defaults for one that is not here."""
         account = self.get(name)
         return DEFAULT_SWITCHES if account is None else account.switches
 

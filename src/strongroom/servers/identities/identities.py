@@ -1,4 +1,4 @@
-"""Who may be believed, as it is now: an issuer's keys and the roles of its users.
+"""The identities that are accepted now: an issuer's keys and the roles of its users.
 
 Lives here: the keys and the roles put together for authentication, and which signatures are
 remembered. Must not live here: what makes a token acceptable (auth/bearer.py), where keys and roles
@@ -74,7 +74,8 @@ class ServedIdentities:
         return self._roles.of(principals, account)
 
     def present(self, claim: Claim) -> PresentIdentities:
-        """What a request whose claim this is can be judged by later, as it is now."""
+        """The identities by which a request with this claim can be judged later, as they are
+        now."""
         keys, roles = None, None
         if self._keys is not None and isinstance(claim, BearerClaim | SasClaim):
             keys = self._keys.current()

@@ -85,7 +85,7 @@ def _write(path: Path, text: bytes) -> None:
 
 
 class WatchedFile(Generic[T]):
-    """What a file says now: `get` looks whether it has changed, by a `stat`.
+    """The content of a file as it is now: `get` looks whether it has changed, by a `stat`.
 
     A file that cannot be read or breaks a rule is logged once, and its last good state stays. One
     that could not be read is tried again at the next look.
@@ -154,7 +154,8 @@ class WatchedFile(Generic[T]):
 
 
 def _stamp(path: str) -> _Seen | None:
-    """What changes with each change of a file; None when there is no file. Raises: OSError."""
+    """A value that changes with each change of a file; None when there is no file. Raises:
+    OSError."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -71,8 +71,8 @@ class BlobView(msgspec.Struct, frozen=True):
 
 
 class BlobState(msgspec.Struct, frozen=True):
-    """What a decision on a blob sees. `named` is the state that the request names; `past` says
-    which snapshot or previous version it is, None = the head.
+    """A decision's view of a blob. `named` is the state that the request names; `past` says which
+    snapshot or previous version it is, None = the head.
 
     `gone` is a head that was deleted and is kept: there is no other then. `retention_days` is how
     long a state that is displaced is kept (0 = not at all). `beside` are the records of the head's
@@ -168,8 +168,8 @@ def _view(
     rest: Sequence[Record | None],
     beside: bool,
 ) -> BlobView:
-    """What was read of a blob; `rest` begins with the records of its body if these were asked
-    for."""
+    """The view of a blob that was read; `rest` begins with the records of its body if these were
+    asked for."""
     at = len(read_with(None)) if beside else 0
     return BlobView(
         blob,
@@ -359,7 +359,7 @@ def _retention(properties: Record | None) -> tuple[int, bool]:
 
 
 def standing(lying: BlobRecord | None) -> tuple[BlobRecord | None, BlobRecord | None]:
-    """What lies in the head's place as a head, or else as one that was deleted and is kept."""
+    """The record in the head's place, as a head or else as a deleted blob that is kept."""
     if lying is None or lying.vacant:
         return None, None
     return (lying, None) if lying.deletion is None else (None, lying)

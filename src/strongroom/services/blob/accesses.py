@@ -29,7 +29,7 @@ _NOTED_MAX: Final = 10_000
 
 
 class Accesses:
-    """What was read, and when that is still to be written. The keys are a blob's generation and
+    """The accesses that are still to be written, and when. The keys are a blob's generation and
     name, and the snapshot or version (None = the blob itself)."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Accesses:
             self._noted[generation, name, past] = None
 
     def take(self) -> list[tuple[int, str, Past | None]]:
-        """What was noted since the last time."""
+        """The accesses that were noted since the last time."""
         found, self._noted = list(self._noted), {}
         return found
 

@@ -170,7 +170,7 @@ class _Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """What a list may name, and what must not have changed when it is committed."""
+    """The blocks that a list may name, and what must not have changed when it is committed."""
 
     body: Body
     upload: Upload | None

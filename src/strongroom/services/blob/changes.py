@@ -1,4 +1,4 @@
-"""What a decision on one blob writes: heads, bodies, uploads, and the garbage they leave behind.
+"""The writes of a decision on one blob: heads, bodies, uploads, and the garbage they leave behind.
 
 Lives here: `BlobChange`, which collects the writes of one commit. Must not live here: Azure's
 rules, or what a body writes (each kind says so itself, store/blob/bodies/).
@@ -31,7 +31,7 @@ def upload_expiry(number: int, touched: int | None = None) -> Ref:
 
 
 class _HeadPlace:
-    """What lies in the head's place: a head, one that is deleted and kept, or a vacant one.
+    """The record in the head's place: a head, one that is deleted and kept, or a vacant one.
 
     Attributes:
         before: what lay there.
@@ -58,7 +58,7 @@ class _HeadPlace:
         return self._is_written or self.versions != (0 if before is None else before.versions)
 
     def after(self) -> BlobRecord | None:
-        """What lies there after the commit."""
+        """The record there after the commit."""
         lying, before, count = self._next, self.before, self.versions
         if lying is None and count and before is not None:
             lying = blob_records.as_vacant(before)
@@ -221,7 +221,7 @@ class BlobChange:
         self._before.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
 
     def expire_at(self, until: int) -> None:
-        """What this commit deletes and keeps is dropped by a job when its retention ends."""
+        """Have a job drop what this commit deletes and keeps, when its retention ends."""
         if not self._expires:
             self._expires = True
             job = Job(JobKind.EXPIRE_BLOB, self._generation, self._name)

@@ -1,5 +1,5 @@
-"""What becomes of a state that is displaced: a head that is changed, replaced or deleted, a
-snapshot or a version that is deleted.
+"""The fate of a displaced state: a head that is changed, replaced or deleted, a snapshot or a
+version that is deleted.
 
 Lives here: the one place that decides whether such a state is given up or kept, and how. Must not
 live here: which operations displace one (heads.py, attributes.py, snapshots.py), the end of a

@@ -1,4 +1,4 @@
-"""What every operation that creates or replaces a blob does to its head.
+"""The part that all operations that create or replace a blob's head have in common.
 
 Lives here: the rules shared by Put Blob, Put Block List and the copies. They say who may overwrite,
 what is kept (lease, snapshots) and what is given up (body, staged blocks). Must not live here:

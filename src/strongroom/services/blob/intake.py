@@ -24,7 +24,8 @@ from strongroom.values import crc64_text, md5_text
 
 
 class Digests(msgspec.Struct, frozen=True):
-    """What the client says the body's digests are: raw MD5, CRC-64 as a number; None = not said."""
+    """The body's digests as the client declared them: raw MD5, CRC-64 as a number; None = not
+    declared."""
 
     md5: bytes | None = None
     crc64: int | None = None
@@ -95,7 +96,7 @@ async def receive(
 
 
 def document(data: bytes) -> Received:
-    """What arrived when the body was a document: its digests are judged like any body's."""
+    """The receipt of a body that was a document: its digests are judged like any body's."""
     return bodies.inline_body(data)
 
 

@@ -1,4 +1,4 @@
-"""Who goes first on one blob, so that a commit made from a long look is not overtaken for ever.
+"""Precedence on one blob, so that a commit made from a long look is not overtaken for ever.
 
 Lives here: the order, within this process. Must not live here: correctness, which is the engine's:
 a commit is refused when what it was made from has changed, whoever changed it.
@@ -21,7 +21,7 @@ class Precedence:
 
     @contextmanager
     def take(self, partition: Partition) -> Iterator[None]:
-        """Whoever gives way waits until this is left; several may hold it at once."""
+        """Others that give way wait until this is left; several callers may hold it at once."""
         done = asyncio.Event()
         taken = self._taken.setdefault(partition, set())
         taken.add(done)

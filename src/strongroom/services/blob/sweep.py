@@ -71,7 +71,7 @@ class Sparing:
         self.has_spared = False
 
     def begin(self) -> None:
-        """What follows leads to nothing that was spared before."""
+        """Begin a part that leads to nothing that was spared before."""
         self._spares = False
 
     def wait(self) -> None:

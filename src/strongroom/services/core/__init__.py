@@ -1,1 +1,1 @@
-"""What the decisions of all services share: the call, the place, the runner, waiting."""
+"""Shared by the decisions of all services: the call, the place, the runner, waiting."""

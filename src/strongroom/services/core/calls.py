@@ -1,4 +1,4 @@
-"""What a service function is called with: the target, what was authorized, and the typed input.
+"""The argument of a service function: the target, what was authorized, and the typed input.
 
 Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`. A place is the
 container, queue or table as it was when the request was authorized. Must not live here: HTTP,
@@ -26,7 +26,7 @@ I_co = TypeVar("I_co", covariant=True)
 
 
 class Existence(enum.Enum):
-    """What an operation wants of the blob it names."""
+    """An operation's demand on the existence of the blob it names."""
 
     COMMITTED = "committed"
     """It must exist with committed content: else 404 BlobNotFound."""
@@ -64,7 +64,7 @@ class ConditionUse(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What the runner checks before an operation's decision. `unmet` is the error of a write's
+    """The checks of the runner before an operation's decision. `unmet` is the error of a write's
     condition that does not hold (the copies have their own). `purpose` decides what the operation
     may do on a full disk. `kind` is the type that the blob must have, None = any."""
 
@@ -110,7 +110,7 @@ class Client(Protocol):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """What the path of a request needs of a container, queue or table.
+    """The facts about a container, queue or table that the path of a request needs.
 
     It has the record's `version`, and what stood in the record, when the request was authorized.
     `record` is the whole record, for services that would read it again.
@@ -124,7 +124,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class CallTarget(msgspec.Struct, frozen=True):
-    """What a request names.
+    """The resource that a request names.
 
     `container` is the container, queue or table. `blob` is what lies in it by name: a blob, or a
     message by its id. `entity` is a table's entity by its two keys. `snapshot` is in ticks,
@@ -146,7 +146,7 @@ Judge = Callable[[Place | None], object]
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks, and what was granted.
+    """The caller, and the rights that were granted.
 
     `authorize` reads wall time, the account's keys and the caller's roles, and returns what judges
     the caller by them. The caller is judged again when the place has changed since the request was
@@ -163,8 +163,9 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What a request demands before it is carried out. `wait_s` is `x-strongroom-wait` (0 = do not
-    wait). `scope` is the encryption scope that it names; "" = the account's own, None = none."""
+    """The demands of a request before it is carried out. `wait_s` is `x-strongroom-wait` (0 = do
+    not wait). `scope` is the encryption scope that it names; "" = the account's own, None = none.
+    """
 
     conditions: Conditions = NONE
     lease_id: str | None = None

@@ -35,7 +35,7 @@ class Decision(msgspec.Struct, Generic[T], frozen=True):
     purpose: Purpose
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """What to commit. Raising refuses, and changes nothing.
+        """Return the commit. Raising refuses, and changes nothing.
 
         Arguments:
             found: the records of `reads`.

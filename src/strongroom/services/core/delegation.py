@@ -21,7 +21,7 @@ from strongroom.wire.core.user_delegation_key import KeyInfo
 
 
 class DelegationAccounts:
-    """What the program was composed with: where the account is found whose key makes the keys."""
+    """The accounts that the program was composed with: their keys make user delegation keys."""
 
     def __init__(self) -> None:
         self.accounts: Accounts | None = None

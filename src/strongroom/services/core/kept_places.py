@@ -75,7 +75,7 @@ class RestorePlace:
 
 
 class PlaceDeletion:
-    """What a deletion writes.
+    """The writes of a deletion.
 
     Arguments:
         days: how long the deleted place is kept; 0 = it is not.

@@ -1,4 +1,4 @@
-"""What a broken or full engine means to a caller: the one translation of engine errors to refusals.
+"""The one translation of engine errors to refusals: a broken or full engine as a caller sees it.
 
 Must not live here: rendering. Source: design of the engine contract (engines/base.py); 507 is ours.
 """

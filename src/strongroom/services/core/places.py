@@ -1,4 +1,4 @@
-"""What an account's things lie in: containers, queues, tables, shares, by one table.
+"""The places of an account: containers, queues, tables, shares, by one table.
 
 Lives here: where a place's record is, what of it the path of a request needs, and what is answered
 when there is none. The check at the serial point that it still is the place that was authorized

@@ -1,4 +1,5 @@
-"""What a process keeps beside its store: one object of each type, made when it is first asked for.
+"""The state that a process keeps beside its store: one object of each type, made when it is first
+asked for.
 
 Lives here: how such an object is found. Must not live here: what the objects are; each wing keeps
 its own, so the wings need not know each other.

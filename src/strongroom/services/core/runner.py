@@ -1,4 +1,4 @@
-"""What every service function is handed, and how a request's place is found.
+"""The services' surroundings, and how a request's place is found.
 
 Lives here: `Services`: the store, time, who waits, and what a process keeps beside its store. Must
 not live here: how blobs, queues and tables are looked at and changed, HTTP, SQL.
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Services:
-    """What every service function is handed: the store, time, who reads, who waits.
+    """The surroundings of every service function: the store, time, readers, waiters.
 
     Arguments:
         store: an engine that keeps all three contracts.

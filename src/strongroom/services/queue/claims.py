@@ -76,8 +76,8 @@ class Claims:
 
 
 class _Claimed:
-    """What is claimed in one partition, how many retrievals look there, how often something was
-    given back, and who waits for that."""
+    """The claims in one partition, how many retrievals look there, how often something was given
+    back, and who waits for that."""
 
     __slots__ = ("holders", "names", "releases", "waiting")
 
@@ -89,7 +89,7 @@ class _Claimed:
 
 
 class Claim:
-    """What one retrieval has claimed; made by `Claims.hold`.
+    """The messages that one retrieval has claimed; made by `Claims.hold`.
 
     Attributes:
         passed_over: whether it left something to others.

@@ -1,4 +1,4 @@
-"""What a commit on a queue's messages writes.
+"""The writes of a commit on a queue's messages.
 
 Lives here: keeping in step the message, the way from its expiry, its long text, the ledger, and the
 job that sweeps what has expired. Must not live here: decisions (messages.py, sweep.py).

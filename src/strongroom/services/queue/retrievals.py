@@ -76,7 +76,7 @@ class _Seen(NamedTuple):
 
 @dataclass(slots=True)
 class _Look:
-    """What a look has found.
+    """The result of a look.
 
     Attributes:
         now: store time of the look.

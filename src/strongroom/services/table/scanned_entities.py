@@ -18,7 +18,7 @@ _JUDGED_AT_ONCE: Final = 1000
 
 
 class Scanned:
-    """What a page of records holds. Raises CorruptRecord.
+    """The entities of a page of records. Raises CorruptRecord.
 
     Attributes:
         parts: its entities with all their chunks.

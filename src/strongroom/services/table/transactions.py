@@ -32,7 +32,7 @@ async def transact(services: Services, call: Call[Writes]) -> list[EntityWritten
 
 
 def _check(writes: Writes) -> None:
-    """What stands against the parts before anything is looked at."""
+    """Check the parts before anything is looked at."""
     group: tuple[str, str] | None = None
     seen: set[str] = set()
     for index, write in enumerate(writes):

@@ -1,1 +1,1 @@
-"""What blobs keep: their bodies, and the check of their records."""
+"""The records of blobs: their bodies, and the check of their records."""

@@ -1,4 +1,4 @@
-"""What the records of blobs contain, and their codecs.
+"""The records of blobs, and their codecs.
 
 Lives here: heads and snapshots, uploads and their staged blocks, and what was retired. Must not
 live here: bodies, whose stored forms the blob's record holds (bodies/), rules, keys.
@@ -128,7 +128,7 @@ def as_version(head: BlobRecord) -> BlobRecord:
 
 
 def as_vacant(last: BlobRecord) -> BlobRecord:
-    """What holds the head's place when only previous versions are left."""
+    """The record for the head's place when only previous versions are left."""
     return msgspec.structs.replace(
         last,
         vacant=True,

@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
 
 class _Beside:
-    """What a body of this blob refers to. See InspectedBody."""
+    """The records that a body of this blob refers to. See InspectedBody."""
 
     def __init__(
         self, check: BlobCheck, which: str, past: Past, size_bytes: int, is_retired: bool = False
@@ -120,7 +120,7 @@ class BlobCheck:
             self._hidden[name] = found.value
 
     def problems(self) -> Iterator[str]:
-        """What does not hold; afterwards `needed`, `given_up` and `has_waste` are complete."""
+        """The violations; afterwards `needed`, `given_up` and `has_waste` are complete."""
         if self.head is not None and not self.head.vacant:
             self._judge_body(self.head, "the head", HEAD)
         self._judge_counts()

@@ -48,8 +48,8 @@ NO_TAGS: Final = Tagged()
 
 
 class Retagged(NamedTuple):
-    """What a commit does to the tags of a blob (`version` 0) or of one of its previous versions:
-    the record before and after it."""
+    """A commit's change of the tags of a blob (`version` 0) or of one of its previous versions: the
+    record before and after it."""
 
     version: int
     before: BlobRecord | None

@@ -49,8 +49,8 @@ class TagEntriesCheck:
     def missing(
         self, generation: int, name: str, record: BlobRecord | None, version: int = 0
     ) -> Iterator[str]:
-        """What the index lacks of the tags of a blob, or of its version with this id; the entries
-        are claimed."""
+        """The entries that the index lacks of the tags of a blob, or of its version with this id;
+        the entries are claimed."""
         if record is not None and record.tags and not record.tagged and record.deletion is None:
             yield "its tags are in no index; set them again, and searches find it"
         for ref in tag_index.entries(generation, name, tag_index.tagged(record, version)):

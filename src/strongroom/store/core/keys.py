@@ -190,7 +190,7 @@ def folded_name(key: bytes) -> bytes:
 
 
 def file_node(generation: int, file_id: int) -> Ref:
-    """What leads from an id to its name."""
+    """The record that leads from an id to its name."""
     return ref_of((file_names(generation), key_of((True, FILE_NODE + number(file_id)))))
 
 
@@ -398,7 +398,7 @@ def map_past(map_number: int, leaf: int, until: int) -> Key:
 
 
 def map_past_end(map_number: int, leaf: int) -> bytes:
-    """What is behind all past states of a leaf."""
+    """The key behind all past states of a leaf."""
     return map_past(map_number, leaf, (1 << 64) - 1).name + b"\0"
 
 
@@ -446,7 +446,7 @@ def message_at(place: bytes) -> Key:
 
 
 def message_place(key: bytes) -> bytes:
-    """What tells a message's key from others: 17 bytes."""
+    """The part of a message's key that tells it from others: 17 bytes."""
     return key[1:]
 
 
@@ -461,7 +461,7 @@ def text(message_number: int, chunk: int) -> Key:
 
 
 def expiry(expires: int, message_number: int) -> Key:
-    """What leads from the time at which a message expires to the message."""
+    """The key that leads from the time at which a message expires to the message."""
     return Key(True, EXPIRY + number(expires) + number(message_number))
 
 

@@ -1,4 +1,4 @@
-"""What the records contain, and their versioned codecs.
+"""The records, and their versioned codecs.
 
 Lives here: the stored structs and how they become bytes: one version byte, then MessagePack. An
 unknown version is an error, never a guess. Must not live here: rules, keys, HTTP.
@@ -125,7 +125,7 @@ class JobKind(enum.IntEnum):
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
-    """What a pending copy reads, and what of the request outlives its answer.
+    """The source of a pending copy, and the parts of the request that outlive its answer.
 
     It reads the blob `blob` (or its snapshot) in `container` of this server while that has
     `generation`. Or it reads `url` elsewhere, with the signature that was given in it. `etag` is

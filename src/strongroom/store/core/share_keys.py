@@ -53,13 +53,13 @@ def snapshot_of(key: bytes) -> tuple[int, int] | None:
 
 @lru_cache(_FEW_REMEMBERED)
 def share_usage(generation: int) -> Ref:
-    """What the files of a share use of its quota."""
+    """The record of how much of a share's quota its files use."""
     return Ref(file_names(generation), USAGE_KEY)
 
 
 @lru_cache(_FEW_REMEMBERED)
 def share_named(generation: int) -> Ref:
-    """What says which share a generation is of. It is there once a snapshot was taken."""
+    """The record that names the share of a generation. It is there once a snapshot was taken."""
     return Ref(file_names(generation), NAMED_KEY)
 
 

@@ -44,7 +44,7 @@ def is_tag_entries(keyspace: bytes) -> bool:
 
 
 def tag_values(key: str, value: str = "") -> bytes:
-    """What the partitions of all entries of a tag with this value begin with, all but the 0 that
+    """The prefix of the partitions of all entries of a tag with this value, without the 0 that
     follows. Neither keys nor values nor names hold U+0000: entries sort by key, value and name."""
     return key.encode() + b"\0" + value.encode()
 
@@ -62,7 +62,7 @@ def tag_entry(
 
 
 class TagEntry(NamedTuple):
-    """What an entry says: a tag, and the blob, or the version of it, that has the tag."""
+    """An entry: a tag, and the blob, or the version of it, that has the tag."""
 
     key: str
     value: str
@@ -72,7 +72,7 @@ class TagEntry(NamedTuple):
 
 
 def tag_entry_of(partition: bytes) -> TagEntry:
-    """What the entry in a partition says. Raises ValueError."""
+    """Decode the entry in a partition's name. Raises ValueError."""
     parts = partition.split(b"\0", 3)
     if len(parts) != 4 or len(parts[3]) not in (8, 16):
         raise ValueError(f"no entry of a tag lies in {partition!r}")

@@ -1,1 +1,1 @@
-"""What is kept of shares' directories and files."""
+"""The records of shares' directories and files."""

@@ -1,4 +1,4 @@
-"""What the records of directories and files contain, and where a share's names lead.
+"""The records of directories and files, and where a share's names lead.
 
 Lives here: the stored structs and their codecs. Must not live here: rules, keys, HTTP.
 
@@ -20,7 +20,7 @@ from strongroom.values import ContentProperties, Lease, Metadata
 
 
 class NameRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What a name leads to; `name` is as it was given, the key has it folded."""
+    """The target of a name; `name` is as it was given, the key has it folded."""
 
     id: int
     name: str
@@ -63,7 +63,7 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class UsageRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What the files of a share use of its quota: the sum of what their nodes say."""
+    """The part of a share's quota that its files use: the sum of what their nodes say."""
 
     size_bytes: int
 

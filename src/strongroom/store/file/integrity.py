@@ -35,7 +35,7 @@ Records = Sequence[tuple[Key, bytes]]
 
 
 class _Names:
-    """What the names of one share say. Sums are of what names say, less what nodes say."""
+    """The names of one share. Sums are of what names say, less what nodes say."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, bool] = {}
@@ -47,7 +47,7 @@ class _Names:
 
 
 class FileFindings(NamedTuple):
-    """What was found in one file's partition."""
+    """The findings in one file's partition."""
 
     problems: list[str]
     needed: set[int]

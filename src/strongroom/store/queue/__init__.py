@@ -1,1 +1,1 @@
-"""What queues keep: the records of messages, and their check."""
+"""The records of messages, and their check."""

@@ -24,7 +24,7 @@ _NUMBER_BYTES: Final = 8
 
 @dataclass(slots=True)
 class _Epoch:
-    """What one partition holds: sums are of what messages name, less what is there."""
+    """The messages of one partition: sums are of what messages name, less what is there."""
 
     ledger: Ledger | None = None
     messages: int = 0

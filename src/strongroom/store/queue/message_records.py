@@ -1,4 +1,4 @@
-"""What the records of a queue's messages contain, and their codecs.
+"""The records of a queue's messages, and their codecs.
 
 Lives here: the message beside its text, the way to it from its expiry, the ledger, and how a text
 becomes what is stored. Must not live here: rules (semantics/queue/messages.py), keys, the queue's
@@ -36,7 +36,7 @@ class Expiry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ledger(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of an epoch as a whole. It is there from the epoch's creation to the beginning
+    """The facts about an epoch as a whole. It is there from the epoch's creation to the beginning
     of its sweep.
 
     Attributes:

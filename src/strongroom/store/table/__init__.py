@@ -1,1 +1,1 @@
-"""What tables keep: the records of entities, and their check."""
+"""The records of entities, and their check."""

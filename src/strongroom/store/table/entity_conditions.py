@@ -59,7 +59,7 @@ _IS_LARGE: Final = LongerThan(entity_records.HEAD_BYTES_MAX)
 
 @lru_cache(maxsize=256)
 def condition(expression: Expression) -> Condition | None:
-    """What the records of all matches satisfy; None when that says nothing about records."""
+    """The condition that the records of all matches satisfy; None when there is none on records."""
     found = _condition(expression)
     return None if found is None else AnyOf((found, _IS_LARGE))
 

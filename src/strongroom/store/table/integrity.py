@@ -105,7 +105,7 @@ class EntitiesCheck:
 
 
 def _problem(entity: _Entity) -> str:
-    """What is wrong with an entity; empty when nothing is."""
+    """The problem of an entity; empty when there is none."""
     there, needed = len(entity.chunks), entity.head.chunks
     if there != needed:
         return f"it has {there} of its {needed} further records"

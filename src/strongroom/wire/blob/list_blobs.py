@@ -87,7 +87,7 @@ class BlobPrefix(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What a page repeats of the request; `delimiter` None = it was not given."""
+    """The parts of the request that a page repeats; `delimiter` None = it was not given."""
 
     asked: xml.PageRequest
     container: str
@@ -139,7 +139,7 @@ def _blob(item: BlobItem) -> str:
 
 @lru_cache(_REMEMBERED)
 def _standing(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) -> str:
-    """What a blob is and in which state, from BlobType to ServerEncrypted."""
+    """The blob's kind and state, from BlobType to ServerEncrypted."""
     tiered, leased = "", ""
     if tier is not None:
         inferred = "<AccessTierInferred>true</AccessTierInferred>" if tier.is_inferred else ""

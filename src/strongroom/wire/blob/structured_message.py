@@ -88,7 +88,7 @@ class Encoder:
             yield piece
 
     def finish(self) -> bytes:
-        """What follows the content. Raises ValueError when some of it is missing."""
+        """The bytes behind the content. Raises ValueError when some of it is missing."""
         if self._left:
             raise ValueError(f"{self._left} bytes of content are missing")
         self._end()

@@ -1,1 +1,1 @@
-"""What every service speaks: HTTP messages, queries, headers, XML."""
+"""Shared by the wire formats of every service: HTTP messages, queries, headers, XML."""

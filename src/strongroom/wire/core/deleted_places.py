@@ -18,11 +18,11 @@ class DeletedItem(msgspec.Struct, frozen=True):
     version: str
 
     def named(self) -> str:
-        """What follows the name."""
+        """The elements behind the name."""
         return f"<Deleted>true</Deleted><Version>{self.version}</Version>"
 
     def properties(self) -> str:
-        """What stands at the end of the properties."""
+        """The elements at the end of the properties."""
         return (
             f"<DeletedTime>{rfc1123(self.time)}</DeletedTime>"
             f"<RemainingRetentionDays>{self.remaining_days}</RemainingRetentionDays>"

@@ -54,7 +54,7 @@ class PartRequest(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What a batch holds: changes that belong together, or one request by itself."""
+    """The content of a batch: changes that belong together, or one request by itself."""
 
     requests: tuple[PartRequest, ...]
     is_changeset: bool
@@ -128,7 +128,7 @@ def _is(content_type: str, kind: str) -> bool:
 
 
 def _parts(body: bytes, boundary: str) -> Iterator[bytes]:
-    """What lies between the boundary's lines; the line end before a boundary belongs to it."""
+    """The bytes between the boundary's lines; the line end before a boundary belongs to it."""
     mark = b"--" + boundary.encode("latin-1")
     begin = None
     for at in _lines_with(body, mark):

@@ -29,8 +29,9 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a URL names. `blob` is decoded and may hold slashes; None = the URL does not go so
-    deep. `mount` is what the path has before all this, with a slash in front, mostly ""."""
+    """The resource that a URL names. `blob` is decoded and may hold slashes; None = the URL does
+    not go so deep. `mount` is the part of the path before all this, with a slash in front, mostly
+    ""."""
 
     account: str
     container: str | None = None

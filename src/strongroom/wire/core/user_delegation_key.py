@@ -20,8 +20,8 @@ _TENANT: Final = re.compile(r"[0-9A-Za-z.-]{1,256}")
 
 
 class KeyInfo(msgspec.Struct, frozen=True):
-    """What a client asks for. Times in ticks; `start` None = at once. `delegated_tenant` is the
-    tenant of the users for whom tokens will be signed, "" = not said."""
+    """The key that a client asks for. Times in ticks; `start` None = at once. `delegated_tenant` is
+    the tenant of the users for whom tokens will be signed, "" = not said."""
 
     start: int | None
     expiry: int
@@ -29,7 +29,7 @@ class KeyInfo(msgspec.Struct, frozen=True):
 
 
 def read_key_info(body: bytes) -> KeyInfo:
-    """What the body of Get User Delegation Key asks for.
+    """Parse the body of Get User Delegation Key.
 
     Raises: StorageError InvalidXmlDocument, UnsupportedXmlNode, MissingRequiredXmlNode,
         InvalidXmlNodeValue.

@@ -31,7 +31,7 @@ _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a page of a list repeats of its request; None = it was not given.
+    """The parts of its request that a page of a list repeats; None = it was not given.
 
     Attributes:
         endpoint: the service's URL, with a slash at its end.

@@ -18,7 +18,7 @@ _TIMES: Final = ("CreationTime", "LastAccessTime", "LastWriteTime", "ChangeTime"
 
 
 class DirectoryList(msgspec.Struct, frozen=True):
-    """What was listed, and what was asked for; None = it was not.
+    """The rows of a directory, and the parts of the request; None = it was not given.
 
     Attributes:
         endpoint: the service's URL with a slash at its end.

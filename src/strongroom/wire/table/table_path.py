@@ -26,8 +26,11 @@ _NAMED: Final = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*(,|$)",
 
 
 class TableResource(msgspec.Struct, frozen=True):
-    """What a segment names: `keyed` None = the set as a whole; of the set `Tables` one table's
-    name; of another set an entity's (PartitionKey, RowKey)."""
+    """The resource that a segment names.
+
+    `keyed` is None for the set as a whole. In the set `Tables` it is the name of one table. In
+    another set it is an entity's (PartitionKey, RowKey).
+    """
 
     name: str
     keyed: str | tuple[str, str] | None = None

@@ -32,7 +32,7 @@ _EMPTY: Final = range(0)
 
 @dataclass(frozen=True, slots=True)
 class OptimisticData:
-    """What one `get_data` found.
+    """The result of one `get_data`.
 
     Attributes:
         text: the content; None: there is none yet.

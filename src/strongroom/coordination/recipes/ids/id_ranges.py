@@ -47,7 +47,7 @@ class IdsExhausted(CoordinationError):
 
 @dataclass(slots=True)
 class Reserving:
-    """What one generator remembers of its reservations.
+    """One generator's memory of its reservations.
 
     Arguments:
         key: where the next free id lies.

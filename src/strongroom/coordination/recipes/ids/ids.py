@@ -53,7 +53,7 @@ class IdsOptions:
 
 
 class _Source:
-    """What is left in memory; used under a lock of the face."""
+    """The ids that are left in memory; used under a lock of the face."""
 
     def __init__(self, context: Context, name: str, options: IdsOptions) -> None:
         self._context, self.options = context, options

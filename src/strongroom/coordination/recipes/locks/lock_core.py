@@ -42,7 +42,7 @@ _TURN_ROUND_TRIPS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody wants to hold.
+    """A wish to hold a lock.
 
     Attributes:
         key, name: where, and what it is called.

@@ -33,7 +33,7 @@ _ALERT_S: Final = 20.0
 
 
 class Given(Enum):
-    """What came of one try to give back."""
+    """The outcome of one attempt to release."""
 
     DONE = "done"
     NOT_OURS = "not ours"

@@ -1,4 +1,4 @@
-"""What an observer makes of a lock's record: whether somebody holds it, and for how long at least.
+"""An observer's reading of a lock's record: whether somebody holds it, and for how long at least.
 
 Lives here: the judgement that takers, observers of elections and people who look share. Must not
 live here: writes.

@@ -46,7 +46,7 @@ class PermitsDiffer(Unsupported):
 
 @dataclass(frozen=True, slots=True)
 class SemaphoreRule:
-    """Who may enter a semaphore.
+    """The rule that decides about entering a semaphore.
 
     Arguments:
         name: for messages.

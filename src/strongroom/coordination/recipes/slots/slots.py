@@ -1,4 +1,4 @@
-"""What is held as a slot: the part that semaphores and read-write locks have in common.
+"""Holds of a slot: the part that semaphores and read-write locks have in common.
 
 Lives here: `SlotFace` for threads and `AioSlotFace` for asyncio. Must not live here: rules.
 """

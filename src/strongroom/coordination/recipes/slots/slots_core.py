@@ -44,7 +44,7 @@ _FULL_S: Final = 1.0
 
 
 class Rule(Protocol):
-    """What a recipe says about the slots of its record; pure."""
+    """A recipe's rule about the slots of its record; pure."""
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
         """Return whose going could let `me` in; nothing if `me` may enter now.
@@ -66,7 +66,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotWanted:
-    """What somebody wants to hold.
+    """A wish to hold a slot.
 
     Attributes:
         kind, key, name: where, and what it is called.

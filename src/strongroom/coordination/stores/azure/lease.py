@@ -64,7 +64,7 @@ def lease_id(nonce: str) -> str:
 
 
 class _Known(NamedTuple):
-    """What this store has last seen or written under a key."""
+    """The value that this store has last seen or written under a key."""
 
     version: str
     lease_id: str

@@ -1,1 +1,1 @@
-"""What several stores share: pools of connections, listening for changes, pauses."""
+"""Shared by several stores: pools of connections, listening for changes, pauses."""

@@ -26,7 +26,7 @@ _LIMIT_STEP_S: Final = 0.001
 
 
 class Answer(NamedTuple):
-    """What the server said; the names of headers are in lower case."""
+    """The server's response; the names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 
 
 class BadAnswer(Exception):
-    """What came is no HTTP, or not all of it came."""
+    """The response is no HTTP, or not all of it arrived."""
 
 
 class HttpConnection:

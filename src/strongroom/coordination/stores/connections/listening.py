@@ -219,7 +219,7 @@ def _wake(wake: socket.socket) -> None:
 
 
 class Vigil:
-    """What one wait remembers between its looks; the same for threads and for tasks.
+    """The state that one wait keeps between its looks; the same for threads and for tasks.
 
     Arguments:
         clock: for time, and jitter where nothing is told.

@@ -38,7 +38,7 @@ class Failed(Exception):
 
 
 class Missing(Exception):
-    """What was asked for, a lease, does not exist: nothing took effect."""
+    """The lease that was asked for does not exist: nothing took effect."""
 
 
 class BadToken(Exception):

@@ -62,7 +62,8 @@ class _NoLease(StoreUnavailable):
 
 
 class _State(NamedTuple):
-    """What a version says: the register's revision (0: absent), and whether there is a hold."""
+    """The content of a version: the register's revision (0: absent), and whether there is a
+    hold."""
 
     revision: int
     held: bool

@@ -1,4 +1,4 @@
-"""What it means that a write or a sync of a segment has failed.
+"""The consequences of a failed write or sync of a segment.
 
 Lives here: which failures stop the store, and what the caller is told. Must not live here: retries;
 nothing is tried again.
@@ -23,7 +23,8 @@ class Failures:
         self._on_broken = on_broken
 
     def of_write(self, error: OSError) -> EngineError:
-        """What a failed write means for its caller: Full, Busy, or the end of the store."""
+        """The error that a failed write means for its caller: Full, Busy, or the end of the
+        store."""
         if is_no_space(error):
             return Full()
         if lacks_handles(error):

@@ -36,7 +36,7 @@ _INLINE_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be written where: `size_bytes` as it was said, None = it was not; whether to
+    """One body's order to write: `size_bytes` as it was declared, None = it was not; whether to
     compute the MD5 as well."""
 
     segments: SegmentStore

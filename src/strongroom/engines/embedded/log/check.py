@@ -52,7 +52,7 @@ _ORDERS: Final[tuple[Order, ...]] = ("<", ">")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogVerdict:
-    """What a log holds, and which part of it SQLite would keep.
+    """The frames of a log, and which part of it SQLite would keep.
 
     Arguments:
         frames: how many frames of this log there are.
@@ -256,7 +256,7 @@ class _Reading:
         return 0 if 0 in sizes else sizes[0]
 
     def verdict(self) -> LogVerdict:
-        """What was found, after the last frame."""
+        """The findings, after the last frame."""
         evidence = self._evidence
         frames = self._valid_frames + evidence.frames
         cut_frames = frames - self._kept_frames

@@ -62,7 +62,7 @@ class Frame:
 
 
 def parse_header(data: bytes) -> LogHeader | None:
-    """What a log's first bytes say; None where SQLite would take the log for empty."""
+    """Parse a log's first bytes; None where SQLite would take the log for empty."""
     if len(data) < HEADER_BYTES:
         return None
     magic, _, page_bytes, _, _, _, first, second = _HEADER.unpack_from(data)
@@ -107,7 +107,7 @@ def frame_sum(order: Order, seed: Sum, data: bytes) -> Sum:
 
 
 class Written(NamedTuple):
-    """What SQLite may have written before a frame changed. `commit_pages`: the possible sizes in
+    """The forms that a frame may have had before it changed. `commit_pages`: the possible sizes in
     the original frame; `sums`: its possible checksums."""
 
     commit_pages: tuple[int, ...]
@@ -115,7 +115,7 @@ class Written(NamedTuple):
 
 
 def as_written(order: Order, seed: Sum, frame: Frame) -> Written | None:
-    """What SQLite wrote, if at most the frame's salts and one other bit have changed; else None.
+    """The original frame, if at most its salts and one other bit have changed; else None.
 
     About one torn frame in 2^46 is mistaken for a changed one: the checksum has 64 bits, and some
     100,000 single-bit changes are possible. Which bit has changed is often ambiguous, since changes

@@ -50,7 +50,7 @@ it is exhausted or closed, its connection shows that snapshot to others too."""
 
 
 class Asked(NamedTuple):
-    """What a scan is asked for; see Engine.scan."""
+    """The arguments of a scan; see Engine.scan."""
 
     keyspace: bytes
     first: Position
@@ -122,8 +122,8 @@ class FaceScan:
                 self._connection.execute("ROLLBACK")
 
     def _slice(self, first: Position) -> tuple[str, tuple[bytes, ...], Position | None]:
-        """What the slice that begins at `first` looks at, as a clause and its values, and where the
-        next slice begins (None = nothing is left)."""
+        """The slice that begins at `first`, as a clause and its values, and where the next slice
+        begins (None = nothing is left)."""
         keyspace, until = self._asked.keyspace, self._asked.until
         last = None if until is None or until.partition != first.partition else until.key
         if first.key or last is not None:

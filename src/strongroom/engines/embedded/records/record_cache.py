@@ -35,7 +35,7 @@ _Half = dict[Ref, Record | None]
 
 
 class Unknown(enum.Enum):
-    """What is said of a record that is not here; None says that there is none."""
+    """The result for a record that is not cached; None says that there is none."""
 
     UNKNOWN = enum.auto()
 

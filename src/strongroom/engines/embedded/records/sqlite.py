@@ -129,8 +129,7 @@ class Location(NamedTuple):
 
 
 class SegmentRow(NamedTuple):
-    """What the records know of a segment; `reach_bytes`: where the last content of an open one
-    ends."""
+    """The row of a segment; `reach_bytes`: where the last content of an open one ends."""
 
     id: int
     live_bytes: int
@@ -254,7 +253,7 @@ class Writer:
         return int(self._execute("SELECT ifnull(max(id), 0) FROM contents").get)
 
     def segments(self) -> list[SegmentRow]:
-        """What is known of every segment."""
+        """The rows of all segments."""
         rows = self._execute(
             "SELECT id, live_bytes, sealed, CASE WHEN sealed THEN 0 ELSE "
             "(SELECT max(offset + length) FROM contents WHERE segment = segments.id) END "
@@ -432,7 +431,7 @@ class Reader:
         return walk(self._connection, lambda: connect(self._path, self._vfs, _SCANNER_CACHE_KIB))
 
     def findings(self) -> Iterator[str]:
-        """What SQLite itself finds wrong, until it can read no further. Raises apsw.Error."""
+        """The errors that SQLite itself finds, until it can read no further. Raises apsw.Error."""
         for (problem,) in self._execute("PRAGMA integrity_check"):
             if problem != "ok":
                 yield str(problem)

@@ -1,1 +1,1 @@
-"""What the declarations of the blob service share: the fields that are read and returned."""
+"""Shared by the declarations of the blob service: the fields that are read and returned."""

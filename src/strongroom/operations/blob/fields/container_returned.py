@@ -33,7 +33,7 @@ HIERARCHICAL: Final = Returned(
 
 
 def container_headers(view: ContainerView) -> Headers:
-    """What Get Container Properties says of a container, but for its ETag and Last-Modified."""
+    """The headers of Get Container Properties, but for its ETag and Last-Modified."""
     record = view.record
     access: Headers = ()
     if record.public_access is not PublicAccess.NONE:

@@ -48,7 +48,7 @@ def _policy(request: Request, query: Query) -> Immutability:
 
 
 def _protection(request: Request, query: Query) -> Immutability | None:
-    """What a write is to protect its blob with; None = with nothing."""
+    """The protection that a write gives its blob; None = none."""
     if request.headers.has_none_of(frozenset(_NAMES)):
         return None
     held = request.headers.get(HOLD_HEADER)
@@ -67,13 +67,13 @@ HELD: Final = Returned(HOLD_HEADER, lambda result: str(result.hold).lower())
 
 
 def policy_headers(protection: Immutability) -> tuple[tuple[str, str], ...]:
-    """What is said of a policy; nothing without one."""
+    """The headers of a policy; none without one."""
     if not protection.until:
         return ()
     return ((UNTIL_HEADER, rfc1123(protection.until)), (MODE_HEADER, protection.mode))
 
 
 def protection_headers(protection: Immutability) -> tuple[tuple[str, str], ...]:
-    """What reads say of a blob's policy and hold."""
+    """The headers of a blob's policy and hold, as reads return them."""
     held = ((HOLD_HEADER, "true"),) if protection.hold else ()
     return (*policy_headers(protection), *held)

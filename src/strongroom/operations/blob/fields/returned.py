@@ -93,7 +93,7 @@ def _view(result: BlobView | Download) -> BlobView:
 
 
 def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
-    """What Get Blob and Get Blob Properties say of a blob: metadata, properties, lease, copy.
+    """The headers of Get Blob and Get Blob Properties: metadata, properties, lease, copy.
 
     One function rather than a row each, since most headers depend on others and reads are frequent.
     """
@@ -220,7 +220,7 @@ def _add_page(page: PageState, found: list[tuple[str, str]]) -> None:
 
 
 def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[str, str], ...]:
-    """What the operations with CONTENT say of a body that was a structured message."""
+    """The headers for a body that was a structured message, of the operations with CONTENT."""
     if origin.headers.get(fields.STRUCTURED_BODY) is None:
         return ()
     return ((fields.STRUCTURED_BODY, fields.STRUCTURED),)
@@ -229,7 +229,7 @@ def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[
 def download_framing(
     result: Download, call: Call[Any], origin: Origin
 ) -> tuple[tuple[str, str], ...]:
-    """What Get Blob says of a body that is a structured message."""
+    """The headers of Get Blob for a body that is a structured message."""
     if not call.input.structured:
         return ()
     return (

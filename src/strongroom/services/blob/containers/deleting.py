@@ -41,7 +41,7 @@ def has_hold(services: Services, call: Call[Any]) -> bool:
 
 
 def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
-    """What a deletion is answered while there are blobs; None = it takes them along, or is refused
+    """The answer to a deletion while there are blobs; None = it takes them along, or is refused
     anyway."""
     switches = services.switches(call.target.account)
     protection = switches.containers.get(call.target.container)

@@ -97,7 +97,7 @@ async def _begin(
 
 
 def source_text(order: CopyOrder) -> str:
-    """What tells the source blob of an order from others."""
+    """A text that tells the source blob of an order from others."""
     return f"{order.account}/{order.container}/{order.generation}/{order.blob}"
 
 

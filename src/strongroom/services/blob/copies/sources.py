@@ -1,4 +1,4 @@
-"""What a copy knows of a source besides its bytes if the source is a blob of this server.
+"""The facts about a copy's source besides its bytes, if the source is a blob of this server.
 
 Lives here: `OpenBlob`. Must not live here: sources of every kind (services/core/copies/sources.py),
 reading of blobs (copies/reading.py). Source: "Copy Blob", "Remarks".

@@ -56,7 +56,7 @@ async def put_blob_from_url(services: Services, call: Call[PutBlobFromUrl]) -> B
 
 
 def _as_upload(given: PutBlobFromUrl, upload: SourceUpload[OpenBlob]) -> PutBlob:
-    """What Put Blob is asked for."""
+    """The Put Blob that this request amounts to."""
     source = upload.source
     copied = source.properties if given.copies_properties else _NOT_COPIED
     return PutBlob(

@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 
 class UrlSource(msgspec.Struct, frozen=True):
-    """What a request says of its source: the URL, what is wanted of it, and the digests that the
-    bytes must have."""
+    """The source of a request: the URL, what is wanted of it, and the digests that the bytes must
+    have."""
 
     url: str
     wanted: SourceRequest = SourceRequest(is_read=True)

@@ -217,7 +217,7 @@ class _Arriving:
             raise _unlike_range(count)
 
     def received(self) -> Received:
-        """What arrived, for its digests."""
+        """The receipt of the body, for its digests."""
         md5 = None if self._md5 is None else self._md5.digest()
         return Received(self._length, self._crc64, md5, None, None)
 

@@ -1,1 +1,1 @@
-"""What copies of every service share: sources, the body that a source becomes, pending copies."""
+"""Shared by the copies of every service: sources, bodies made of sources, pending copies."""

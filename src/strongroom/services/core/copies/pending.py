@@ -119,7 +119,7 @@ async def ended(
     read: Callable[[Record | None], tuple[Copy | None, T]],
     begun: tuple[str, float],
 ) -> T | None:
-    """What a pending copy has made of its destination when it has ended.
+    """The destination of a pending copy that has ended.
 
     None: it is pending still, or the destination was written by others meanwhile.
 

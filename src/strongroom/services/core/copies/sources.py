@@ -57,7 +57,7 @@ class LocalSource:
 
 
 class SourceRequest(msgspec.Struct, frozen=True):
-    """What a request asks of its source.
+    """The demands of a request on its source.
 
     Attributes:
         conditions: what must hold of the source.
@@ -167,7 +167,8 @@ class CopyHold(Protocol):
 
 
 class CopySources:
-    """What the program was composed with, and the sources that pending copies have open.
+    """The openers that the program was composed with, and the sources that pending copies have
+    open.
 
     Without `locate` no URL names a source of this server; without `remote` no other server is
     asked; without `hold` every copy goes on at once. `openers` open what another service has.

@@ -183,7 +183,7 @@ class Named(NamedTuple):
 
 
 class BodyFindings(NamedTuple):
-    """What doctor finds of a body: its length (None: bytes are missing), the contents that must be
+    """Doctor's findings on a body: its length (None: bytes are missing), the contents that must be
     there, and what is wrong."""
 
     size_bytes: int | None

@@ -280,8 +280,8 @@ def with_leaves(body: Body, parts: Sequence[Part], change: Change) -> Body:
 async def list_to_copy(
     place: BodyPlace, before: Body | None, body: Body, offset: int, end: int
 ) -> Ranges:
-    """What a copy must write or clear: the changes since another state, or all that is allocated.
-    Readers must be registered."""
+    """The ranges that a copy must write or clear: the changes since another state, or all that is
+    allocated. Readers must be registered."""
     if before is None:
         return await _list(place, _pages(body), offset, end, _RANGES_AT_ONCE)
     return await list_changed_pages(place, before, body, offset, end, _RANGES_AT_ONCE)
@@ -331,8 +331,8 @@ async def list_pages(
 async def list_changed_pages(
     place: BodyPlace, before: Body, body: Body, offset: int, end: int, max_ranges: int
 ) -> Ranges:
-    """What of [offset, end) was written or cleared between two states of one map. Readers must be
-    registered at both. Raises CorruptRecord."""
+    """The parts of [offset, end) that were written or cleared between two states of one map.
+    Readers must be registered at both. Raises CorruptRecord."""
     where, at = MapPlace(place.partition, _pages(body).number), _pages(body).at
     asked = RangeQuery(offset, end, max_ranges, _PAGE_BYTES)
     return await extents.list_changes(place.store, where, _pages(before).at, at, asked)

@@ -1,4 +1,4 @@
-"""Who reads a body that is in parts: its parts are not swept before they finish.
+"""The readers of bodies in parts: the parts are not swept before they finish.
 
 Lives here: the readers of this process by blob, and what other processes learn of them. Must not
 live here: sweeping. Source: the contract of readers in engines/gateways.py.
@@ -46,7 +46,7 @@ class Readers:
                 del self._active[reading.partition]
 
     def snapshot(self, partition: Partition) -> frozenset[Reading]:
-        """Who reads now; those that come later see what was committed before."""
+        """The present readers; those that come later see what was committed before."""
         return frozenset(self._active.get(partition, ()))
 
 

@@ -56,8 +56,8 @@ class Backlog(Exception):
 
 
 class Pins(NamedTuple):
-    """Who may still read earlier states: the stamps of the newest snapshot and of the newest
-    reader; 0 = there is none.
+    """The readers of earlier states: the stamps of the newest snapshot and of the newest reader; 0
+    = there is none.
 
     `lost`: a snapshot that was deleted, while older ones may still see what it saw.
     """
@@ -68,7 +68,7 @@ class Pins(NamedTuple):
 
 
 class MapChange(msgspec.Struct, frozen=True):
-    """What a decision adds to its commit's step in the map's partition.
+    """A decision's additions to its commit's step in the map's partition.
 
     `has_garbage`: the commit leaves something behind for the sweep, so it must order one.
     """
@@ -151,7 +151,7 @@ class Collector:
             self.put(self._place.data(number, store.born), None)
 
     def change(self) -> MapChange:
-        """What was collected."""
+        """The collected change."""
         writes = tuple(Write(key, value) for key, value in self._writes.items())
         drop = tuple(dict.fromkeys(self._drop))
         return MapChange(writes, tuple(self._adopt), drop, self.has_garbage)
@@ -178,7 +178,7 @@ class Mutation(msgspec.Struct, frozen=True):
         return (self.place.clears(), *(self.place.leaf(span.leaf) for span in self.spans))
 
     def decide(self, found: Sequence[Record | None], stamp: int, pins: Pins) -> MapChange:
-        """What the commit writes.
+        """The writes of the commit.
 
         Arguments:
             found: what `reads` names.
@@ -229,7 +229,7 @@ class Mutation(msgspec.Struct, frozen=True):
 
 
 def preview(span: LeafSpan, versions: Sequence[Leaf], size_bytes: int) -> Extents:
-    """What a leaf would look like without being rewritten; what is to come is written `NOW`.
+    """A leaf as it would be without being rewritten; extents that are to come are written `NOW`.
 
     Arguments:
         size_bytes: how many bytes are put into the span; 0 = it is cleared.

@@ -34,7 +34,7 @@ _LATEST = 1 << 64
 
 
 class _Map:
-    """What was found of one map."""
+    """The findings on one map."""
 
     def __init__(self) -> None:
         self.clears: tuple[Clear, ...] = ()
@@ -88,7 +88,7 @@ class MapsCheck:
         return frozenset(self._maps)
 
     def judge(self, number: int, size_bytes: int, living: Collection[int]) -> list[str]:
-        """What does not hold of one map.
+        """The violations of one map.
 
         Arguments:
             size_bytes: the content's length now; 0 when only snapshots are left of it.

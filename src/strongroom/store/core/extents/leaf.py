@@ -1,4 +1,4 @@
-"""What happens to one leaf: bytes put into it, cut out of it, and its rewriting.
+"""The operations on one leaf: bytes put into it, cut out of it, and its rewriting.
 
 Lives here: pure functions of extents. Must not live here: records, stamps of other leaves, IO.
 """

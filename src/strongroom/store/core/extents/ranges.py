@@ -62,7 +62,7 @@ async def list_ranges(engine: Engine, place: MapPlace, at: int, asked: RangeQuer
 async def list_changes(
     engine: Engine, place: MapPlace, since: int, at: int, asked: RangeQuery
 ) -> Ranges:
-    """What was written or cleared after the snapshot `since` and before `at`.
+    """The ranges that were written or cleared after the snapshot `since` and before `at`.
 
     A range that is allocated at `at` and was written in between counts as written, even with the
     same bytes. A range that was allocated at `since` and is not at `at` counts as cleared.
@@ -127,7 +127,7 @@ def _grains(extents: Iterable[Extent], first: int, grain_bytes: int) -> list[tup
 
 
 def _without(ranges: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of `ranges` lies in none of `others`; both in order and without overlap."""
+    """The parts of `ranges` that lie in none of `others`; both in order and without overlap."""
     left: list[tuple[int, int]] = []
     index = 0
     for start, stop in ranges:

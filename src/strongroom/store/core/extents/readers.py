@@ -1,4 +1,4 @@
-"""Who reads sparse content, and who changes it, in this process.
+"""The readers and writers of sparse content in this process.
 
 Lives here: the registers by which a long read sees one committed state while writes go on. Must not
 live here: records, bytes.
@@ -57,7 +57,7 @@ class MapReaders:
             _remove(self._mutations, partition, over)
 
     def pins(self, partition: Partition, snapshot: int) -> Pins:
-        """Who may read earlier states now; ask again in each decision.
+        """The readers of earlier states now; ask again in each decision.
 
         Arguments:
             snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
