@@ -38,7 +38,10 @@ from strongroom.wire.smb.header import (
     write_header,
 )
 from strongroom.wire.smb.setup import ntlm
-from strongroom.wire.smb.statuses import STATUS_MORE_PROCESSING_REQUIRED
+from strongroom.wire.smb.statuses import (
+    STATUS_MORE_PROCESSING_REQUIRED,
+    STATUS_USER_SESSION_DELETED,
+)
 from strongroom.wire.smb.transform import read_transform
 from tests.servers.smb.messages import (
     MECHANISMS,
@@ -232,7 +235,8 @@ class Client:
         while True:
             header = read_header(payload, at)
             end = at + header.next_command if header.next_command else len(payload)
-            if header.flags & SIGNED and not is_encrypted:
+            has_key = header.status != STATUS_USER_SESSION_DELETED
+            if header.flags & SIGNED and not is_encrypted and has_key:
                 self._check_signature(header, payload[at:end])
             found.append(Reply(header, payload[at + HEADER_BYTES : end], is_encrypted))
             if not header.next_command:

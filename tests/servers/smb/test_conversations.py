@@ -9,6 +9,7 @@ import pytest
 
 from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_BAD_NETWORK_NAME
 from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.header import SIGNED, read_header
 from strongroom.wire.smb.setup.session_setup import ENCRYPT_DATA
 from strongroom.wire.smb.statuses import (
     STATUS_LOGON_FAILURE,
@@ -65,6 +66,25 @@ def test_a_connection_outlives_its_last_session() -> None:
         client.protects = ""
         client.session_id = 0
         assert (await client.call(Command.ECHO, PLAIN)).status == 0
+
+    run(conversation())
+
+
+def test_an_answer_about_an_unknown_session_says_signed_and_has_no_signature() -> None:
+    # A client that must sign takes no answer without the flag, and there is no key to sign with.
+    async def conversation() -> None:
+        client = Client(listener(requires_encryption=False))
+        await client.negotiate()
+        client.protects = "signed"
+        assert (await client.log_on()).status == 0
+        client.send(client.message(Command.ECHO, PLAIN, session_id=client.session_id ^ 1))
+        header = read_header(await client.frame())
+        assert (header.status, header.signature) == (STATUS_USER_SESSION_DELETED, bytes(16))
+        assert header.flags & SIGNED
+        client.send(
+            client.message(Command.ECHO, PLAIN, session_id=client.session_id ^ 1), protects=""
+        )
+        assert not read_header(await client.frame()).flags & SIGNED
 
     run(conversation())
 
