@@ -15,7 +15,7 @@ from strongroom.services.file.handles.model import Handle, RenameWanted
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import ALL, STAT, Mount, Patient, R, W, mounted
+from tests.services.handle_calls import ALL, STAT, D, Mount, Patient, R, W, mounted
 from tests.services.test_file_renames import move
 
 DENIED = file_errors.STATUS_ACCESS_DENIED
@@ -219,5 +219,33 @@ def test_a_name_is_free_once_what_had_it_was_deleted_on_close() -> None:
         made = await ann.handle("f", share=ALL, disposition=Disposition.CREATE)
         await ann.close(made)
         assert await file_calls.read(on, "f") == b""
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("mask", "share", "passes"),
+    [
+        (accesses.WRITE_DATA, Use.NONE, False),
+        (accesses.WRITE_DATA, R, False),
+        (accesses.READ_DATA, R | D, False),
+        (accesses.WRITE_DATA, R | W, True),
+        (STAT, Use.NONE, True),
+        (accesses.DELETE, ALL, False),
+    ],
+)
+def test_a_rename_opens_the_new_parent_for_writing(mask: int, share: Use, passes: bool) -> None:
+    """smb.md 3.7: the rename shares the directory with readers and writers, not with DELETE."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, bob = await mounted(on, "ann"), await mounted(on, "bob")
+        await file_calls.mkdir(on, "d")
+        parent = await bob.handle("d", mask, share)
+        one = await ann.create("d/f")
+        renamed = rename(ann, one, "d/g")
+        assert await do.status(renamed) == (0 if passes else VIOLATION)
+        await bob.close(parent)
+        await rename(ann, one, "d/h")
 
     given.run(scenario)

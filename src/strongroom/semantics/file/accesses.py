@@ -142,6 +142,12 @@ def stake_of_handle(mask: int, share: Use, disposition: Disposition = Dispositio
     return Stake(uses | Use.HANDLE, denies)
 
 
+# A rename opens the new parent to add a name there, and shares reading and writing with others ([S]
+# rename.*, smb.md 3.7). So it fails while somebody holds that directory with DELETE, or shares no
+# writing.
+RENAME_PARENT: Final = Stake(Use.WRITE, Use.DELETE)
+
+
 class FileOperation(Heading):
     """What REST operations do to one file; an operation on two files does one thing to each."""
 

@@ -152,7 +152,7 @@ class Rename:
         may_delete: whether the handle was granted DELETE; True over REST.
         has_parent: whether the new parent exists and is a directory.
         is_busy_below: whether anybody has a file or directory below the source open.
-        is_parent_held: whether somebody has the new parent open with DELETE.
+        is_parent_held: whether an open of the new parent conflicts with accesses.RENAME_PARENT.
         is_below_itself: whether the new parent is the source, or lies below it.
         ignores_read_only: of REST's x-ms-file-rename-ignore-readonly: replace a read-only target.
     """

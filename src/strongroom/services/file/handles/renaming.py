@@ -186,7 +186,10 @@ def _refuse(
             target=other,
             replaces=wanted.replaces,
             is_busy_below=handle.is_directory and bool(held.handles_below(generation, handle.path)),
-            is_parent_held=any(one.may(accesses.DELETE) for one in above),
+            is_parent_held=any(
+                accesses.stake_of_handle(one.mask, one.share).conflicts(accesses.RENAME_PARENT)
+                for one in above
+            ),
             is_below_itself=source.id in parents,
         )
     )
