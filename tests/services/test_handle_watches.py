@@ -147,6 +147,21 @@ def test_requests_are_answered_in_turn_and_too_much_is_not_told() -> None:
     given.run(scenario)
 
 
+def test_no_answer_has_more_room_than_that_of_the_first_request() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        root = await ann.handle("")
+        first = await asked(on, root, room=1)
+        await file_calls.create(on, "a")
+        assert (await first).must_enumerate
+        later = await asked(on, root)
+        await file_calls.create(on, "b")
+        assert (await later).must_enumerate
+
+    given.run(scenario)
+
+
 def test_the_end_of_a_handle_or_of_its_directory_ends_its_requests() -> None:
     async def scenario() -> None:
         on = await file_calls.services()

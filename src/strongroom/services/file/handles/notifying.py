@@ -51,8 +51,9 @@ async def watch(
 ) -> Watched:
     """Wait for changes of a directory, or of all that lies below it.
 
-    The filter of the handle's first request stays, and changes are kept from then on. Requests are
-    answered in order of arrival, each by all that has happened by then.
+    The filter of the handle's first request stays, and changes are kept from then on. No answer has
+    more room than that of the first request. Requests are answered in order of arrival, each by
+    all that has happened by then.
 
     Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, CANCELLED, DELETE_PENDING
         (the directory is to be deleted).
@@ -62,7 +63,9 @@ async def watch(
             raise StorageError(file_errors.INVALID_OPEN)
         deciding.check_may(handle, accesses.READ_DATA)
         aspects = Aspect(wanted.aspects & int(~Aspect.NONE))
-        found = services.held.of(Watches).begin(handle, aspects, is_tree=wanted.is_tree)
+        found = services.held.of(Watches).begin(
+            handle, aspects, is_tree=wanted.is_tree, room_bytes=wanted.room_bytes
+        )
         try:
             await _news(found, Patience(request, handle.ending))
         except StorageError as error:
@@ -101,6 +104,6 @@ def _taken(found: DirectoryWatch, room_bytes: int) -> Watched:
     for _, path in changes:
         size = -(-size // _ALIGNMENT) * _ALIGNMENT
         size += _ENTRY_BYTES + 2 * names.utf16_units("\\".join(path))
-    if has_overflowed or size > room_bytes:
+    if has_overflowed or size > min(room_bytes, found.room_bytes):
         return Watched(must_enumerate=True)
     return Watched(changes)

@@ -62,13 +62,15 @@ class DirectoryWatch:
             directory down.
         has_overflowed: whether more happened than is kept.
         is_deleted: whether the directory is to be deleted.
+        room_bytes: no answer has more room than that of the first request.
         waiting: the requests that wait, in order.
     """
 
-    def __init__(self, handle: Handle, aspects: Aspect, *, is_tree: bool) -> None:
+    def __init__(self, handle: Handle, aspects: Aspect, *, is_tree: bool, room_bytes: int) -> None:
         self.handle = handle
         self.aspects = aspects
         self.is_tree = is_tree
+        self.room_bytes = room_bytes
         self.kept: list[tuple[NodeAction, tuple[str, ...]]] = []
         self.has_overflowed = False
         self.is_deleted = False
@@ -119,10 +121,13 @@ class Watches:
         """The watch of a handle, if it has one."""
         return self._watches.get(handle.access.generation, {}).get(handle.id)
 
-    def begin(self, handle: Handle, aspects: Aspect, *, is_tree: bool) -> DirectoryWatch:
+    def begin(
+        self, handle: Handle, aspects: Aspect, *, is_tree: bool, room_bytes: int
+    ) -> DirectoryWatch:
         """DirectoryWatch a directory from now on. What was asked for first stays for the handle."""
         watches = self._watches.setdefault(handle.access.generation, {})
-        return watches.setdefault(handle.id, DirectoryWatch(handle, aspects, is_tree=is_tree))
+        new = DirectoryWatch(handle, aspects, is_tree=is_tree, room_bytes=room_bytes)
+        return watches.setdefault(handle.id, new)
 
     def forget(self, handle: Handle) -> None:
         """A handle is closed. Idempotent."""
