@@ -98,6 +98,18 @@ def verified_key(attempt: NtlmAttempt, passwords: Sequence[str]) -> bytes | None
     return _exported_key(attempt, found, blob)
 
 
+def is_malformed(response: bytes) -> bool:
+    """Whether what an NTLMv2 response says of itself does not end within it: it is no proof, not
+    even a wrong one.
+
+    Arguments:
+        response: NtChallengeResponse: the proof, and the raw bytes that it covers.
+    """
+    blob = response[_PROOF_BYTES:]
+    is_second = len(blob) >= _BLOB_FIXED_BYTES + 4 and blob[:2] == _BLOB_VERSION
+    return is_second and _blob_flags(blob) is None
+
+
 def response_key(password: str, user: str, domain: str) -> bytes:
     """NTOWFv2: the key of the proof."""
     hashed = md4(password.encode("utf-16-le"))

@@ -19,7 +19,7 @@ from strongroom.auth.smb_keys import NO_PREAUTH_HASH, SessionKeys, extended_hash
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryStore
 from strongroom.errors import StorageError
-from strongroom.file_errors import SHARE_NOT_FOUND
+from strongroom.file_errors import SHARE_NOT_FOUND, STATUS_INVALID_PARAMETER
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.servers.smb.declarations import CommandTable
 from strongroom.servers.smb.listener import SmbListener
@@ -61,6 +61,8 @@ OTHER_KEY = b"the other key"
 ACCOUNT = Account("account", (KEY, OTHER_KEY))
 SHARE = "share"
 PATIENCE_S = 60.0
+# Statuses of answers to signed requests that the server has no key for.
+NO_KEY = (STATUS_USER_SESSION_DELETED, STATUS_INVALID_PARAMETER)
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -235,8 +237,8 @@ class Client:
         while True:
             header = read_header(payload, at)
             end = at + header.next_command if header.next_command else len(payload)
-            has_key = header.status != STATUS_USER_SESSION_DELETED
-            if header.flags & SIGNED and not is_encrypted and has_key:
+            is_without_key = header.status in NO_KEY and header.signature == bytes(16)
+            if header.flags & SIGNED and not (is_encrypted or is_without_key):
                 self._check_signature(header, payload[at:end])
             found.append(Reply(header, payload[at + HEADER_BYTES : end], is_encrypted))
             if not header.next_command:

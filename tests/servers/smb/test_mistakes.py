@@ -10,16 +10,22 @@ import msgspec
 import pytest
 
 from strongroom.auth.accounts import Account
-from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_REQUEST_NOT_ACCEPTED
+from strongroom.file_errors import (
+    STATUS_ACCESS_DENIED,
+    STATUS_INVALID_PARAMETER,
+    STATUS_REQUEST_NOT_ACCEPTED,
+)
 from strongroom.servers.smb.sessions import Ending
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import ENCRYPTED_MARK
-from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.header import SIGNED, FileId, read_header
 from strongroom.wire.smb.setup import ntlm
 from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,
     STATUS_LOGON_FAILURE,
     STATUS_NETWORK_NAME_DELETED,
+    STATUS_NOT_SUPPORTED,
+    STATUS_REQUEST_OUT_OF_SEQUENCE,
     STATUS_USER_SESSION_DELETED,
 )
 from tests.servers.smb.client import KEY, Client, Closed, OneAccount, connected, listener
@@ -54,6 +60,36 @@ def test_a_refused_binding_touches_no_session(names: str) -> None:
     run(conversation())
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours", "status"),
+    [
+        (2, 2, STATUS_REQUEST_NOT_ACCEPTED),
+        (1, 0, STATUS_REQUEST_NOT_ACCEPTED),
+        (2, 1, STATUS_REQUEST_OUT_OF_SEQUENCE),
+        (0, 2, STATUS_NOT_SUPPORTED),
+    ],
+)
+def test_a_signed_binding_is_refused_with_its_reason(theirs: int, ours: int, status: int) -> None:
+    async def conversation() -> None:
+        server = listener(TestCommands().table(), requires_encryption=False)
+        victim, attacker = Client(server), Client(server)
+        await victim.negotiate(signings=(theirs,))
+        assert (await victim.log_on()).status == 0
+        await attacker.negotiate(signings=(ours,))
+        for flags, refusal in ((1, status), (0, STATUS_USER_SESSION_DELETED)):
+            body = session_setup_body(b"NTLMSSP\0anything", flags=flags)
+            message = attacker.message(
+                Command.SESSION_SETUP, body, session_id=victim.session_id, flags=SIGNED
+            )
+            attacker.send(message, protects="")
+            header = read_header(await attacker.frame())
+            assert (header.status, header.flags & SIGNED) == (refusal, SIGNED)
+            assert header.signature == bytes(16)
+        assert (await victim.call(Command.ECHO, PLAIN)).status == 0
+
+    run(conversation())
+
+
 def test_another_connection_s_session_is_no_session_of_this_one() -> None:
     async def conversation() -> None:
         server = listener(TestCommands().table())
@@ -84,6 +120,18 @@ def test_a_failed_reauthentication_ends_only_its_own_session() -> None:
         assert reply.status == STATUS_LOGON_FAILURE
         assert [target.endings for target in commands.targets] == [[], [Ending.LOGGED_OFF]]
         assert (await victim.call(Command.FLUSH, of_open(other_file))).status == 0
+
+    run(conversation())
+
+
+def test_a_response_whose_pairs_do_not_end_within_it_is_malformed() -> None:
+    async def conversation() -> None:
+        client = Client(listener(TestCommands().table()))
+        await client.negotiate()
+        blob = b"\1\1" + bytes(6) + bytes(8) + b"client's" + bytes(4) + b"\x11\xa2\x08\x81" * 8
+        reply = await client.log_on(response=b"\xab" * 16 + blob)
+        assert reply.status == STATUS_INVALID_PARAMETER
+        assert (await Client(client.server).negotiate()).status == 0
 
     run(conversation())
 

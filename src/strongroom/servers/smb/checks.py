@@ -163,11 +163,20 @@ def _negotiate_is_unsigned(one: Incoming) -> bool:
 
 
 def _signer_is_known(one: Incoming) -> bool:
-    return not one.is_signed or (one.session is not None and one.session.is_valid)
+    if not one.is_signed or _names_session_elsewhere(one):
+        return True
+    return one.session is not None and one.session.is_valid
+
+
+def _names_session_elsewhere(one: Incoming) -> bool:
+    """A SESSION_SETUP that names no session of this connection is refused by its handler, which
+    says why. This connection has no key to check its signature."""
+    is_setup = one.rule.command == Command.SESSION_SETUP
+    return is_setup and one.names_session and one.session is None
 
 
 def _signature_is_right(one: Incoming) -> bool:
-    if not one.is_signed:
+    if not one.is_signed or _names_session_elsewhere(one):
         return True
     if one.signature_is_right is not None:
         return one.signature_is_right

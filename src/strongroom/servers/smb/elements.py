@@ -34,7 +34,6 @@ from strongroom.wire.smb.statuses import (
     STATUS_INTERNAL_ERROR,
     STATUS_PENDING,
     STATUS_SUCCESS,
-    STATUS_USER_SESSION_DELETED,
 )
 from strongroom.wire.smb.structures import MalformedMessage, Piece
 
@@ -254,16 +253,15 @@ class ChainRun:
         if session is not None and session.keys is not None and self._encrypted_by is None:
             is_logon = request.command == Command.SESSION_SETUP and not answer.status
             key = session.keys.signing if is_signed or is_logon else None
-        # A client that must sign passes over an answer without the flag. Where the session is
-        # unknown there is no key, so that the flag comes with zeros, as from Windows.
-        has_no_key = is_signed and answer.status == STATUS_USER_SESSION_DELETED
         header = answer_header(
             request,
             answer.status,
             async_id=async_id,
             session_id=self._session_id(session),
             tree_id=self._chain.tree_id if answer.tree_id is None else answer.tree_id,
-            is_signed=key is not None or has_no_key,
+            # A client that must sign passes over an answer without the flag. Where the connection
+            # has no such session there is no key: zeros come with the flag, as from Windows.
+            is_signed=is_signed or key is not None,
         )
         body = answer.body if isinstance(answer.body, tuple) else (answer.body,)
         self._answers.append(Outgoing(header, body, key))

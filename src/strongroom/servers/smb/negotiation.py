@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strongroom.file_errors import STATUS_INVALID_PARAMETER
+from strongroom.file_errors import STATUS_INVALID_PARAMETER, STATUS_REQUEST_NOT_ACCEPTED
 from strongroom.servers.smb.declarations import Negotiated
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.wire.smb.setup.negotiate import (
@@ -41,7 +41,11 @@ from strongroom.wire.smb.setup.negotiate_contexts import (
     read_hashes,
     read_ids,
 )
-from strongroom.wire.smb.statuses import STATUS_NO_PREAUTH_HASH_OVERLAP, STATUS_NOT_SUPPORTED
+from strongroom.wire.smb.statuses import (
+    STATUS_NO_PREAUTH_HASH_OVERLAP,
+    STATUS_NOT_SUPPORTED,
+    STATUS_REQUEST_OUT_OF_SEQUENCE,
+)
 
 # The best first. GCM is several times faster than CCM.
 DIALECTS: Final = (DIALECT_311, DIALECT_302, DIALECT_300)
@@ -84,6 +88,21 @@ def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
         cipher=cipher,
         signing=signing,
     )
+
+
+def binding_refusal(session_signing: int, signing: int) -> int:
+    """The status of a SESSION_SETUP that binds a session to a second connection.
+
+    Multichannel is not offered. A difference in AES-GMAC is answered first, as from Windows.
+
+    Arguments:
+        session_signing: the algorithm of the session's connection.
+        signing: that of the second one.
+    """
+    if session_signing == signing or AES_GMAC not in (session_signing, signing):
+        return STATUS_REQUEST_NOT_ACCEPTED
+    is_stronger = session_signing == AES_GMAC
+    return STATUS_REQUEST_OUT_OF_SEQUENCE if is_stronger else STATUS_NOT_SUPPORTED
 
 
 def answer_contexts(

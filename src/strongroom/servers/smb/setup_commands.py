@@ -14,10 +14,14 @@ from strongroom.auth.smb_keys import extended_hash, session_keys
 from strongroom.file_errors import (
     STATUS_ACCESS_DENIED,
     STATUS_BAD_NETWORK_NAME,
-    STATUS_REQUEST_NOT_ACCEPTED,
 )
 from strongroom.servers.smb.declarations import CommandRule, Needs, SmbAnswer, SmbElement
-from strongroom.servers.smb.negotiation import NO_CIPHER, answer_contexts, negotiated
+from strongroom.servers.smb.negotiation import (
+    NO_CIPHER,
+    answer_contexts,
+    binding_refusal,
+    negotiated,
+)
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.security.authentication import (
     Authentication,
@@ -92,9 +96,9 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
     request = session_setup.read_session_setup(element.message)
     if state.shared.settings.requires_encryption and state.negotiated.cipher == NO_CIPHER:
         raise SmbError(STATUS_ACCESS_DENIED)
-    # Before any session is looked up: a refused binding must not touch one.
+    # Before any session of this connection is looked up: a refused binding must not touch one.
     if request.is_binding:
-        raise SmbError(STATUS_REQUEST_NOT_ACCEPTED)
+        raise SmbError(_binding_refusal(element, state))
     session = _session_of(element, state)
     element.session = session
     if not session.is_valid:
@@ -117,6 +121,12 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
             state.shared.counts.logon_failures += 1
             raise SmbError(STATUS_LOGON_FAILURE) from None
         raise
+
+
+def _binding_refusal(element: SmbElement, state: ConnectionState) -> int:
+    ours = state.negotiated.signing
+    found = state.shared.sessions.get(element.header.session_id)
+    return binding_refusal(ours if found is None else found[0].negotiated.signing, ours)
 
 
 def _session_of(element: SmbElement, state: ConnectionState) -> SmbSession:

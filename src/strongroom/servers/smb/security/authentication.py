@@ -114,6 +114,8 @@ class Authentication:
 
     def _authenticated(self, token: bytes, mic: bytes | None, accounts: Accounts) -> LoggedOn:
         message = ntlm.read_authenticate(token)
+        if proof.is_malformed(message.nt_response):
+            raise MalformedMessage("the pairs of an NTLMv2 response do not end within it")
         attempt = NtlmAttempt(
             user=message.user,
             domain=message.domain,
