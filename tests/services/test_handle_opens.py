@@ -286,6 +286,12 @@ def test_times_stay_that_the_handle_has_frozen_or_set() -> None:
         on.store.advance(1)
         await ann.write(other, 0, b"d")
         assert filetime((await ann.info(one)).record.write) > earlier
+        await set_basic(on, one, BasicWanted(access=earlier, change=earlier))
+        on.store.advance(1)
+        await set_basic(on, one, BasicWanted(attributes=int(Attribute.ARCHIVE)))
+        await ann.write(one, 0, b"e")
+        seen = (await ann.info(one)).record
+        assert (filetime(seen.access), filetime(seen.change)) == (earlier, earlier)
         assert (await ann.info(one)).record.creation == made.creation
         assert await do.status(set_basic(on, one, BasicWanted(access=-3))) == INVALID
         assert await do.status(set_basic(on, one, BasicWanted(attributes=0x10))) == INVALID

@@ -252,6 +252,10 @@ def test_information_shows_the_handle_and_the_file() -> None:
         allocation, size, links, pending, is_directory = struct.unpack_from("<QQIBB", data, 40)
         assert (allocation, size, links, pending, is_directory) == (4096, 5, 1, 0, 0)
         assert struct.unpack_from("<I", data, 76) == (smb.FULL,)
+        await ann.dispose(file_id)
+        _, pending_data = await ann.query(file_id, 1, 5)
+        assert struct.unpack_from("<IBB", pending_data, 16) == (0, 1, 0)
+        await ann.dispose(file_id, deletes=False)
         status, cut = await ann.query(file_id, 1, 18, room=104)
         assert (status, len(cut)) == (statuses.STATUS_BUFFER_OVERFLOW, 104)
         assert await smb.status(ann.query(file_id, 1, 18, room=99)) == (
@@ -305,6 +309,10 @@ def test_sizes_times_and_attributes_are_set() -> None:
         _, found = await ann.query(file_id, 1, 4)
         assert struct.unpack_from("<Q", found, 16) == (written,)
         assert struct.unpack_from("<I", found, 32) == (2,)
+        await ann.change(file_id, 16, struct.pack("<I", 6))
+        assert (await ann.query(file_id, 1, 16))[1] == struct.pack("<I", 6)
+        await ann.change(file_id, 16, bytes(4))
+        assert (await ann.query(file_id, 1, 16))[1] == bytes(4)
         assert await smb.status(ann.change(file_id, 20, b"\xff" * 8)) == INVALID
         assert await smb.status(ann.change(file_id, 64, bytes(4))) == (
             statuses.STATUS_INVALID_INFO_CLASS

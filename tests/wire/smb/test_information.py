@@ -66,7 +66,7 @@ def test_all_information_is_the_classes_one_behind_the_other() -> None:
     assert found.fixed == whole + struct.pack("<I", len(PATH))
     assert found.variable == PATH
     standard = info.query(FileClass.STANDARD, NODE).fixed
-    assert standard == struct.pack("<QQIBBH", 4096, 10, 1, 1, 0, 0)
+    assert standard == struct.pack("<QQIBBH", 4096, 10, 0, 1, 0, 0)
 
 
 def test_a_directory_has_no_stream() -> None:
@@ -156,7 +156,7 @@ CHANGES: dict[FileClass, tuple[bytes, info.FileChange]] = {
     ),
     FileClass.DISPOSITION: (b"\1", info.DispositionChange(True)),
     FileClass.POSITION: (struct.pack("<q", 7), info.PositionChange(7)),
-    FileClass.MODE: (bytes(4), info.NoChange()),
+    FileClass.MODE: (struct.pack("<I", 0x36), info.ModeChange(0x36)),
     FileClass.ALLOCATION: (struct.pack("<q", 9), info.AllocationChange(9)),
     FileClass.END_OF_FILE: (struct.pack("<q", 9), info.EndOfFileChange(9)),
 }
@@ -170,6 +170,13 @@ def test_changes_are_read_and_short_ones_refused(kind: FileClass) -> None:
     for cut in range(size):
         status = _refused(info.read_change, kind, memoryview(data[:cut]))
         assert status == statuses.STATUS_INFO_LENGTH_MISMATCH
+
+
+@pytest.mark.parametrize("mode", [0x1, 0x8, 0x1000, 1 << 31])
+def test_a_mode_is_of_the_bits_that_can_be_set(mode: int) -> None:
+    data = memoryview(struct.pack("<I", mode | 0x2))
+    status = _refused(info.read_change, FileClass.MODE, data)
+    assert status == file_errors.STATUS_INVALID_PARAMETER
 
 
 def test_other_classes_cannot_be_set() -> None:

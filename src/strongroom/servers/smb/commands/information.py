@@ -162,6 +162,8 @@ async def _change_file(element: SmbElement, file: FileTarget, change: FileChange
         await services_information.set_end_of_file(services, handle, change.size, element)
     elif isinstance(change, classes.PositionChange):
         file.position = change.position
+    elif isinstance(change, classes.ModeChange):
+        handle.mode = handle.mode & ~classes.SETTABLE_MODE | change.mode
 
 
 async def _set_security(element: SmbElement, request: SetInfoRequest) -> None:

@@ -102,9 +102,8 @@ async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> 
         place = deciding.place_of(handle)
         await deciding.commit(services, place, change, purpose=Purpose.UPKEEP)
         transfers.tell(services, handle, _aspects(wanted))
-        if TimeField.WRITE in ticks:
-            # What was set itself stays, whatever this handle writes (smb.md 3.8).
-            handle.frozen.add(TimeField.WRITE)
+        # What was set itself stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md 3.8).
+        handle.frozen.update(ticks)
 
 
 def _aspects(wanted: BasicWanted) -> Aspect:

@@ -180,7 +180,7 @@ def _standard(node: NodeInformation) -> bytes:
         StandardInformation(
             node.allocation,
             node.size,
-            links=1,
+            links=0 if node.is_delete_pending else 1,
             is_delete_pending=node.is_delete_pending,
             is_directory=node.is_directory,
         )
@@ -302,8 +302,14 @@ class EndOfFileChange(msgspec.Struct, frozen=True):
     size: int
 
 
-class NoChange(msgspec.Struct, frozen=True):
-    """Class 16, which is taken and changes nothing."""
+class ModeChange(msgspec.Struct, frozen=True):
+    """Class 16: of the bits in SETTABLE_MODE, those that the open shows from now on."""
+
+    mode: int
+
+
+# WRITE_THROUGH, SEQUENTIAL_ONLY, SYNCHRONOUS_IO_ALERT and _NONALERT ([MS-FSA] 2.1.5.15.7).
+SETTABLE_MODE: Final = 0x36
 
 
 class PositionChange(msgspec.Struct, frozen=True):
@@ -318,7 +324,7 @@ FileChange = (
     | DispositionChange
     | AllocationChange
     | EndOfFileChange
-    | NoChange
+    | ModeChange
     | PositionChange
 )
 
@@ -381,6 +387,13 @@ def _rename_change(data: memoryview) -> RenameChange:
     return RenameChange(bytes(name).decode("utf-16-le", "surrogatepass"), bool(fixed.replaces))
 
 
+def _mode_change(data: memoryview) -> ModeChange:
+    (mode,) = struct.unpack_from("<I", data)
+    if mode & ~SETTABLE_MODE:
+        raise SmbRefusal(file_errors.STATUS_INVALID_PARAMETER)
+    return ModeChange(int(mode))
+
+
 def _size(data: memoryview) -> int:
     (size,) = struct.unpack_from("<q", data)
     if size < 0:
@@ -393,7 +406,7 @@ _CHANGES: Final[Mapping[FileClass, Callable[[memoryview], FileChange]]] = {
     FileClass.RENAME: _rename_change,
     FileClass.DISPOSITION: lambda data: DispositionChange(bool(data[0])),
     FileClass.POSITION: lambda data: PositionChange(_size(data)),
-    FileClass.MODE: lambda _: NoChange(),
+    FileClass.MODE: _mode_change,
     FileClass.ALLOCATION: lambda data: AllocationChange(_size(data)),
     FileClass.END_OF_FILE: lambda data: EndOfFileChange(_size(data)),
 }
