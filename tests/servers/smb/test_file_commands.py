@@ -274,7 +274,9 @@ def test_the_attributes_of_a_handle_need_a_right() -> None:
         file_id = (await ann.open("a", access=0x20000)).file_id
         for kind in range(64):
             found = await smb.status(ann.query(file_id, 1, kind))
-            assert (found == DENIED) == (kind in (4, 18, 34, 35)), kind
+            assert (found == DENIED) == (kind in (4, 15, 18, 34, 35)), kind
+        eas = (await ann.open("a", access=0x8)).file_id
+        assert await smb.status(ann.query(eas, 1, 15)) == statuses.STATUS_NO_EAS_ON_FILE
 
     run(scenario)
 

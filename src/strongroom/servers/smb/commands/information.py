@@ -31,7 +31,11 @@ from strongroom.services.file.handles.volumes import volume
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.information import file_information as classes
 from strongroom.wire.smb.information import security_descriptors as descriptors
-from strongroom.wire.smb.information.file_information import FileChange, Information
+from strongroom.wire.smb.information.file_information import (
+    FileChange,
+    FileClass,
+    Information,
+)
 from strongroom.wire.smb.information.filesystem_information import (
     VolumeInformation,
     check_volume_query,
@@ -50,6 +54,14 @@ from strongroom.wire.smb.requests.query_info import (
 )
 
 _DIALECT_311: Final = 0x0311
+# Class -> the right that it needs ([MS-FSA] 2.1.5.12). All others need none.
+_RIGHTS: Final = {
+    FileClass.BASIC: accesses.READ_ATTRIBUTES,
+    FileClass.ALL: accesses.READ_ATTRIBUTES,
+    FileClass.NETWORK_OPEN: accesses.READ_ATTRIBUTES,
+    FileClass.ATTRIBUTE_TAG: accesses.READ_ATTRIBUTES,
+    FileClass.FULL_EA: accesses.READ_EA,
+}
 # AdditionalInformation -> the right that reads, and the one that writes it ([MS-SMB2] 3.3.5.20.3
 # and 3.3.5.21.3).
 _READ_RIGHTS: Final = (
@@ -84,12 +96,13 @@ async def query_info(element: SmbElement) -> SmbAnswer:
 async def _query_file(element: SmbElement, request: QueryInfoRequest) -> Information:
     kind = request.information_class
     has_names = element.connection.negotiated.dialect >= _DIALECT_311
-    classes.check_query(kind, has_normalized_names=has_names)
     if isinstance(open_of(element).target, PipeTarget):
+        classes.check_query(kind, has_normalized_names=has_names)
         return classes.query(kind, PIPE_NODE)
     file = file_of(element)
-    if kind in classes.NEED_READ_ATTRIBUTES:
-        check_may(file.handle, accesses.READ_ATTRIBUTES)
+    if kind in _RIGHTS:
+        check_may(file.handle, _RIGHTS[kind])
+    classes.check_query(kind, has_normalized_names=has_names)
     info = await services_information.attributes(element.services, file.handle)
     return classes.query(kind, information_of(info, file.position))
 

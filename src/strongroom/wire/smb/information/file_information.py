@@ -244,10 +244,6 @@ _QUERIES: Final[Mapping[int, _Builder]] = {
     FileClass.NORMALIZED_NAME: _normalized_name,
     FileClass.ID: _fixed(_id),
 }
-NEED_READ_ATTRIBUTES: Final = frozenset(
-    (FileClass.BASIC, FileClass.ALL, FileClass.NETWORK_OPEN, FileClass.ATTRIBUTE_TAG)
-)
-"""The classes for which a handle needs READ_ATTRIBUTES."""
 # There are no 8.3 names, so that a file has no alternate one.
 _REFUSED_QUERIES: Final[Mapping[int, int]] = {
     FileClass.FULL_EA: statuses.STATUS_NO_EAS_ON_FILE,
