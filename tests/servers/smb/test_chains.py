@@ -19,6 +19,7 @@ from strongroom.wire.smb.statuses import (
     STATUS_NETWORK_NAME_DELETED,
     STATUS_NOTIFY_CLEANUP,
     STATUS_PENDING,
+    STATUS_USER_SESSION_DELETED,
 )
 from tests.servers.smb.client import Client, Reply, connected, listener
 from tests.servers.smb.commands import TestCommands, create, file_id_of, of_open
@@ -123,10 +124,54 @@ def test_a_tree_connect_passes_its_tree_on() -> None:
     run(conversation())
 
 
-def test_a_compound_that_begins_with_a_related_element_is_refused() -> None:
+@pytest.mark.parametrize("protects", ["encrypted", "signed"])
+def test_an_answer_names_the_session_as_its_request_does(protects: str) -> None:
+    async def conversation() -> None:
+        client, _ = await started(requires_encryption=False)
+        client.protects = protects
+        nobody = 2**64 - 1
+        client.send(
+            client.message(*CREATE),
+            client.message(*FLUSH, flags=RELATED_OPERATIONS, session_id=nobody),
+        )
+        replies = await client.replies()
+        assert [one.status for one in replies] == [0, 0]
+        assert [one.header.session_id for one in replies] == [client.session_id, nobody]
+
+    run(conversation())
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_frame_of_one_session_carries_nothing_of_another(is_there: bool) -> None:
+    async def conversation() -> None:
+        client, commands = await started()
+        session_id, cipher = client.session_id, client.cipher
+        other = 99
+        if is_there:
+            client.session_id, client.keys = 0, None
+            assert not (await client.log_on()).status
+            other = client.session_id
+            assert not (await client.connect()).status
+        client.session_id, client.cipher = session_id, cipher
+        client.send(
+            client.message(*CREATE),
+            client.message(*CREATE, session_id=other),
+            client.message(*CREATE, session_id=other, flags=RELATED_OPERATIONS),
+            client.message(*ECHO, session_id=other, flags=RELATED_OPERATIONS),
+        )
+        found = [[one.status for one in await client.replies()] for _ in range(2)]
+        refused = [STATUS_USER_SESSION_DELETED, STATUS_INVALID_PARAMETER, STATUS_INVALID_PARAMETER]
+        assert sorted(found, key=len) == [[0], refused]
+        assert commands.handled == [Command.CREATE]
+
+    run(conversation())
+
+
+@pytest.mark.parametrize("protects", ["encrypted", "signed"])
+def test_a_compound_that_begins_with_a_related_element_is_refused(protects: str) -> None:
     async def conversation() -> None:
         client, commands = await started(requires_encryption=False)
-        client.protects = "signed"
+        client.protects = protects
         send(client, (CREATE, CLOSE), "rr")
         assert [one.status for one in await client.replies()] == [STATUS_INVALID_PARAMETER] * 2
         assert not commands.handled

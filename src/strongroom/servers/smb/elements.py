@@ -34,6 +34,7 @@ from strongroom.wire.smb.statuses import (
     STATUS_INTERNAL_ERROR,
     STATUS_PENDING,
     STATUS_SUCCESS,
+    STATUS_USER_SESSION_DELETED,
 )
 from strongroom.wire.smb.structures import MalformedMessage, Piece
 
@@ -84,6 +85,8 @@ class ChainRun:
         """Answer all elements. Raises: CloseConnection."""
         for number, element in enumerate(self._elements):
             if element.header.command == Command.CANCEL:
+                if self._is_of_other_session:
+                    continue
                 is_encrypted = self._encrypted_by is not None
                 self._state.pending.cancel(element.header, is_encrypted=is_encrypted)
             else:
@@ -149,9 +152,17 @@ class ChainRun:
         """Check an element by itself and in its chain. Raises: SmbError; CloseConnection."""
         if self._elements[0].header.is_related:
             raise SmbError(STATUS_INVALID_PARAMETER)
+        if self._is_of_other_session:
+            # The frame's key says nothing about the other session, whether it exists or not.
+            raise SmbError(STATUS_INVALID_PARAMETER if number else STATUS_USER_SESSION_DELETED)
         if number and one.has_rule:
             self._check_inherited(one)
         check(one)
+
+    @property
+    def _is_of_other_session(self) -> bool:
+        frame = self._encrypted_by
+        return frame is not None and self._elements[0].header.session_id != frame.id
 
     def _check_inherited(self, one: Incoming) -> None:
         needs, chain = one.rule.needs, self._chain
@@ -230,7 +241,10 @@ class ChainRun:
         async_id = self._state.pending.waits(running)
         self._async_ids[number] = async_id
         pending = answer_header(
-            header, STATUS_PENDING, async_id=async_id, session_id=self._session_id(running.session)
+            header,
+            STATUS_PENDING,
+            async_id=async_id,
+            session_id=_session_id(header, running.session),
         )
         self._answers.append(Outgoing(pending, (NO_DATA,)))
         self._grant()
@@ -253,21 +267,19 @@ class ChainRun:
         if session is not None and session.keys is not None and self._encrypted_by is None:
             is_logon = request.command == Command.SESSION_SETUP and not answer.status
             key = session.keys.signing if is_signed or is_logon else None
+        # A session that is not there has no key. The answer to a signed request still claims a
+        # signature, of zeros: clients take any other answer for a forged one, and close.
+        claims_signature = is_signed and request.command != Command.NEGOTIATE
         header = answer_header(
             request,
             answer.status,
             async_id=async_id,
-            session_id=self._session_id(session),
+            session_id=_session_id(request, session),
             tree_id=self._chain.tree_id if answer.tree_id is None else answer.tree_id,
-            # A client that must sign passes over an answer without the flag. Where the connection
-            # has no such session there is no key: zeros come with the flag, as from Windows.
-            is_signed=is_signed or key is not None,
+            is_signed=key is not None or claims_signature,
         )
         body = answer.body if isinstance(answer.body, tuple) else (answer.body,)
         self._answers.append(Outgoing(header, body, key))
-
-    def _session_id(self, session: SmbSession | None) -> int:
-        return self._chain.session_id if session is None else session.id
 
     def _grant(self) -> None:
         """Give the credits of all elements that got none yet to the last answer."""
@@ -303,3 +315,11 @@ class ChainRun:
         self._state.hash_answer(ready[-1].header, pieces)
         if self._state.is_alive:
             self._state.transmit(pieces)
+
+
+def _session_id(request: Header, session: SmbSession | None) -> int:
+    """The SessionId of an answer: the request's own, which its client finds the key by. Only
+    SESSION_SETUP answers with a new one."""
+    if session is not None and request.command == Command.SESSION_SETUP:
+        return session.id
+    return request.session_id

@@ -137,7 +137,7 @@ class FrameIntake:
         if self._state.agreed is None and (not negotiates or len(elements) > 1):
             raise CloseConnection("the first message is no NEGOTIATE")
         if encrypted_by is not None:
-            _check_encrypted(elements, encrypted_by.id)
+            _check_encrypted(elements[0].header, encrypted_by.id)
         for element in elements:
             header = element.header
             if header.command == Command.CANCEL:
@@ -152,11 +152,14 @@ class FrameIntake:
             self._busy(-size)
 
 
-def _check_encrypted(elements: Sequence[CompoundElement], session_id: int) -> None:
-    """All messages of an encrypted frame are of its session. Raises: CloseConnection."""
-    for number, element in enumerate(elements):
-        is_related = element.header.is_related
-        if is_related and number:
-            continue
-        if is_related or element.header.session_id != session_id:
-            raise CloseConnection("an encrypted message of another session")
+def _check_encrypted(first: Header, session_id: int) -> None:
+    """The first message of an encrypted frame is of the frame's session.
+
+    The specification closes for two more faults: a first message that is related, and a later
+    chain of another session. Both are only refused here (elements.py), as Samba does, since the
+    same frames are only refused without encryption.
+
+    Raises: CloseConnection.
+    """
+    if first.session_id != session_id:
+        raise CloseConnection("an encrypted message of another session")

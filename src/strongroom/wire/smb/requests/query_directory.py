@@ -12,7 +12,7 @@ import msgspec
 
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests.bodies import MessageBody, utf16, utf16_bytes
-from strongroom.wire.smb.structures import MalformedMessage, part
+from strongroom.wire.smb.structures import part
 
 RESTART: Final = 0x1
 SINGLE: Final = 0x2
@@ -64,21 +64,22 @@ BUFFER_ANSWER: Final = MessageBody(Buffer, "HI", 9)
 def read_query_directory(message: memoryview, room_max: int) -> QueryDirectoryRequest:
     """A QUERY_DIRECTORY.
 
+    A listing may always be answered in part. So an OutputBufferLength beyond MaxTransactSize is no
+    error, which a server may also make of it; the answer is just not longer than that.
+
     Arguments:
         room_max: MaxTransactSize.
 
-    Raises: MalformedMessage, also for an OutputBufferLength beyond it.
+    Raises: MalformedMessage.
     """
     fixed = _REQUEST.read(message)
-    if fixed.room > room_max:
-        raise MalformedMessage(f"an answer of {fixed.room} bytes is too large")
     pattern = part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
     return QueryDirectoryRequest(
         fixed.information_class,
         fixed.flags,
         FileId(fixed.persistent, fixed.volatile),
         utf16(pattern),
-        fixed.room,
+        min(fixed.room, room_max),
     )
 
 
