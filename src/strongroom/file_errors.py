@@ -40,6 +40,7 @@ STATUS_REQUEST_NOT_ACCEPTED: Final = 0xC000_00D0
 STATUS_INVALID_OPLOCK_PROTOCOL: Final = 0xC000_00E3
 STATUS_DIRECTORY_NOT_EMPTY: Final = 0xC000_0101
 STATUS_NOT_A_DIRECTORY: Final = 0xC000_0103
+STATUS_MEDIA_WRITE_PROTECTED: Final = 0xC000_00A2
 STATUS_CANCELLED: Final = 0xC000_0120
 STATUS_CANNOT_DELETE: Final = 0xC000_0121
 STATUS_FILE_CLOSED: Final = 0xC000_0128
@@ -156,6 +157,25 @@ SHARE_GONE = row(
     404,
     "The share that the tree was connected to has been deleted.",
     STATUS_NETWORK_NAME_DELETED,
+)
+# The handles of a deleted snapshot are closed, and their tree stays ([MS-SMB2] 3.3.4.17).
+SNAPSHOT_GONE = row(
+    "ShareSnapshotNotFound",
+    404,
+    "The snapshot of the share that the handle was opened in has been deleted.",
+    STATUS_FILE_CLOSED,
+)
+SNAPSHOT_UNKNOWN = row(
+    "ShareSnapshotNotFound",
+    404,
+    "The share has no snapshot of this time. List its snapshots and use one of their times.",
+    STATUS_OBJECT_NAME_NOT_FOUND,
+)
+SNAPSHOT_READ_ONLY = row(
+    "ShareSnapshotOperationNotSupported",
+    400,
+    "A snapshot of a share cannot be changed. Open the file in the share itself.",
+    STATUS_MEDIA_WRITE_PROTECTED,
 )
 TOO_MANY_HANDLES = row(
     "HandleLimitExceeded",

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import smbclient
 from azure.core.exceptions import HttpResponseError
 from azure.storage.fileshare import ShareClient
+from smbprotocol.create_contexts import (
+    CreateContextName,
+    SMB2CreateContextRequest,
+    SMB2CreateTimewarpToken,
+)
 from smbprotocol.exceptions import SMBOSError
+from smbprotocol.ioctl import CtlCode, IOCTLFlags, SMB2IOCTLRequest, SMB2IOCTLResponse
+from smbprotocol.open import (
+    CreateDisposition,
+    CreateOptions,
+    FilePipePrinterAccessMask,
+    ImpersonationLevel,
+    Open,
+    ShareAccess,
+)
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.file_errors import STATUS_SHARING_VIOLATION
@@ -160,6 +176,71 @@ def test_smbprotocol_writes_lists_renames_and_deletes(python: Mounted) -> None:
     smbclient.remove(python.path(r"d\y"), port=python.port)
     smbclient.rmdir(python.path("d"), port=python.port)
     assert not list(python.rest.list_directories_and_files())
+
+
+def _past(mounted: Mounted) -> str:
+    """A share whose file has changed since a snapshot. Returns the snapshot's token."""
+    mounted.rest.create_directory("d")
+    file = mounted.rest.get_file_client("d/f")
+    file.upload_file(LARGE)
+    taken = datetime.fromisoformat(str(mounted.rest.create_snapshot()["snapshot"])[:19])
+    file.upload_file(b"AFTER")
+    return taken.strftime("@GMT-%Y.%m.%d-%H.%M.%S")
+
+
+def test_smbclient_reads_previous_versions_and_changes_none(mounted: Mounted) -> None:
+    token = _past(mounted)
+    printed = mounted.samba(f"ls {token}/d/*", f"get d/{token}/f back")
+    assert f"f                                   A  {len(LARGE)}" in printed, printed
+    assert (mounted.folder / "back").read_bytes() == LARGE
+    for change in ("put back {}/d/f", "del {}/d/f", "rmdir {}/d", "mkdir {}/new"):
+        printed = mounted.samba(change.format(token))
+        assert "NT_STATUS_MEDIA_WRITE_PROTECTED" in printed, printed
+    assert mounted.content("d/f") == b"AFTER"
+
+
+def test_smbprotocol_lists_previous_versions_and_opens_one(python: Mounted) -> None:
+    token = _past(python)
+    tree = smbclient._pool.get_smb_tree(python.path("d"), port=python.port)[0]
+    root = Open(tree, "")
+    _create(root, CreateOptions.FILE_DIRECTORY_FILE)
+    asked = SMB2IOCTLRequest()
+    asked["ctl_code"] = CtlCode.FSCTL_SRV_ENUMERATE_SNAPSHOTS
+    asked["file_id"] = root.file_id
+    asked["max_output_response"] = 4096
+    asked["flags"] = IOCTLFlags.SMB2_0_IOCTL_IS_FSCTL
+    connection, session = tree.session.connection, tree.session.session_id
+    sent = connection.send(asked, sid=session, tid=tree.tree_connect_id)
+    answer = SMB2IOCTLResponse()
+    answer.unpack(connection.receive(sent)["data"].get_value())
+    found = answer["buffer"].get_value()
+    assert found[:12] == struct.pack("<III", 1, 1, 52)
+    assert found[12:].decode("utf-16-le") == f"{token}\0\0"
+    root.close()
+    warp = SMB2CreateTimewarpToken()
+    warp["timestamp"] = datetime.strptime(token, "@GMT-%Y.%m.%d-%H.%M.%S").replace(tzinfo=UTC)
+    context = SMB2CreateContextRequest()
+    context["buffer_name"] = CreateContextName.SMB2_CREATE_TIMEWARP_TOKEN
+    context["buffer_data"] = warp
+    file = Open(tree, r"d\f")
+    _create(file, CreateOptions.FILE_NON_DIRECTORY_FILE, [context])
+    assert file.end_of_file == len(LARGE)
+    assert file.read(len(LARGE) - 10, 100) == LARGE[-10:]
+    file.close()
+
+
+def _create(
+    file: Open, options: int, contexts: list[SMB2CreateContextRequest] | None = None
+) -> None:
+    file.create(
+        ImpersonationLevel.Impersonation,
+        FilePipePrinterAccessMask.GENERIC_READ,
+        0,
+        ShareAccess.FILE_SHARE_READ,
+        CreateDisposition.FILE_OPEN,
+        options,
+        contexts,
+    )
 
 
 def test_an_open_that_shares_nothing_stops_both_protocols(python: Mounted) -> None:

@@ -134,13 +134,19 @@ class Opens:
         entries = self.table(file).entries
         return [self.handles[one.id] for one in entries if one.id in self.handles]
 
-    def handles_below(self, generation: int, path: Sequence[str]) -> list[Handle]:
-        """The handles on what lies below a directory, at any depth."""
+    def handles_below(
+        self, generation: int, path: Sequence[str], snapshot: int | None = None
+    ) -> list[Handle]:
+        """The handles on what lies below a directory, at any depth.
+
+        Arguments:
+            snapshot: of the share, in which the directory is; None = as it is now.
+        """
         folded = [names.fold(name) for name in path]
         return [
             one
             for one in self.handles.values()
-            if one.access.generation == generation
+            if (one.access.generation, one.access.snapshot) == (generation, snapshot)
             and len(one.path) > len(folded)
             and all(map(names.same, one.path, folded))
         ]

@@ -193,7 +193,8 @@ async def _page_at(
     for item in past:
         name, ended = _of_name(item)
         kept = file_records.PAST.decode(item.value)
-        if name < reached and kept.since <= at < ended:
+        # The past records of a name lie behind where the next possible name begins.
+        if first <= name < reached and kept.since <= at < ended:
             seen.setdefault(name, Item(name, kept.value, kept.since))
     return [seen[name] for name in sorted(seen)], reached
 

@@ -13,7 +13,9 @@ import msgspec
 
 from strongroom import errors, file_errors
 from strongroom.errors import StorageError
+from strongroom.semantics.file import previous_versions
 from strongroom.semantics.file.accesses import Disposition, Use
+from strongroom.semantics.file.attributes import FILETIME_EPOCH_TICKS
 from strongroom.semantics.file.oplocks import LEVELS, CachingKind, OplockLevel
 from strongroom.servers.smb.commands import pipes
 from strongroom.servers.smb.commands.nodes import information_of, path_of, volume_id
@@ -101,8 +103,9 @@ def _wanted(request: CreateRequest) -> OpenWanted:
         raise SmbError(statuses.STATUS_NOT_SUPPORTED)
     must_be_file = bool(options & _NON_DIRECTORY_FILE)
     given = request.contexts
+    path, at = _point_in_time(path_of(request.name, must_be_file=must_be_file), given)
     return OpenWanted(
-        path=path_of(request.name, must_be_file=must_be_file),
+        path=path,
         access=request.access,
         share=Use(request.share),
         disposition=Disposition(request.disposition),
@@ -117,7 +120,25 @@ def _wanted(request: CreateRequest) -> OpenWanted:
         allocation_bytes=given.allocation,
         permission=None if given.security is None else _permission(given.security),
         has_extended_attributes=given.extended_attributes is not None,
+        at=at,
     )
+
+
+def _point_in_time(
+    path: tuple[str, ...], given: CreateContexts
+) -> tuple[tuple[str, ...], int | None]:
+    """The path within the snapshot that TWrp or the path names, and its time; None = the present.
+
+    Raises: SmbError INVALID_PARAMETER when they name two times; StorageError OBJECT_NAME_INVALID
+        for two tokens.
+    """
+    found, at = previous_versions.without_token(path)
+    if given.snapshot is None:
+        return found, at
+    ticks = given.snapshot + FILETIME_EPOCH_TICKS
+    if at not in (None, ticks):
+        raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
+    return found, ticks
 
 
 def _cache_wanted(request: CreateRequest) -> CacheWanted:
@@ -146,11 +167,11 @@ def _permission(data: bytes) -> str:
 
 
 def _refuse(given: CreateContexts) -> None:
-    """Handles die with their process and connection, so that none is there to come back to; and no
-    share has snapshots. Raises: StorageError OBJECT_NAME_NOT_FOUND."""
+    """Handles die with their process and connection, so that none is there to come back to.
+
+    Raises: StorageError OBJECT_NAME_NOT_FOUND.
+    """
     if given.durable_reconnect is not None or given.durable_reconnect_v2 is not None:
-        raise StorageError(errors.RESOURCE_NOT_FOUND)
-    if given.snapshot is not None:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
 
 

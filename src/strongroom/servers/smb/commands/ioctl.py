@@ -14,7 +14,7 @@ from strongroom.servers.smb.commands import copying, pipes
 from strongroom.servers.smb.commands.targets import FileTarget, PipeTarget
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
-from strongroom.services.file.handles import transfers
+from strongroom.services.file.handles import snapshots, transfers
 from strongroom.services.file.handles.model import Handle
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.requests import ioctl as wire
@@ -114,9 +114,11 @@ async def _object_id(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
 
 
 async def _snapshots(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
-    """No share has snapshots over SMB."""
-    _file(element, request)
-    return _answer(request, wire.write_snapshots([], request.room))
+    """The previous versions of a share; all opens of it have the same."""
+    handle = _file(element, request)
+    wire.check_snapshot_room(request.room)
+    tokens = await snapshots.tokens(element.services, handle.access)
+    return _answer(request, wire.write_snapshots(tokens, request.room))
 
 
 # What has a FileId of ones, or needs none.

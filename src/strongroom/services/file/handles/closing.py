@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from strongroom import file_errors
@@ -32,12 +33,16 @@ async def close(
     It goes on if the caller is cancelled.
 
     Arguments:
-        wants_attributes: SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB: as they were before the close.
+        wants_attributes: SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB: as they were before the close. None is
+            returned when they cannot be read: the share, or the snapshot, was deleted.
 
     Raises: StorageError HANDLE_CLOSED; the engine's errors when what is pending cannot be deleted
         now: the handle is closed all the same, and the file stays.
     """
-    info = await information.attributes(services, handle) if wants_attributes else None
+    info = None
+    if wants_attributes:
+        with suppress(StorageError):
+            info = await information.attributes(services, handle)
     if handle.is_closed:
         raise StorageError(file_errors.HANDLE_CLOSED)
     await asyncio.shield(_begin(services, handle))

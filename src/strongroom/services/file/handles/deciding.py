@@ -30,7 +30,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import AsyncRequest, Handle, ShareAccess
 from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
 from strongroom.services.file.nodes import NodeChange
-from strongroom.services.file.past_states import keeping
+from strongroom.services.file.past_states import attributes_at, keeping
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
@@ -78,10 +78,15 @@ class NodePlace(msgspec.Struct, frozen=True):
 
 
 def share_in(access: ShareAccess, found: Record | None) -> ShareRecord:
-    """The share that a tree is connected to. Raises: StorageError SHARE_GONE."""
+    """The share that a tree is connected to, or that a handle sees a snapshot of.
+
+    Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
+    """
     share = records.SHARE.of(found)
     if share is None or share.generation != access.generation:
         raise StorageError(file_errors.SHARE_GONE)
+    if access.snapshot is not None and access.snapshot not in share.snapshots:
+        raise StorageError(file_errors.SNAPSHOT_GONE)
     return share
 
 
@@ -91,7 +96,8 @@ def place_of(handle: Handle) -> NodePlace:
 
 
 class NodeLook(msgspec.Struct, frozen=True):
-    """What is open, as it is committed; `version` is that of its record."""
+    """What is open, as it is committed; `version` is that of its record, or the snapshot's stamp:
+    at which version its bytes are read."""
 
     share: ShareRecord
     record: FileRecord
@@ -99,9 +105,20 @@ class NodeLook(msgspec.Struct, frozen=True):
 
 
 async def look(services: Services, place: NodePlace) -> NodeLook:
-    """Read what is open. Raises: StorageError SHARE_GONE."""
-    share, found = await services.store.read(place.refs)
-    return NodeLook(*place.records_in(share, found), 0 if found is None else found.version)
+    """Read what is open. Raises: StorageError SHARE_GONE, SNAPSHOT_GONE."""
+    at = place.access.snapshot
+    if at is None:
+        share, found = await services.store.read(place.refs)
+        return NodeLook(*place.records_in(share, found), 0 if found is None else found.version)
+    found = await attributes_at(services.store, place.partition, at)
+    return NodeLook(*place.records_in(await stored_share(services, place.access), found), at)
+
+
+async def stored_share(services: Services, access: ShareAccess) -> Record | None:
+    """The record of a share. Read it last: what was read before of a snapshot that is still there
+    then, was there too."""
+    (share,) = await services.store.read([keys.share(access.account, access.share)])
+    return share
 
 
 async def commit(
@@ -115,6 +132,7 @@ async def commit(
 
     Raises: StorageError SHARE_GONE, DISK_FULL; what the decision raises.
     """
+    assert place.access.snapshot is None, "what a handle of a snapshot may do changes nothing"
     counting = length_refs(place.access.generation, place.node_id)
     decision = _OnNode(place.partition, [*place.refs, *counting, *reads], purpose, place, change)
     try:
@@ -213,6 +231,22 @@ def check_may(handle: Handle, mask: int) -> None:
     """One of these rights was granted. Raises: StorageError ACCESS_DENIED."""
     if not handle.may(mask):
         raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
+
+
+def check_may_change(handle: Handle, mask: int) -> None:
+    """One of these rights was granted, and what is open can change.
+
+    Raises: StorageError ACCESS_DENIED; MEDIA_WRITE_PROTECTED.
+    """
+    check_may(handle, mask)
+    check_changeable(handle)
+
+
+def check_changeable(handle: Handle) -> None:
+    """What is open is no snapshot's. Whoever restores a file opens it with every access, so the
+    change is refused, and not the open. Raises: StorageError MEDIA_WRITE_PROTECTED."""
+    if handle.access.snapshot is not None:
+        raise StorageError(file_errors.SNAPSHOT_READ_ONLY)
 
 
 class Patience:

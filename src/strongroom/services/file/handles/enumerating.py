@@ -28,6 +28,7 @@ from strongroom.services.file.handles.model import (
     Handle,
 )
 from strongroom.services.file.held.open_handle import Enumeration
+from strongroom.services.file.past_states import names_at, past_attributes
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 
@@ -49,7 +50,8 @@ async def enumerate_names(
     Returns: how many rows were taken, and whether this was the handle's first query. Nothing taken,
         and nothing refused, is NO_SUCH_FILE on the first and NO_MORE_FILES on later ones.
 
-    Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, OBJECT_NAME_INVALID.
+    Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, OBJECT_NAME_INVALID,
+        SHARE_GONE, SNAPSHOT_GONE.
     """
     with operating(handle):
         if not handle.is_directory:
@@ -108,11 +110,14 @@ async def _rows(
     services: Services, handle: Handle, after: bytes | None, pattern: str
 ) -> AsyncIterator[tuple[bytes, EnumeratedNode | None]]:
     """(the key of a name, its row; None where it does not match) in the order of the names."""
-    base = keys.number(handle.node_id)
+    base, at = keys.number(handle.node_id), handle.access.snapshot
     first, until = base if after is None else after + b"\0", base + b"\xff"
     partition = keys.file_names(handle.access.generation)
     while True:
-        page = await services.store.read_range(partition, False, first, until, _PAGE_NAMES)
+        if at is None:
+            page = await services.store.read_range(partition, False, first, until, _PAGE_NAMES)
+        else:
+            page = await names_at(services.store, partition, (first, until), at, _PAGE_NAMES)
         for key, row in await _joined(services, handle, page, pattern):
             yield key, row
         if len(page) < _PAGE_NAMES:
@@ -129,10 +134,15 @@ async def _joined(
     refs = [keys.file_attributes(generation, name.id) for _, name in matching]
     found: dict[bytes, EnumeratedNode] = {}
     stored = await services.store.read(refs) if refs else []
+    at = handle.access.snapshot
     for (key, name), ref, value in zip(matching, refs, stored, strict=True):
-        record = file_records.FILE.of(value)
+        seen = value
+        if at is not None:
+            seen = await past_attributes(services.store, ref.partition, value, at)
+        record = file_records.FILE.of(seen)
         if record is not None:  # else it was deleted between the two looks
-            reserved = held.reserved.get(ref.partition, 0)
+            reserved = held.reserved.get(handle.access.opens_of(name.id), 0)
             size = 0 if record.is_directory else allocation(record.size_bytes, reserved)
             found[key] = EnumeratedNode(name.name, name.id, record, size)
+    deciding.share_in(handle.access, await deciding.stored_share(services, handle.access))
     return [(key, found.get(key)) for key, _ in names]

@@ -75,7 +75,7 @@ async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> 
     Raises: StorageError ACCESS_DENIED; INVALID_PARAMETER for attributes and times that cannot be.
     """
     with operating(handle):
-        deciding.check_may(handle, accesses.WRITE_ATTRIBUTES)
+        deciding.check_may_change(handle, accesses.WRITE_ATTRIBUTES)
         bits = _attributes(handle, wanted.attributes)
         given = {
             TimeField.CREATION: wanted.creation,
@@ -182,7 +182,7 @@ async def set_allocation(
 def _check_resize(handle: Handle, size_bytes: int) -> None:
     if handle.is_directory or not 0 <= size_bytes <= transfers.FILE_BYTES_MAX:
         raise StorageError(file_errors.INVALID_OPEN)
-    deciding.check_may(handle, accesses.WRITE_DATA)
+    deciding.check_may_change(handle, accesses.WRITE_DATA)
 
 
 async def _resize(
@@ -237,7 +237,7 @@ async def set_security(
     """
     with operating(handle):
         rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
-        deciding.check_may(handle, rights)
+        deciding.check_may_change(handle, rights)
         permissions.check_sddl(text)
         given = PermissionGiven(text=text)
         generation, frozen = handle.access.generation, frozenset(handle.frozen)

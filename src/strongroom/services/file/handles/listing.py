@@ -23,7 +23,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing
-from strongroom.services.file.held.open_handle import Handle
+from strongroom.services.file.held.open_handle import Handle, ShareAccess
 from strongroom.services.file.paths import OnPath, Where
 from strongroom.store.core import keys
 
@@ -83,7 +83,7 @@ async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePag
     """
     given = call.input
     where = await _named(services, call)
-    found = _meant(services, where, is_recursive=given.is_recursive)
+    found = _meant(services, call, where)
     left = [one for one in found if keys.number(one.id) >= given.start[0]]
     rows = tuple(map(_row, left[: given.max_results]))
     if len(left) == len(rows):
@@ -96,7 +96,7 @@ async def close_handles(services: Services, call: Call[CloseHandles]) -> Closed:
     caches go. Raises: as list_handles."""
     given = call.input
     where = await _named(services, call)
-    found = _meant(services, where, is_recursive=given.is_recursive)
+    found = _meant(services, call, where)
     chosen = [one for one in found if given.handle is None or one.id == given.handle]
     return Closed(await closing.close_all(services, chosen))
 
@@ -110,11 +110,13 @@ async def _named(services: Services, call: Call[Any]) -> Where:
     return where
 
 
-def _meant(services: Services, where: Where, *, is_recursive: bool) -> list[Handle]:
-    held = services.held.of(Opens)
-    found = held.handles_on(where.partition)
-    if is_recursive:
-        found += held.handles_below(where.generation, where.components)
+def _meant(services: Services, call: Call[Any], where: Where) -> list[Handle]:
+    """The handles in the share, or in the snapshot that the request names."""
+    held, target = services.held.of(Opens), call.target
+    access = ShareAccess(target.account, target.container, where.generation, target.snapshot)
+    found = held.handles_on(access.opens_of(where.id))
+    if call.input.is_recursive:
+        found += held.handles_below(where.generation, where.components, target.snapshot)
     return sorted((one for one in found if not one.is_closed), key=lambda one: one.id)
 
 

@@ -77,6 +77,7 @@ class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
         allocation_bytes: of AlSi; None = not said.
         permission: the security descriptor of SecD as SDDL, for a file that is created.
         has_extended_attributes: whether ExtA came: a creation fails by it.
+        at: the time of the share's snapshot, in ticks; None = the share as it is now.
     """
 
     path: tuple[str, ...]
@@ -94,6 +95,7 @@ class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
     allocation_bytes: int | None = None
     permission: str | None = None
     has_extended_attributes: bool = False
+    at: int | None = None
 
 
 class CreateAction(enum.IntEnum):

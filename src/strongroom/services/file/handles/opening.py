@@ -21,8 +21,8 @@ import msgspec
 from strongroom import errors, file_errors
 from strongroom.engines.base import Record, Step
 from strongroom.errors import StorageError
+from strongroom.semantics.file import accesses, names, opens
 from strongroom.semantics.file import attributes as rules
-from strongroom.semantics.file import names, opens
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.attributes import Attribute, Touch
 from strongroom.semantics.file.deletion import FileFacts
@@ -30,10 +30,18 @@ from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRef
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
-from strongroom.services.file.handles import creating, deciding, removing, transfers, wanted
+from strongroom.services.file.handles import (
+    creating,
+    deciding,
+    removing,
+    snapshots,
+    transfers,
+    wanted,
+)
 from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience
 from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
+    NO_CACHE_WANTED,
     AsyncRequest,
     CreateAction,
     Handle,
@@ -80,9 +88,14 @@ async def open_node(
     Arguments:
         request: is told before the open waits for the break of a cache, and may be cancelled then.
 
-    Raises: StorageError; CANCELLED when the request was cancelled.
+    Raises: StorageError; CANCELLED when the request was cancelled; SNAPSHOT_UNKNOWN when the share
+        has no snapshot of the time that is asked for.
     """
     wanted.check(asked)
+    if asked.at is not None:
+        access = await snapshots.access_at(services, access, asked.at)
+        # What never changes needs no oplock and no lease.
+        asked = msgspec.structs.replace(asked, cache=NO_CACHE_WANTED)
     now = await services.store.now()
     opening = _Opening(services, access, asked, owner, Patience(request), now)
     while True:
@@ -123,12 +136,14 @@ class _Opening:
 
     async def attempt(self) -> OpenedHandle:
         """Raises: PathChanged to be tried again."""
-        where, stored = await paths.walk(self._services, self._access.generation, self._asked.path)
+        access = self._access
+        if access.snapshot is not None:
+            return await self._look_back(access.snapshot)
+        where, stored = await paths.walk(self._services, access.generation, self._asked.path)
         if where.is_root or where.entry is not None:
             return await self._open(where, stored)
         if self._asked.disposition in (Disposition.OPEN, Disposition.OVERWRITE):
-            (share,) = await self._services.store.read([self._place(where).refs[0]])
-            deciding.share_in(self._access, share)
+            deciding.share_in(access, await deciding.stored_share(self._services, access))
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         return await self._create(where, stored)
 
@@ -166,6 +181,28 @@ class _Opening:
             raise
         return self._opened(handle, admitted, record, action)
 
+    async def _look_back(self, snapshot: int) -> OpenedHandle:
+        """Open what a snapshot has. It never changes, so one look is enough."""
+        asked = self._asked
+        where, stored = await paths.walk(
+            self._services, self._access.generation, asked.path, snapshot
+        )
+        is_there = where.is_root or where.entry is not None
+        wanted.check_keeps(asked, is_there=is_there)
+        if not is_there:
+            raise StorageError(errors.RESOURCE_NOT_FOUND)
+        seen = await deciding.look(self._services, self._place(where))
+        mask = self._refuse(where, seen.record)
+        # A lease, or a copy that was pending then, is of no concern to anybody now.
+        facts = FileFacts(
+            seen.record.is_directory,
+            is_root=where.is_root,
+            is_read_only=bool(seen.record.attributes & Attribute.READ_ONLY),
+        )
+        handle = self._handle(where, stored, mask, seen.record)
+        admitted = await self._admit(handle, Disposition.OPEN, facts)
+        return self._opened(handle, admitted, seen.record, CreateAction.OPENED)
+
     async def _look(self, where: Where, *, is_confirmed: bool = False) -> NodeLook:
         """The share and the attributes.
 
@@ -188,15 +225,16 @@ class _Opening:
 
     def _refuse(self, where: Where, record: FileRecord) -> int:
         """What is refused because of what is there. Returns the access that it may be granted."""
-        asked, table = self._asked, self._held.table(where.partition)
-        self._held.check_not_pending(where.partition)
+        asked, file = self._asked, self._access.opens_of(where.id)
+        table = self._held.table(file)
+        self._held.check_not_pending(file)
         refused = wanted.refusal(asked, record, is_root=where.is_root)
         if refused is not None:
             raise StorageError(refused)
         if sum(one.is_handle for one in table.entries) >= _HANDLES_MAX:
             raise StorageError(file_errors.TOO_MANY_HANDLES)
         self._check_lease(where)
-        return wanted.mask(asked, is_read_only=_is_read_only(record))
+        return wanted.mask(asked, wanted.maximal_access(record, self._access.snapshot))
 
     def _check_lease(self, where: Where | None) -> None:
         """A lease is of one file."""
@@ -304,7 +342,7 @@ class _Opening:
         lift = self._held.barriers.bar(where.refs[-1])
         try:
             made, record = await creating.create(self._services, self._access, where, self._asked)
-            mask = wanted.mask(self._asked, is_read_only=False)
+            mask = wanted.mask(self._asked, accesses.EVERYTHING)
             handle = self._handle(made, stored, mask, record)
             # Whoever creates a read-only file may write to it by this handle (smb.md 2.4).
             facts = replace(facts_of(record), is_read_only=False)
@@ -337,7 +375,7 @@ class _Opening:
             kind=handle.kind,
             is_breaking=admitted.is_breaking,
             epoch=admitted.epoch,
-            maximal_access=wanted.maximal_access(is_read_only=_is_read_only(record)),
+            maximal_access=wanted.maximal_access(record, self._access.snapshot),
         )
 
 
@@ -346,7 +384,3 @@ def barriers_of(where: Where) -> list[Hashable]:
     of what has the name."""
     found: list[Hashable] = [(where.generation, one) for one in where.ids]
     return [*found, *where.refs[-1:]]
-
-
-def _is_read_only(record: FileRecord) -> bool:
-    return not record.is_directory and bool(record.attributes & Attribute.READ_ONLY)

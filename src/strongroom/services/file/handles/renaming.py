@@ -52,6 +52,7 @@ async def set_disposition(
     Raises: StorageError ACCESS_DENIED, CANNOT_DELETE, DIRECTORY_NOT_EMPTY.
     """
     with operating(handle):
+        deciding.check_changeable(handle)
         held, file = services.held.of(Opens), handle.partition
         patience = Patience(request, handle.ending)
         while True:
@@ -89,7 +90,7 @@ async def rename(
         OBJECT_NAME_COLLISION, SHARING_VIOLATION, DELETE_PENDING.
     """
     with operating(handle):
-        deciding.check_may(handle, accesses.DELETE)
+        deciding.check_may_change(handle, accesses.DELETE)
         names.check_path(wanted.path)
         if not wanted.path:
             raise StorageError(file_errors.INVALID_OPEN)

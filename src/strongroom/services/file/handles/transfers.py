@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Final
 
 import msgspec
@@ -100,24 +100,31 @@ async def read(
 
 async def _bytes(services: Services, handle: Handle, offset: int, length: int) -> Sequence[bytes]:
     place = deciding.place_of(handle)
-    map_place = MapPlace(place.partition, place.node_id)
-    seen = await deciding.look(services, place)
-    count = _length(seen, offset, length)
-    if count <= extents.SHORT_BYTES_MAX:
-        found = await extents.read_short(
-            services.store, map_place, place.refs[1], seen.version, offset, count
-        )
-        if found is not None:
-            return found
+    if place.access.snapshot is None:
+        seen = await deciding.look(services, place)
+        count = _length(seen, offset, length)
+        if count <= extents.SHORT_BYTES_MAX:
+            found = await extents.read_short(
+                services.store, map_of(place), place.refs[1], seen.version, offset, count
+            )
+            if found is not None:
+                return found
+    async with _registered(services, place) as seen:
+        count = _length(seen, offset, length)
+        pieces = extents.read(services.store, map_of(place), seen.version, offset, count)
+        return [piece async for piece in pieces]
+
+
+@asynccontextmanager
+async def _registered(services: Services, place: NodePlace) -> AsyncIterator[NodeLook]:
+    """What is open, while no sweep takes its bytes. Raises: StorageError SHARE_GONE."""
     reading = services.held.of(FileReaders).maps.begin(place.partition)
     other = services.store.gateways.begin_reading()
     try:
         await reading.settled()
         seen = await deciding.look(services, place)
         reading.stand(seen.version)
-        count = _length(seen, offset, length)
-        pieces = extents.read(services.store, map_place, seen.version, offset, count)
-        return [piece async for piece in pieces]
+        yield seen
     finally:
         reading.end()
         other.end()
@@ -145,7 +152,7 @@ async def write(
     """
     with operating(handle):
         _check_file(handle)
-        deciding.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
+        deciding.check_may_change(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
         end = offset + len(data)
         _check_offsets(offset, len(data))
         if not data:
@@ -209,7 +216,7 @@ async def zero_data(
     """
     with operating(handle):
         _check_file(handle)
-        deciding.check_may(handle, accesses.WRITE_DATA)
+        deciding.check_may_change(handle, accesses.WRITE_DATA)
         if not 0 <= offset <= end:
             raise StorageError(file_errors.INVALID_OPEN)
         await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
@@ -248,20 +255,18 @@ async def allocated_ranges(
         deciding.check_may(handle, accesses.READ_DATA)
         _check_offsets(offset, length)
         place = deciding.place_of(handle)
-        seen = await deciding.look(services, place)
-        end = min(offset + length, seen.record.size_bytes)
-        found: list[tuple[int, int]] = []
-        resume: int | None = offset
-        while resume is not None and resume < end:
-            if len(found) >= max_ranges:
-                return found, False
-            query = RangeQuery(resume, end, max_ranges - len(found))
-            page = await extents.list_ranges(
-                services.store, MapPlace(place.partition, place.node_id), seen.version, query
-            )
-            found += [(one.start, one.end - one.start) for one in page.ranges]
-            resume = page.resume
-        return found, True
+        async with _registered(services, place) as seen:
+            end = min(offset + length, seen.record.size_bytes)
+            found: list[tuple[int, int]] = []
+            resume: int | None = offset
+            while resume is not None and resume < end:
+                if len(found) >= max_ranges:
+                    return found, False
+                query = RangeQuery(resume, end, max_ranges - len(found))
+                page = await extents.list_ranges(services.store, map_of(place), seen.version, query)
+                found += [(one.start, one.end - one.start) for one in page.ranges]
+                resume = page.resume
+            return found, True
 
 
 async def change_bytes(

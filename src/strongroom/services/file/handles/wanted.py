@@ -20,7 +20,18 @@ from strongroom.store.file.file_records import FileRecord
 # Bits of DesiredAccess that mean nothing (smb.md 2.4).
 _NO_ACCESS: Final = 0x0CE0_FE00
 _WRITES: Final = accesses.WRITE_DATA | accesses.APPEND_DATA
+# What a handle of a snapshot is granted only if it asks for it by name: every change is refused.
+_CHANGES: Final = (
+    _WRITES
+    | accesses.WRITE_EA
+    | accesses.WRITE_ATTRIBUTES
+    | accesses.DELETE
+    | accesses.DELETE_CHILD
+    | accesses.WRITE_DAC
+    | accesses.WRITE_OWNER
+)
 _SHOWN: Final = Attribute.HIDDEN | Attribute.SYSTEM
+_OF_THERE: Final = (Disposition.OPEN, Disposition.OVERWRITE)
 _FOR_DIRECTORIES: Final = (Disposition.CREATE, Disposition.OPEN, Disposition.OPEN_IF)
 
 
@@ -63,19 +74,33 @@ def _rights(asked: OpenWanted) -> int:
     return accesses.granted(asked.access & ~accesses.MAXIMUM_ALLOWED)
 
 
-def mask(asked: OpenWanted, *, is_read_only: bool) -> int:
-    """The access that the handle is granted. MAXIMUM_ALLOWED stands for all that the file allows.
+def mask(asked: OpenWanted, maximal: int) -> int:
+    """The access that the handle is granted. MAXIMUM_ALLOWED stands for `maximal`.
 
     An open without buffering cannot append ([MS-FSA] section 2.1.5.1).
     """
     found = _rights(asked)
     if asked.access & accesses.MAXIMUM_ALLOWED:
-        found |= maximal_access(is_read_only=is_read_only)
+        found |= maximal
     if asked.is_unbuffered:
         found &= ~accesses.APPEND_DATA
     return found
 
 
-def maximal_access(*, is_read_only: bool) -> int:
-    """What an open of the file could be granted at most."""
+def maximal_access(record: FileRecord, snapshot: int | None) -> int:
+    """What an open of a file or directory could make use of, at most."""
+    if snapshot is not None:
+        return accesses.EVERYTHING & ~_CHANGES
+    is_read_only = not record.is_directory and bool(record.attributes & Attribute.READ_ONLY)
     return accesses.EVERYTHING & ~(_WRITES if is_read_only else 0)
+
+
+def check_keeps(asked: OpenWanted, *, is_there: bool) -> None:
+    """An open in a snapshot changes nothing by itself. Writing by its handle is refused later.
+
+    Raises: StorageError MEDIA_WRITE_PROTECTED.
+    """
+    creates = not is_there and asked.disposition not in _OF_THERE
+    overwrites = is_there and asked.disposition in opens.OVERWRITES
+    if creates or overwrites or asked.deletes_on_close:
+        raise StorageError(file_errors.SNAPSHOT_READ_ONLY)

@@ -112,40 +112,47 @@ class DirectoryWatch:
 
 
 class Watches:
-    """All watches, by the generation of their share. Held state: it dies with the process."""
+    """All watches, by the generation of their share, and by the snapshot, where nothing changes.
+
+    Held state: it dies with the process.
+    """
 
     def __init__(self) -> None:
-        self._watches: dict[int, dict[int, DirectoryWatch]] = {}
+        self._watches: dict[tuple[int, int | None], dict[int, DirectoryWatch]] = {}
 
     def of(self, handle: Handle) -> DirectoryWatch | None:
         """The watch of a handle, if it has one."""
-        return self._watches.get(handle.access.generation, {}).get(handle.id)
+        return self._watches.get(_volume(handle), {}).get(handle.id)
 
     def begin(
         self, handle: Handle, aspects: Aspect, *, is_tree: bool, room_bytes: int
     ) -> DirectoryWatch:
         """DirectoryWatch a directory from now on. What was asked for first stays for the handle."""
-        watches = self._watches.setdefault(handle.access.generation, {})
+        watches = self._watches.setdefault(_volume(handle), {})
         new = DirectoryWatch(handle, aspects, is_tree=is_tree, room_bytes=room_bytes)
         return watches.setdefault(handle.id, new)
 
     def forget(self, handle: Handle) -> None:
         """A handle is closed. Idempotent."""
-        watches = self._watches.get(handle.access.generation, {})
+        watches = self._watches.get(_volume(handle), {})
         if watches.pop(handle.id, None) is not None and not watches:
-            del self._watches[handle.access.generation]
+            del self._watches[_volume(handle)]
 
     def deleted(self, handle: Handle) -> None:
         """A directory was marked for deletion: its watches are answered with DELETE_PENDING."""
-        for watch in self._watches.get(handle.access.generation, {}).values():
+        for watch in self._watches.get(_volume(handle), {}).values():
             if watch.handle.node_id == handle.node_id:
                 watch.is_deleted = True
                 watch.wake()
 
     def tell(self, generation: int, *changes: NodeChanged) -> None:
         """Something has changed, durably. All that one operation has done is told together."""
-        for watch in list(self._watches.get(generation, {}).values()):
+        for watch in list(self._watches.get((generation, None), {}).values()):
             watch.tell(changes)
+
+
+def _volume(handle: Handle) -> tuple[int, int | None]:
+    return handle.access.generation, handle.access.snapshot
 
 
 def added(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:

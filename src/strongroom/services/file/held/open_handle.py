@@ -22,11 +22,28 @@ from strongroom.store.core import keys
 
 
 class ShareAccess(msgspec.Struct, frozen=True):
-    """A share as a tree is connected to it. Who connects has the account's key: full access."""
+    """A share as a tree is connected to it, or a snapshot of it as a handle sees it.
+
+    Who connects has the account's key: full access.
+
+    Attributes:
+        snapshot: the stamp of the snapshot; None = the share as it is now.
+    """
 
     account: str
     share: str
     generation: int
+    snapshot: int | None = None
+
+    def opens_of(self, node_id: int) -> Partition:
+        """The key of the table of opens of a file or directory.
+
+        A file in a snapshot has a table of its own. No record lies where its key points.
+        """
+        file = keys.file(self.generation, node_id)
+        if self.snapshot is None:
+            return file
+        return Partition(file.keyspace, file.name + keys.number(self.snapshot))
 
 
 class HandleOwner(Protocol):
@@ -118,8 +135,9 @@ class Handle:
 
     @property
     def partition(self) -> Partition:
-        """Where its attributes and bytes are; the key of its table of opens."""
-        return keys.file(self.access.generation, self.node_id)
+        """The key of its table of opens. Of the present share it is also where its attributes and
+        bytes are."""
+        return self.access.opens_of(self.node_id)
 
     @property
     def is_root(self) -> bool:

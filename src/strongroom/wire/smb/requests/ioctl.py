@@ -318,14 +318,24 @@ _SNAPSHOT_HEAD_BYTES: Final = 12
 SNAPSHOT_ROOM_MIN: Final = 16
 
 
-def write_snapshots(labels: list[str], room: int) -> bytes:
-    """The output of SRV_ENUMERATE_SNAPSHOTS: `@GMT-...` labels, or their number if they do not fit.
+def check_snapshot_room(room: int) -> None:
+    """An output has room for the numbers of SRV_ENUMERATE_SNAPSHOTS, and for one empty name.
 
-    Raises: SmbRefusal INVALID_PARAMETER when there is no room for the numbers.
+    Raises: SmbRefusal INVALID_PARAMETER.
     """
     if room < SNAPSHOT_ROOM_MIN:
         raise SmbRefusal(file_errors.STATUS_INVALID_PARAMETER)
-    names = utf16_bytes("".join(label + "\0" for label in labels) + "\0")
+
+
+def write_snapshots(tokens: list[str], room: int) -> bytes:
+    """The output of SRV_ENUMERATE_SNAPSHOTS: all `@GMT-` tokens, or none if they do not all fit.
+
+    Either way it says how many there are, and how many bytes they take.
+
+    Raises: as `check_snapshot_room`.
+    """
+    check_snapshot_room(room)
+    names = utf16_bytes("".join(token + "\0" for token in tokens) + "\0")
     if _SNAPSHOT_HEAD_BYTES + len(names) > room:
-        return struct.pack("<III", len(labels), 0, len(names)).ljust(SNAPSHOT_ROOM_MIN, b"\0")
-    return struct.pack("<III", len(labels), len(labels), len(names)) + names
+        return struct.pack("<III", len(tokens), 0, len(names)).ljust(SNAPSHOT_ROOM_MIN, b"\0")
+    return struct.pack("<III", len(tokens), len(tokens), len(names)) + names

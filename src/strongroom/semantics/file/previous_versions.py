@@ -1,0 +1,90 @@
+"""The names by which SMB knows a share's snapshots: `@GMT-` tokens, which count seconds.
+
+Lives here: tokens, and which token is which snapshot's. Must not live here: what snapshots there
+are (services/file/shares), opens of them. Sources: [MS-SMB] section 2.2.1.1.1; [MS-SMB2] sections
+2.2.32.2 and 3.3.5.9.4; smb.md 2.4 and 2.7.
+
+A snapshot is known by its stamp, in ticks of 100 ns. A token has seconds, so two snapshots of one
+second would have the same. The older one keeps it, and the younger one has the next free second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from strongroom import file_errors
+from strongroom.errors import StorageError
+from strongroom.values import TICKS_PER_S, datetime_of, ticks_of
+
+_FORMAT: Final = "@GMT-%Y.%m.%d-%H.%M.%S"
+# strptime alone takes fewer digits too.
+_TOKEN: Final = re.compile(r"@GMT(-[0-9]{4}(\.[0-9]{2}){2})-[0-9]{2}(\.[0-9]{2}){2}")
+
+
+def token(ticks: int) -> str:
+    """The token of a time; what is below a second is left out."""
+    return datetime_of(ticks).strftime(_FORMAT)
+
+
+def time_of_token(name: str) -> int | None:
+    """The time that a name of a path stands for, in ticks; None = it is a plain name."""
+    if _TOKEN.fullmatch(name) is None:
+        return None
+    try:
+        return ticks_of(datetime.strptime(name, _FORMAT).replace(tzinfo=UTC))
+    except ValueError:
+        return None
+
+
+def seconds_of(stamps: Iterable[int]) -> dict[int, int]:
+    """The whole second that stands for each snapshot, in ticks, and the snapshot's stamp.
+
+    Arguments:
+        stamps: of a share's snapshots, rising.
+    """
+    found: dict[int, int] = {}
+    last = -TICKS_PER_S
+    for stamp in stamps:
+        last = max(stamp - stamp % TICKS_PER_S, last + TICKS_PER_S)
+        found[last] = stamp
+    return found
+
+
+def tokens(stamps: Sequence[int]) -> list[str]:
+    """The tokens of a share's snapshots, the newest first. No two are the same.
+
+    Arguments:
+        stamps: as of `seconds_of`.
+    """
+    return [token(second) for second in reversed(seconds_of(stamps))]
+
+
+def snapshot_at(stamps: Sequence[int], ticks: int) -> int | None:
+    """The stamp of the snapshot that a time names; None = there is none of that time.
+
+    A time of whole seconds is that of a token. Any other must be the stamp itself.
+
+    Arguments:
+        stamps: as of `seconds_of`.
+    """
+    if ticks % TICKS_PER_S == 0:
+        return seconds_of(stamps).get(ticks)
+    return ticks if ticks in stamps else None
+
+
+def without_token(path: Sequence[str]) -> tuple[tuple[str, ...], int | None]:
+    """A path as it is within its snapshot, and the time that its token names; None = no token.
+
+    The token may be any component.
+
+    Raises: InvalidResourceName (OBJECT_NAME_INVALID) for more than one token.
+    """
+    times = [time for name in path if (time := time_of_token(name)) is not None]
+    if len(times) > 1:
+        raise StorageError(file_errors.INVALID_FILE_NAME)
+    if not times:
+        return tuple(path), None
+    return tuple(name for name in path if time_of_token(name) is None), times[0]

@@ -1,0 +1,38 @@
+"""The snapshots of a share, as SMB lists and finds them: previous versions.
+
+Lives here: what is read of the share. Must not live here: tokens (semantics/file/
+previous_versions.py), opens in a snapshot (opening.py), Snapshot Share (shares/). Sources:
+[MS-SMB2] sections 3.3.5.9.4 and 3.3.5.15.1; smb.md 2.4 and 2.7.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from strongroom import file_errors
+from strongroom.errors import StorageError
+from strongroom.semantics.file import previous_versions
+from strongroom.services.core.runner import Services
+from strongroom.services.file.handles.deciding import share_in, stored_share
+from strongroom.services.file.held.open_handle import ShareAccess
+
+
+async def tokens(services: Services, access: ShareAccess) -> list[str]:
+    """The tokens of all snapshots of a share, the newest first.
+
+    Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
+    """
+    share = share_in(access, await stored_share(services, access))
+    return previous_versions.tokens(share.snapshots)
+
+
+async def access_at(services: Services, access: ShareAccess, ticks: int) -> ShareAccess:
+    """A share as its snapshot of a time sees it.
+
+    Raises: StorageError SHARE_GONE, SNAPSHOT_UNKNOWN.
+    """
+    share = share_in(access, await stored_share(services, access))
+    found = previous_versions.snapshot_at(share.snapshots, ticks)
+    if found is None:
+        raise StorageError(file_errors.SNAPSHOT_UNKNOWN)
+    return msgspec.structs.replace(access, snapshot=found)

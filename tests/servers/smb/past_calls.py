@@ -1,0 +1,66 @@
+"""Snapshots of a share, as tests of SMB take and open them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strongroom.operations.file import share
+from strongroom.semantics.file.attributes import filetime
+from strongroom.services.core.runner import Services
+from strongroom.services.file.shares.share_snapshots import DeleteShare, SnapshotShare
+from strongroom.services.sweeper import Sweeper
+from strongroom.wire.smb.header import FileId
+from strongroom.wire.smb.requests.create_contexts import (
+    SNAPSHOT,
+    write_chain,
+)
+from tests.servers.smb import command_calls as smb
+from tests.servers.smb.command_calls import SmbCaller
+from tests.services import container_calls as given
+from tests.services import file_calls as do
+
+READS = 0x1200A9
+
+Scenario = Callable[[SmbCaller], Awaitable[None]]
+
+
+def run(scenario: Scenario) -> None:
+    async def started() -> None:
+        await scenario(await smb.caller(await do.services()))
+
+    given.run(started)
+
+
+async def take(on: Services) -> int:
+    """Take a snapshot. Returns its stamp."""
+    taken = await do.run(on, share.SNAPSHOT_SHARE, "", SnapshotShare())
+    stamp: int = taken.snapshot
+    return stamp
+
+
+async def drop(on: Services, stamp: int) -> None:
+    """Delete a snapshot, and give back what only it has seen."""
+    await do.run(on, share.DELETE_SHARE, "", DeleteShare(None), snapshot=stamp)
+    on.store.advance(1)
+    await Sweeper(on).run_once()
+
+
+def warp(stamp: int, *others: tuple[bytes, bytes]) -> bytes:
+    """The context TWrp, and others."""
+    return write_chain([(SNAPSHOT, struct.pack("<Q", filetime(stamp))), *others])
+
+
+async def look_back(ann: SmbCaller, stamp: int, name: str = "", **more: Any) -> FileId:
+    """Open something in a snapshot to read it."""
+    opened = await ann.open(name, chain=warp(stamp), access=more.pop("access", READS), **more)
+    return opened.file_id
+
+
+async def past(ann: SmbCaller) -> tuple[int, FileId]:
+    """A snapshot with a file that has changed since, and the file's handle in the snapshot."""
+    await do.write(ann.on, "f", b"before")
+    stamp = await take(ann.on)
+    await do.write(ann.on, "f", b"AFTER")
+    return stamp, await look_back(ann, stamp, "f", access=smb.FULL)
