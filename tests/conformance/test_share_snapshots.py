@@ -1,4 +1,4 @@
-"""Share snapshots over HTTP and by the SDK: rules F-SNP-01 to F-SNP-10."""
+"""Share snapshots over HTTP and by the SDK: rules F-SNP-01 to F-SNP-11."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from azure.storage.fileshare import ShareServiceClient
 
 from tests.conformance.answer import Answer, expect, metadata, texts
 from tests.conformance.client import Client
+from tests.conformance.copying import copy, ended
 
 NO_TIME = "2020-01-01T00:00:00.0000000Z"
 
@@ -154,3 +155,46 @@ def test_the_sdk_takes_reads_compares_and_deletes_snapshots(file_account: Client
     assert gone.value.status_code == 404
     share.delete_share(delete_snapshots=True)
     assert list(service.list_shares(include_snapshots=True)) == []
+
+
+def test_a_file_of_a_snapshot_is_copied(
+    client: Client, container: str, files: Client, share: str
+) -> None:
+    """F-SNP-11."""
+    write(files, f"/{share}/f", b"before")
+    taken = take(files, share)["x-ms-snapshot"]
+    expect(files.delete(f"/{share}/f"), 202)
+    source = f"{files.url}/{share}/f?sharesnapshot={taken}"
+    for target in ("g", "f"):
+        expect(copy(files, source, f"/{share}/{target}"), 202)
+        shown = ended(files, f"/{share}/{target}")
+        assert (shown["x-ms-copy-status"], shown["x-ms-copy-source"]) == ("success", source)
+        assert files.get(f"/{share}/{target}").body == b"before"
+    write(files, f"/{share}/f", b"AFTER!")
+    expect(copy(files, source, f"/{share}/f"), 202)
+    ended(files, f"/{share}/f")
+    assert files.get(f"/{share}/f").body == b"before"
+    ranged = {"x-ms-write": "update", "x-ms-range": "bytes=0-2", "Content-Length": "0"}
+    ranged |= {"x-ms-copy-source": source, "x-ms-source-range": "bytes=3-5"}
+    expect(files.put(f"/{share}/f?comp=range", ranged), 201)
+    assert files.get(f"/{share}/f").body == b"oreore"
+    expect(copy(client, source, f"/{container}/b"), 202)
+    ended(client, f"/{container}/b")
+    assert client.get(f"/{container}/b").body == b"before"
+    staged = {"x-ms-copy-source": source, "x-ms-source-range": "bytes=0-1"}
+    expect(client.put(f"/{container}/c?comp=block&blockid=MQ==", staged), 201)
+
+
+def test_what_is_no_file_of_a_snapshot_is_not_copied(files: Client, share: str) -> None:
+    """F-SNP-11."""
+    taken = take(files, share)["x-ms-snapshot"]
+    write(files, f"/{share}/f", b"later")
+    source = f"{files.url}/{share}/f?sharesnapshot="
+    for time, status, code in (
+        (NO_TIME, "404", "ShareSnapshotNotFound"),
+        ("yesterday", "400", "InvalidQueryParameterValue"),
+        (taken, "404", "ResourceNotFound"),
+    ):
+        answer = expect(copy(files, source + time, f"/{share}/g"), 404, "CannotVerifyCopySource")
+        assert answer["x-ms-copy-source-status-code"] == status
+        assert answer["x-ms-copy-source-error-code"] == code

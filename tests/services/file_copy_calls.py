@@ -31,7 +31,8 @@ DATA = random.Random(5).randbytes(20_000)
 
 
 async def ready() -> Services:
-    """Services with a share and a container, whose URLs are `http://here/SERVICE/NAME`."""
+    """Services with a share and a container, whose URLs are `http://here/SERVICE/NAME`. A file of a
+    snapshot has `?STAMP` behind it."""
     on = await do.services()
     await create(on)
 
@@ -43,7 +44,9 @@ async def ready() -> Services:
         container = "photos" if service is Service.BLOB else do.SHARE
         place = await on.place(service, ACCOUNT, container)
         assert place is not None
-        return LocalSource(ACCOUNT, container, place.generation, name, service=service)
+        name, _, stamp = name.partition("?")
+        snapshot = int(stamp) if stamp else None
+        return LocalSource(ACCOUNT, container, place.generation, name, snapshot, service=service)
 
     on.held.of(CopySources).locate = locate
     on.held.of(CopySources).openers = OPENERS

@@ -31,6 +31,7 @@ from tests.services.file_copy_calls import (
     ready,
     resized,
 )
+from tests.services.test_share_snapshots import drop, take
 from tests.services.test_share_usage import usage
 
 
@@ -220,5 +221,61 @@ def test_copies_count_towards_the_quota_of_the_share() -> None:
         assert found.copy.description == "403 ShareSizeLimitReached"
         assert await usage(on) == 6 << 30
         assert do.problems(on) == []
+
+    run(scenario)
+
+
+def test_a_file_is_restored_from_a_snapshot_over_itself() -> None:
+    """F-SNP-11."""
+
+    async def scenario() -> None:
+        on = await ready()
+        await do.create(on, "a", 9 * MIB)
+        for offset in range(0, 9 * MIB, MIB):
+            await do.put(on, "a", offset, DATA)
+        stamp = (await take(on)).snapshot
+        await do.put(on, "a", MIB, bytes(range(1, 251)))
+        await do.run(on, file.SET_FILE_PROPERTIES, "a", resized(2 * MIB))
+        await copied(on, f"{HERE}file/a?{stamp}", "a")
+        now = await do.read(on, "a")
+        assert (len(now), now[:20_000], now[8 * MIB : 8 * MIB + 20_000]) == (9 * MIB, DATA, DATA)
+        assert now[MIB : MIB + 20_000] == DATA
+        assert do.problems(on) == []
+
+    run(scenario)
+
+
+def test_a_copy_goes_on_from_a_snapshot_that_is_deleted_meanwhile() -> None:
+    """F-SNP-11, F-SNP-06."""
+
+    async def scenario() -> None:
+        on = await ready()
+        await do.write(on, "a", DATA)
+        stamp = (await take(on)).snapshot
+        await do.delete(on, "a")
+        await begin(on, f"{HERE}file/a?{stamp}", "b")
+        await drop(on, stamp)
+        await done(on)
+        assert await do.read(on, "b") == DATA
+        assert do.problems(on) == []
+
+    run(scenario)
+
+
+def test_a_copy_whose_snapshot_is_gone_when_it_is_opened_again_fails() -> None:
+    """F-SNP-11, F-CPY-07."""
+
+    async def scenario() -> None:
+        on = await ready()
+        await do.write(on, "a", DATA)
+        stamp = (await take(on)).snapshot
+        await begin(on, f"{HERE}file/a?{stamp}", "b")
+        for gateway in getattr(on, "both", (on,)):
+            await gateway.held.of(CopySources).close()
+        await drop(on, stamp)
+        await done(on)
+        ended = (await do.look(on, "b")).record.copy
+        assert ended is not None and ended.status is CopyStatus.FAILED
+        assert ended.description == "404 CannotVerifyCopySource"
 
     run(scenario)

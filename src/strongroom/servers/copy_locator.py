@@ -19,7 +19,6 @@ from strongroom.auth.request import Service
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Resource
-from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.blob import snapshots
 from strongroom.semantics.core import names
 from strongroom.semantics.core.snapshot_times import snapshot_time
@@ -179,13 +178,12 @@ class CopyLocator:
             raise source_missing(_SERVICES[service].place_missing)
         if service is Service.BLOB:
             return _named(asked, target.container, target.blob, place.generation)
-        if "sharesnapshot" in asked.query:
-            raise not_served("A copy of a file of a share's snapshot")
         return LocalSource(
             target.account,
             target.container,
             place.generation,
             target.blob,
+            snapshot=_share_snapshot(asked),
             service=service,
             trailing_dots=wanted.trailing_dots,
         )
@@ -217,7 +215,21 @@ def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSou
         version = None if version_text is None else snapshots.version_time(version_text)
         snapshots.check_one_state(snapshot, version)
     except StorageError as refusal:
-        row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
-        raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
+        raise _nothing_named(refusal) from None
     account = asked.addressed.target.account
     return LocalSource(account, container, generation, blob, snapshot, version)
+
+
+def _share_snapshot(asked: Asked) -> int | None:
+    """The snapshot of the share, in ticks. Raises: StorageError CannotVerifyCopySource when none
+    can have this time."""
+    text = asked.query.get("sharesnapshot")
+    try:
+        return None if text is None else snapshot_time(text, "sharesnapshot")
+    except StorageError as refusal:
+        raise _nothing_named(refusal) from None
+
+
+def _nothing_named(refusal: StorageError) -> StorageError:
+    row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
+    return cannot_read(row, refusal.message, refusal.row.status, refusal.row.code)

@@ -238,7 +238,7 @@ class _Starting:
         )
 
     def _is_source(self, where: Where) -> bool:
-        if self._file is None:
+        if self._file is None or self._file.is_past:
             return False
         source = self._file.where
         return (source.generation, source.id) == (where.generation, where.id)

@@ -28,6 +28,7 @@ from strongroom.services.core.copies.sources import (
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.past_states import attributes_at
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT
 from strongroom.services.file.readers import FileReaders
@@ -44,13 +45,15 @@ _RANGES_MAX: Final = 1000
 class FileSource:
     """A file that is copied: its attributes and permission, and where its bytes lie.
 
-    `version` is that of its record, at which its reader stands.
+    `version` is that of its record, or the stamp of the share's snapshot that it is in. Its reader
+    stands there.
     """
 
     where: Where
     record: FileRecord
     version: int
     permission: str
+    is_past: bool = False
 
     async def written(self, services: Services, first: int) -> AsyncIterator[tuple[int, int]]:
         """(offset, length) of what is allocated from `first` on, in order."""
@@ -124,9 +127,11 @@ async def _look(services: Services, source: LocalSource, stack: ExitStack) -> Fi
             continue
         with ExitStack() as attempt:
             # Before the second look: a client that has cached writes sends them while this waits.
-            attempt.enter_context(
-                await enter(services, where.partition, FileOperation.COPY_SOURCE, facts)
-            )
+            # Nobody has a snapshot open for writing.
+            if source.snapshot is None:
+                attempt.enter_context(
+                    await enter(services, where.partition, FileOperation.COPY_SOURCE, facts)
+                )
             reading = readers.begin(where.partition)
             attempt.callback(reading.end)
             attempt.callback(services.store.gateways.begin_reading().end)
@@ -143,13 +148,10 @@ async def _look(services: Services, source: LocalSource, stack: ExitStack) -> Fi
 
 
 async def _find(services: Services, source: LocalSource) -> Where:
-    (share,) = await services.store.read([keys.share(source.account, source.container)])
-    found = records.SHARE.of(share)
-    if found is None or found.generation != source.generation:
-        raise source_missing(file_errors.SHARE_NOT_FOUND)
+    await _check_share(services, source)
     try:
         path = paths.components(source.blob, trailing_dots=source.trailing_dots)
-        where, _ = await paths.walk(services, source.generation, path)
+        where, _ = await paths.walk(services, source.generation, path, source.snapshot)
     except StorageError as refusal:
         raise source_missing(refusal.row) from None
     if where.entry is None or where.is_directory:
@@ -157,11 +159,27 @@ async def _find(services: Services, source: LocalSource) -> Where:
     return where
 
 
+async def _check_share(services: Services, source: LocalSource) -> None:
+    """The share, and its snapshot, are there. Raises: StorageError CannotVerifyCopySource."""
+    (share,) = await services.store.read([keys.share(source.account, source.container)])
+    found = records.SHARE.of(share)
+    if found is None or found.generation != source.generation:
+        raise source_missing(file_errors.SHARE_NOT_FOUND)
+    if source.snapshot is not None and source.snapshot not in found.snapshots:
+        raise source_missing(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
+
+
 async def _read(services: Services, source: LocalSource, where: Where) -> FileSource:
     """The attributes, and the permission that they name. Raises: PathChanged."""
-    attributes = keys.file_attributes(where.generation, where.id)
-    found, *names = await services.store.read([attributes, *where.refs])
-    where.check(names)
+    at = source.snapshot
+    if at is None:
+        attributes = keys.file_attributes(where.generation, where.id)
+        found, *names = await services.store.read([attributes, *where.refs])
+        where.check(names)
+    else:
+        found = await attributes_at(services.store, where.partition, at)
+        # Last: a snapshot that is still there now was there when it was looked into.
+        await _check_share(services, source)
     record = file_records.FILE.of(found)
     if found is None or record is None:
         raise PathChanged
@@ -170,7 +188,8 @@ async def _read(services: Services, source: LocalSource, where: Where) -> FileSo
         ref = keys.permission(where.generation, record.permission)
         permission = file_records.PERMISSION.of((await services.store.read([ref]))[0])
         text = DEFAULT_TEXT if permission is None else permission.text
-    return FileSource(where, record, found.version, text)
+    version = found.version if at is None else at
+    return FileSource(where, record, version, text, is_past=at is not None)
 
 
 async def _nothing() -> AsyncIterator[bytes]:
