@@ -8,6 +8,7 @@ and 2.11.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Final
 
 from strongroom.semantics.file import accesses
@@ -55,7 +56,7 @@ from strongroom.wire.smb.requests.query_info import (
 
 _DIALECT_311: Final = 0x0311
 # Class -> the right that it needs ([MS-FSA] 2.1.5.12). All others need none.
-_RIGHTS: Final = {
+_RIGHTS: Final[Mapping[int, int]] = {
     FileClass.BASIC: accesses.READ_ATTRIBUTES,
     FileClass.ALL: accesses.READ_ATTRIBUTES,
     FileClass.NETWORK_OPEN: accesses.READ_ATTRIBUTES,
